@@ -1,0 +1,72 @@
+"""Reading what we wrote: the merge of base and log files, and how fast a long timeline opens; hudi-rs beside us."""
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from support.events import EVENTS_SCHEMA
+
+from bench.tables.usage import Moment, peak_bytes
+
+_FEW = ["event_id", "amount", "version"]
+
+
+def snapshot(contender: str, folder: str, how: str, times: int, result: str | None) -> dict[str, Any]:
+    """Reads the table ``times`` times after a first read that warms up. ``contender``: ``headgate`` or ``hudi-rs``.
+
+    ``how``: ``table`` (all 12 columns at once), ``stream`` (the same as batches that are let go), ``few`` (3 columns at once).
+    Returns ``walls`` and ``cpus`` in seconds, ``rows`` and ``peak`` bytes.
+    """
+    columns = _FEW if how == "few" else EVENTS_SCHEMA.names
+    read = _headgate if contender == "headgate" else _hudi_rs
+    if result is not None:
+        rows = pa.Table.from_batches(read(folder, columns, stream=False))
+        with pa.OSFile(result, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return {}
+    walls, cpus, count = [], [], 0
+    for _ in range(times + 1):
+        gc.collect()
+        begin = Moment.now()
+        count = sum(batch.num_rows for batch in read(folder, columns, stream=how == "stream"))
+        used = Moment.now() - begin
+        walls.append(used.wall)
+        cpus.append(used.cpu)
+    return {"walls": walls[1:], "cpus": cpus[1:], "rows": count, "peak": peak_bytes()}
+
+
+def opening(contender: str, folder: str) -> dict[str, Any]:
+    """Opens the table and lists its newest file slices, once, in a process that has only done its imports."""
+    if contender == "headgate":
+        from headgate_tables import hudi
+
+        begin = Moment.now()
+        slices = [group.slices() for group in hudi.open_table(f"file://{folder}").file_groups()]
+        used = Moment.now() - begin
+    else:
+        from hudi import HudiTable
+
+        begin = Moment.now()
+        slices = HudiTable(f"file://{folder}").get_file_slices()
+        used = Moment.now() - begin
+    return {"wall": used.wall, "cpu": used.cpu, "groups": len(slices), "peak": peak_bytes()}
+
+
+def _headgate(folder: str, columns: list[str], *, stream: bool) -> Any:
+    from headgate_tables import hudi
+
+    scan = hudi.open_table(f"file://{folder}").scan(columns)
+    return scan.to_reader() if stream else scan.to_table().to_batches()
+
+
+def _hudi_rs(folder: str, columns: list[str], *, stream: bool) -> Any:
+    from hudi import HudiReadOptions, HudiTable
+
+    table, options = HudiTable(f"file://{folder}"), HudiReadOptions(projection=columns)
+    return table.read_stream(options) if stream else table.read(options)
+
+
+def files_in_cache(folder: str) -> int:
+    """Reads every file below ``folder`` once, so that the page cache holds it. Returns how many there are."""
+    return sum(1 for file in Path(folder).rglob("*") if file.is_file() and file.read_bytes() is not None)

@@ -1,0 +1,53 @@
+"""One contender, one table, all phases of the workload: runs in the contender's own process and environment."""
+
+import gc
+import importlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.tables.usage import Moment, folder_bytes, peak_bytes
+
+
+def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, scratch: str, result: str | None) -> dict[str, Any]:
+    """Upserts every batch and measures each. ``contender``: ``module:class``; ``result``: where the end state goes, as an Arrow file.
+
+    Returns per phase the ``walls`` and ``cpus`` of its commits in seconds, ``rows`` handed in, ``kept`` (distinct keys of each
+    batch, so what an ideal writer stores), ``bytes`` that the table's folder grew by, and the process's ``peak`` in bytes.
+    """
+    module, _, name = contender.partition(":")
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch))
+    try:
+        batches = {phase: pa.ipc.open_file(pa.memory_map(f"{workload}/{phase}.arrow")) for phase in phases}
+        schema = next(iter(batches.values())).schema
+        table = getattr(importlib.import_module(module), name)(folder, schema, partitioned=partitioned)
+        measured = {phase: _phase(table, batches[phase], count, folder) for phase, (_, count) in phases.items()}
+        measured["peak"] = peak_bytes(table.processes)
+        if result is not None:
+            rows = table.rows()
+            with pa.OSFile(result, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+                writer.write_table(rows)
+        return measured
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _phase(table: Any, batches: pa.ipc.RecordBatchFileReader, count: int, folder: Path) -> dict[str, Any]:
+    walls, cpus, rows, kept = [], [], 0, 0
+    before = folder_bytes(folder)
+    gc.collect()
+    for number in range(count):
+        batch = pa.Table.from_batches([batches.get_batch(number)])
+        rows += batch.num_rows
+        kept += len(batch["event_id"].unique())
+        data = table.prepare(batch)
+        begin = Moment.now(table.processes)
+        table.upsert(data)
+        used = Moment.now(table.processes) - begin
+        walls.append(used.wall)
+        cpus.append(used.cpu)
+    return {"walls": walls, "cpus": cpus, "rows": rows, "kept": kept, "bytes": folder_bytes(folder) - before}

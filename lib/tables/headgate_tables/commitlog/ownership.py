@@ -1,0 +1,246 @@
+"""One table's commit log as this process holds it: fence, reserve, commit, bury, fold (rules T, C, TM4, G).
+
+Loading and reading never write. The first write fences; a handle that lost a slot to somebody else is deposed and stays so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headgate_tables.commitlog.publish import REVOKED, DataFile, DerivedFile, encode_derived, make_durable, publish
+from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, STAGE_FOLDER, Kind, Slot, number_name, seal
+from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.times import TimeGenerator
+from headgate_tables.commitlog.win import win
+from headgate_tables.errors import DeposedError, MissingFileError, TableExistsError, TableOwnedError, TransactionError
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+ALIVE = 2
+"""Round instants alive at a time (rule RO1): one filling, one committing."""
+STALE_MS = 60_000
+"""An unused reservation older than this is renewed before use (rule TM5)."""
+FOLD_EVERY = 100
+"""Slots between folds. More: a takeover reads more slots and syncs more files at once; fewer: more commits wait for a fold."""
+
+
+class CommitLog:
+    """The log of the table in ``store``. ``state`` is what was read or decided last."""
+
+    def __init__(self, store: Store, system: System, holder: Holder, *, take_over: bool = False) -> None:
+        self.store = store
+        self.state, self._unfolded = read_state(store)
+        self._system = system
+        self._holder = holder
+        self._take_over = take_over
+        self._times: TimeGenerator | None = None
+        self._deposed = False
+        self._open: list[str] = []
+
+    @property
+    def owned(self) -> bool:
+        """Whether this handle holds the table, as far as it knows."""
+        return self._times is not None and not self._deposed
+
+    @property
+    def open_instants(self) -> Sequence[str]:
+        """Instants of the transactions that are open now, oldest first."""
+        return tuple(self._open)
+
+    @property
+    def unfolded(self) -> Sequence[Slot]:
+        """Slots behind the newest fold."""
+        return tuple(self._unfolded)
+
+    @property
+    def stage_folder(self) -> str:
+        """Where this epoch's data files wait (rule W2)."""
+        return f"{STAGE_FOLDER}/{self.state.epoch}"
+
+    def own(self) -> bool:
+        """Fences if this handle does not own the table yet; says whether it did so just now.
+
+        Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
+        """
+        if self._deposed:
+            raise self._deposed_error()
+        if self._times is not None:
+            return False
+        while not self._fence():
+            pass
+        self._revoke_stages()
+        for slot in self._unfolded:
+            publish(self.store, slot)
+        return True
+
+    def begin(self) -> str:
+        """The instant of a new transaction. Raises TransactionError when two are open."""
+        self.own()
+        if len(self._open) >= ALIVE:
+            raise TransactionError(
+                f"{len(self._open)} transactions are open, which is all there can be",
+                fix="Commit or roll back the older one before you begin another.",
+            )
+        if not self._open and self.state.reserved and self.age_ms(self.state.reserved[0]) > STALE_MS:
+            self._append(Kind.RESERVE, {"reserved": [self._issued().next() for _ in range(ALIVE)]})
+        elif len(self._open) == len(self.state.reserved):
+            self._append(Kind.RESERVE, {"reserved": self._renewed()})
+        instant = next(instant for instant in self.state.reserved if instant not in self._open)
+        self._open.append(instant)
+        return instant
+
+    def age_ms(self, instant: str) -> int:
+        """How long ago the instant was issued, by the wall clock. Raises ClockError."""
+        return self._issued().age_ms(instant)
+
+    def commit(
+        self,
+        instant: str,
+        files: Sequence[DataFile],
+        derive: Callable[[str], Sequence[DerivedFile]],
+        channels: Mapping[str, Sequence[Any]] | None = None,
+    ) -> str:
+        """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
+
+        ``derive`` makes the derived files from the completion time. ``channels`` maps a channel to (incarnation, committed offset).
+        Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. An error
+        of the store before the slot was sent leaves the transaction open.
+        """
+        self._check_open(instant)
+        if self._open[0] != instant:
+            raise TransactionError(
+                f"the transaction of {self._open[0]} is older and still open",
+                fix="Commit or roll it back first: transactions commit in the order of their instants.",
+            )
+        times = self._issued()
+        completion = times.next()
+        body = {
+            "instant": instant,
+            "completion": completion,
+            "reserved": self._renewed(dropped=instant),
+            "files": [file.encode() for file in files],
+            "channels": dict(channels or {}),
+            "min_reader": 1,
+            "min_writer": 1,
+            "publish": encode_derived(derive(completion)),
+        }
+        slot = self._append(Kind.COMMIT, body)
+        self._open.remove(instant)
+        self._publish_own(slot)
+        return completion
+
+    def release(self, instant: str) -> None:
+        """Ends a transaction that never showed its instant to anybody; the next one may use it."""
+        self._check_open(instant)
+        self._open.remove(instant)
+
+    def abandon(self, instant: str) -> None:
+        """Ends a transaction without a commit: its instant is dead from the next slot on (rule TM4). Writes nothing."""
+        self._check_open(instant)
+        self._open.remove(instant)
+        self.state.reserved.remove(instant)
+        self.state.dead[instant] = None
+
+    def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
+        """Wins a DEAD slot: ``named`` maps dead instants to the names that may now be deleted, ``swept`` ones are gone (rule D1)."""
+        self._append(Kind.DEAD, {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._renewed()})
+
+    def fold_is_due(self) -> bool:
+        """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
+        return self.state.n - self.state.folded >= FOLD_EVERY
+
+    def fold(self) -> None:
+        """Makes everything published durable, then writes K(n) and advances the boundary (rules G1, G2)."""
+        make_durable(self.store, self._unfolded)
+        name = number_name(self.state.n)
+        self.store.create(f"{FOLD_FOLDER}/{name}", [seal(self.state.encode())], durable=True)
+        self.store.create(f"{BOUND_FOLDER}/{name}", [b""], durable=True)
+        self.state.folded = self.state.n
+        self._unfolded = []
+
+    def _publish_own(self, slot: Slot) -> None:
+        """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
+        try:
+            publish(self.store, slot)
+        except MissingFileError:
+            if read_state(self.store)[0].epoch == self.state.epoch:
+                raise
+            self._deposed = True
+
+    def _fence(self) -> bool:
+        """One try at T1 to T5. False: somebody else won the number; look again."""
+        self.state, self._unfolded = read_state(self.store)
+        holder = self.state.holder
+        if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
+            raise TableOwnedError(
+                f"the table belongs to {holder.describe()}",
+                fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open the table with take_over=True.",
+            )
+        times = TimeGenerator(self._system.clock, self.state.time)
+        reserved = [times.next() for _ in range(ALIVE)]
+        body = {"holder": self._holder.encode(), "reserved": reserved}
+        slot = self._slot(Kind.FENCE, body, self.state.epoch + 1)
+        own_hash = win(self.store, self._system.clock, slot)
+        if own_hash is None:
+            return False
+        self._take_in(slot, own_hash)
+        self._times = times
+        return True
+
+    def _revoke_stages(self) -> None:
+        """Older epochs cannot link any more (rule W2); what they won is found under the new name by ``publish``."""
+        if not self.store.stages:
+            return
+        for folder in self.store.list_folder(STAGE_FOLDER).folders:
+            if folder.isdigit() and int(folder) < self.state.epoch:
+                self.store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{folder}{REVOKED}-{self.state.epoch}")
+
+    def _renewed(self, dropped: str = "") -> list[str]:
+        """The whole list of instants alive after a slot (rule TM4)."""
+        alive = [instant for instant in self.state.reserved if instant != dropped]
+        return alive + [self._issued().next() for _ in range(ALIVE - len(alive))]
+
+    def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
+        slot = self._slot(kind, body, self.state.epoch)
+        own_hash = win(self.store, self._system.clock, slot)
+        if own_hash is None:
+            self._deposed = True
+            raise self._deposed_error()
+        self._take_in(slot, own_hash)
+        return slot
+
+    def _slot(self, kind: Kind, body: Mapping[str, Any], epoch: int) -> Slot:
+        return Slot(self.state.n + 1, epoch, self._system.ids.token(), self.state.last_hash, kind, body)
+
+    def _take_in(self, slot: Slot, own_hash: str) -> None:
+        self.state.apply(slot, own_hash)
+        self._unfolded.append(slot)
+
+    def _issued(self) -> TimeGenerator:
+        if self._times is None:
+            raise TransactionError("this handle has not fenced the table", fix="Begin a transaction first.")
+        return self._times
+
+    def _check_open(self, instant: str) -> None:
+        if self._deposed:
+            raise self._deposed_error()
+        if instant not in self._open:
+            raise TransactionError(f"the transaction of {instant} has ended", fix="Begin a new one.")
+
+    def _deposed_error(self) -> DeposedError:
+        holder = read_state(self.store)[0].holder
+        return DeposedError(
+            f"{holder.describe() if holder else 'another process'} took the table over",
+            fix="Nothing that was returned as committed is lost. Open the table again to write; let one process at a time write a table.",
+        )
+
+
+def create_log(store: Store, system: System, config: Mapping[str, Any], derived: Sequence[DerivedFile]) -> None:
+    """Wins slot 0 = CONFIG and publishes what it derives. Raises TableExistsError when the slot is taken."""
+    time = TimeGenerator(system.clock, LogState().time).next()
+    body = {**config, "time": time, "publish": encode_derived(derived)}
+    first = LogState()
+    slot = Slot(0, 0, system.ids.token(), first.last_hash, Kind.CONFIG, body)
+    if win(store, system.clock, slot) is None:
+        raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
+    publish(store, slot)

@@ -1,0 +1,96 @@
+"""From a won slot to the files that everybody reads (rules P1, P2, T6): a repeatable step, the same whoever does it.
+
+A COMMIT slot names its data files with the stage they wait in, and holds the exact bytes of every derived file; the
+completed instant is the last of them, so readers see the commit only when all else is in place.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
+from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.storage.store import Outcome, Store
+
+REVOKED = ".revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One data file of a commit. ``stage`` is where its bytes wait (local disks), or "" when they are in place."""
+
+    path: str
+    size: int
+    sha256: str
+    stage: str
+
+    def encode(self) -> list[Any]:
+        """As it stands in a COMMIT slot."""
+        return [self.path, self.size, self.sha256, self.stage]
+
+
+DerivedFile = tuple[str, bytes]
+"""Path and content of a file that a slot derives."""
+
+
+def encode_derived(files: Sequence[DerivedFile]) -> list[list[str]]:
+    """As they stand in a slot."""
+    return [[path, base64.b64encode(content).decode()] for path, content in files]
+
+
+def data_files(slot: Slot) -> list[DataFile]:
+    """The data files that the slot commits."""
+    return [DataFile(*entry) for entry in slot.body.get("files", [])]
+
+
+def derived_files(slot: Slot) -> list[DerivedFile]:
+    """The files that the slot derives, in the order of their creation."""
+    return [(path, base64.b64decode(content)) for path, content in slot.body.get("publish", [])]
+
+
+def publish(store: Store, slot: Slot) -> None:
+    """Puts the slot's files in place; what is there already stays. Raises MissingFileError when staged bytes are gone."""
+    for file in data_files(slot):
+        if file.stage:
+            _link(store, file)
+    for path, content in derived_files(slot):
+        outcome = store.create(path, [content], durable=False)
+        if outcome is Outcome.UNKNOWN:
+            outcome = store.create(path, [content], durable=False)
+        if outcome is Outcome.EXISTS and slot.kind is Kind.COMMIT and store.get(path).to_pybytes() != content:
+            raise CorruptFileError(
+                f"{path} is there, but holds something else than slot {slot.n} decided",
+                fix="Another program wrote that name. Move it away after looking at it; the next write puts the right one in place.",
+            )
+
+
+def _link(store: Store, file: DataFile) -> None:
+    for stage in (file.stage, *_revoked_names(store, file.stage)):
+        try:
+            store.link(stage, file.path)
+        except FileNotFoundError:
+            continue
+        return
+    if store.size(file.path) != file.size:
+        raise MissingFileError(
+            f"{file.path} is committed, but neither it nor its staged bytes {file.stage} are there",
+            fix="Restore the file from a copy of the table.",
+        )
+
+
+def _revoked_names(store: Store, stage: str) -> Iterable[str]:
+    """Rule W2: a successor renames the stage folder of an older epoch before it rolls forward."""
+    epoch, _, rest = stage.removeprefix(STAGE_FOLDER + "/").partition("/")
+    for folder in store.list_folder(STAGE_FOLDER).folders:
+        if folder.startswith(epoch + REVOKED):
+            yield f"{STAGE_FOLDER}/{folder}/{rest}"
+
+
+def make_durable(store: Store, slots: Sequence[Slot]) -> None:
+    """Syncs what ``publish`` left to the page cache, then removes the staged names (before a fold, rule G1)."""
+    staged = [file for slot in slots for file in data_files(slot) if file.stage]
+    derived = [path for slot in slots for path, _ in derived_files(slot)]
+    folders = {path.rpartition("/")[0] for path in [*derived, *(file.path for file in staged)]}
+    store.sync(derived, folders | {folder.rpartition("/")[0] for folder in folders})
+    store.delete(file.stage for file in staged)

@@ -1,0 +1,47 @@
+"""Reading the log: newest fold, then every slot after it (rules T1, T5). Never writes."""
+
+from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Slot, decode_slot, hash_of, number_name, slot_path, unseal
+from headgate_tables.commitlog.state import LogState
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.storage.store import Store
+
+
+def read_boundary(store: Store) -> int:
+    """Slots up to this number may be deleted (rule G2); -1 when none was declared."""
+    return max((int(name) for name in store.list_folder(BOUND_FOLDER).files if name.isdigit()), default=-1)
+
+
+def read_slot(store: Store, n: int) -> tuple[Slot, str]:
+    """Slot ``n`` and the hash of its bytes. Raises FileNotFoundError, CorruptFileError, UnsupportedTableError."""
+    data = store.get(slot_path(n)).to_pybytes()
+    return decode_slot(data, n), hash_of(data)
+
+
+def read_state(store: Store, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
+    """The state after the newest slot, and the slots read for it (those behind the newest fold).
+
+    Every slot below the newest is final, because a slot is created only once and in order.
+    ``folds=False`` reads from slot 0 on, for checking. Raises CorruptFileError for a gap or a broken chain.
+    """
+    state = _newest_fold(store) if folds else LogState()
+    names = store.list_folder(SLOT_FOLDER, after=number_name(state.n) if state.n >= 0 else None).files
+    numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
+    if numbers and numbers != list(range(state.n + 1, numbers[-1] + 1)):
+        raise CorruptFileError(
+            f"{SLOT_FOLDER} has a gap after slot {state.n}: {numbers[:3]}…",
+            fix="A slot was removed from outside; restore `.hoodie/.headgate` from a copy.",
+        )
+    slots: list[Slot] = []
+    for n in numbers:
+        slot, own_hash = read_slot(store, n)
+        state.apply(slot, own_hash)
+        slots.append(slot)
+    return state, slots
+
+
+def _newest_fold(store: Store) -> LogState:
+    newest = max((name for name in store.list_folder(FOLD_FOLDER).files if name.isdigit()), default=None)
+    if newest is None:
+        return LogState()
+    path = f"{FOLD_FOLDER}/{newest}"
+    return LogState.decode(unseal(store.get(path).to_pybytes(), path))

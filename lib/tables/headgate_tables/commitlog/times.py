@@ -1,0 +1,59 @@
+"""The one generator of a table's times (rules TM1, TM3, TS).
+
+A time is text, ``yyyyMMddHHmmssSSS`` in UTC, so that comparing text compares time (Hudi: HoodieInstantTimeGenerator).
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from headgate_tables.errors import ClockError, CorruptFileError
+from headgate_tables.system import Clock
+
+TIME_DIGITS = 17
+MAX_CLOCK_SET_BACK_MS = 5_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def format_time(milliseconds: int) -> str:
+    """Milliseconds since the epoch as an instant time of 17 digits, UTC."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.strftime("%Y%m%d%H%M%S") + f"{milliseconds % 1000:03d}"
+
+
+def parse_time(text: str) -> int:
+    """An instant time as milliseconds since the epoch. Raises CorruptFileError for anything else."""
+    try:
+        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        milliseconds = int(text[14:TIME_DIGITS])
+    except ValueError as error:
+        raise CorruptFileError(f"{text!r} is no instant time", fix="Instant times have 17 digits, yyyyMMddHHmmssSSS.") from error
+    return (moment - _EPOCH) // timedelta(milliseconds=1) + milliseconds
+
+
+class TimeGenerator:
+    """Requested and completion times of one table: strictly increasing, whatever the wall clock does.
+
+    ``floor`` is the largest time in any slot (rule TS); the first time issued is above it.
+    """
+
+    def __init__(self, clock: Clock, floor: str) -> None:
+        self._clock = clock
+        self._last = parse_time(floor)
+
+    def next(self) -> str:
+        """A time above every one issued before. Raises ClockError when the clock is more than 5 s behind the last one."""
+        self._last = max(self.now(), self._last + 1)
+        return format_time(self._last)
+
+    def now(self) -> int:
+        """The wall clock, checked against the last time issued (rule TM3)."""
+        now = self._clock.now_ms()
+        if self._last - now > MAX_CLOCK_SET_BACK_MS:
+            raise ClockError(
+                f"the clock says {format_time(now)}, but the table has already issued {format_time(self._last)}",
+                fix="Correct the clock, or wait until it has caught up; then call again.",
+            )
+        return now
+
+    def age_ms(self, time: str) -> int:
+        """How long ago a time was issued, by the wall clock."""
+        return self.now() - parse_time(time)

@@ -1,0 +1,18 @@
+"""Apache Hudi tables: create, write, read."""
+
+from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Verification
+from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.table import Table, create_table, open_table
+from headgate_tables.hudi.transaction import Transaction
+
+__all__ = [
+    "CommitInfo",
+    "CommitResult",
+    "Finding",
+    "Scan",
+    "Table",
+    "Transaction",
+    "Verification",
+    "create_table",
+    "open_table",
+]

@@ -1,0 +1,31 @@
+"""Base files: Parquet with the five meta columns and the footer keys that Hudi's writers put there.
+
+Source: spec hudi-format 5.1, 5.2. Bloom filters are not written: the bucket index needs none.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate_tables.hudi.log.parquet_rows import ParquetLayout, encode
+
+WRITE_TOKEN = "0-0-0"
+"""One instant is one attempt (rule RO4), so the token never has to tell two apart."""
+
+
+def encode_base_file(rows: pa.Table, keys: pa.Array, layout: ParquetLayout, avro_schema: str) -> pa.Buffer:
+    """``rows`` with meta columns first; ``keys``: string[n], their record keys, n > 0."""
+    bounds = pc.min_max(keys)
+    footer = {
+        "parquet.avro.schema": avro_schema,
+        "writer.model.name": "avro",
+        "hoodie_min_record_key": bounds["min"].as_py(),
+        "hoodie_max_record_key": bounds["max"].as_py(),
+    }
+    return encode(rows.replace_schema_metadata(footer), layout)
+
+
+def pieces(buffer: pa.Buffer) -> Sequence[pa.Buffer]:
+    """As a store takes it."""
+    return [buffer]

@@ -1,0 +1,59 @@
+"""What a caller hands in becomes tables of the right columns and types, in chunks of bounded size."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headgate_tables.errors import OptionError
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.schema.conform import stored_rows
+
+FLUSH_BYTES = 256 * 1024 * 1024
+"""Arrow bytes of a stream that become one set of files. More: fewer, larger files and as much more memory."""
+
+
+def table_chunks(data: Any) -> Iterator[pa.Table]:
+    """Tables of about ``FLUSH_BYTES`` from anything with ``__arrow_c_stream__``; what is in memory already comes whole."""
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        yield data
+        return
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise OptionError(
+            f"{type(data).__name__} cannot be read as Arrow data",
+            fix="Pass a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, or anything else with __arrow_c_stream__.",
+        )
+    reader = pa.RecordBatchReader.from_stream(data)
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size >= FLUSH_BYTES:
+            yield pa.Table.from_batches(batches)
+            batches, size = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
+    """All of the table's columns, in its order and types, one chunk each. Raises SchemaError."""
+    return _one_chunk(stored_rows(table, definition.schema))
+
+
+def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
+    """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError."""
+    wanted = {*definition.record_key, *definition.partition_by, definition.ordering}
+    needed = pa.schema([field for field in definition.schema if field.name in wanted])
+    return _one_chunk(stored_rows(table.select([name for name in table.column_names if name in wanted]), needed))
+
+
+def _one_chunk(table: pa.Table) -> pa.Table:
+    if all(column.num_chunks == 1 for column in table.columns):
+        return table
+    merged = table.combine_chunks()
+    if merged.num_rows and any(column.num_chunks > 1 for column in merged.columns):
+        raise OptionError("a text column holds more than 2 GiB in one batch", fix="Write it in smaller batches, or pass a stream.")
+    return merged

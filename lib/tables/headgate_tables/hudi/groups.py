@@ -1,0 +1,57 @@
+"""Which file group a bucket's rows go to, and whether a new group may begin with a base file."""
+
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.keys.bucket import bucket_of, file_id
+from headgate_tables.hudi.routing import Group
+from headgate_tables.hudi.view import FileSystemView
+
+
+class GroupIds:
+    """File ids of one table's buckets (rule FI1): groups that exist keep theirs, new ones are computed, replaced ones never return."""
+
+    def __init__(self, definition: Definition, view: FileSystemView) -> None:
+        self._definition = definition
+        self._view = view
+        self._ids: dict[tuple[str, int], str] = {}
+        self._begun: dict[tuple[str, int], str] = {}
+        self._partitions: set[str] = set()
+        for group in view.groups():
+            self._ids[group.partition, bucket_of(group.file_id)] = group.file_id
+            self._partitions.add(group.partition)
+        self._existing = set(self._ids)
+
+    def claim(self, group: Group, instant: str, *, alone: bool) -> tuple[str, bool]:
+        """The bucket's file id, and whether ``instant`` may write its base file.
+
+        Only a group without any file begins with one, and only in the oldest open transaction (``alone``): a base file
+        hides what an older instant that completes later puts beside it.
+        """
+        key = (group.partition, group.bucket)
+        if key not in self._ids:
+            self._ids[key] = self._new_id(group)
+        begins = key not in self._existing and key not in self._begun
+        if begins:
+            self._begun[key] = instant
+        return self._ids[key], begins and alone
+
+    def commit(self, partitions_and_buckets: list[tuple[str, int]], instant: str) -> None:
+        """These groups have files of the completed ``instant`` now."""
+        self._existing.update(partitions_and_buckets)
+        self._partitions.update(partition for partition, _ in partitions_and_buckets)
+        self.forget(instant)
+
+    def forget(self, instant: str) -> None:
+        """The instant begins no group any more: it was committed or rolled back."""
+        self._begun = {key: begun for key, begun in self._begun.items() if begun != instant}
+
+    def knows_partition(self, partition: str) -> bool:
+        """Whether a completed commit has written to the partition."""
+        return partition in self._partitions
+
+    def _new_id(self, group: Group) -> str:
+        k = 0
+        while True:
+            found = file_id(self._definition.table_uuid, group.partition, group.bucket, k)
+            if not self._view.was_replaced(group.partition, found):
+                return found
+            k += 1

@@ -1,0 +1,100 @@
+"""What must hold before a commit: the table is one that we can write, and nobody else has written it (rule F)."""
+
+from collections.abc import Mapping, Sequence
+
+from headgate_tables.commitlog.state import LogState
+from headgate_tables.commitlog.tail import read_state
+from headgate_tables.errors import ForeignWriterError, MetadataTableError, OptionError, UnsupportedTableError
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from headgate_tables.hudi.timeline.active import list_instants
+from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.storage.store import Store
+
+METADATA_FOLDER = ".hoodie/metadata"
+_METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
+
+
+def check_writable(properties: Mapping[str, str]) -> None:
+    """Raises UnsupportedTableError for a feature that this library does not write, naming the feature and the way out."""
+    refused = {
+        "hoodie.table.type": ("MERGE_ON_READ", "is a copy-on-write table", "Create a merge-on-read table and load the rows into it."),
+        "hoodie.table.version": ("8", "has another table version than 8", "Write it with Spark, or load its rows into a new table."),
+        "hoodie.table.cdc.enabled": ("false", "keeps change data (CDC)", "Switch hoodie.table.cdc.enabled off with Spark first."),
+        "hoodie.populate.meta.fields": ("true", "has virtual keys", "Load the rows into a new table; keys must be stored to be merged."),
+        "hoodie.table.base.file.format": ("PARQUET", "has base files that are no Parquet", "Load the rows into a new table."),
+        "hoodie.datasource.write.drop.partition.columns": ("false", "drops partition columns", "Load the rows into a new table."),
+    }
+    for key, (wanted, what, fix) in refused.items():
+        found = properties.get(key, wanted)
+        if found != wanted:
+            raise UnsupportedTableError(f"the table {what} ({key}={found}), which is not written here", fix=fix)
+    _refuse_metadata(properties)
+
+
+def _refuse_metadata(properties: Mapping[str, str]) -> None:
+    enabled = [properties[key] for key in _METADATA_KEYS if properties.get(key)]
+    if enabled:
+        raise MetadataTableError(
+            f"the table has a metadata table ({', '.join(enabled)}); readers that trust it would not see our files",
+            fix="Open the table with metadata_table='remove' to drop it, and run Spark jobs on this table with hoodie.metadata.enable=false.",
+        )
+
+
+class Guard:
+    """Watches one table between commits: its properties, a metadata table that appears, foreign instants."""
+
+    def __init__(self, store: Store, metadata_table: str) -> None:
+        if metadata_table not in ("refuse", "remove"):
+            raise OptionError(f"metadata_table={metadata_table!r}", fix="Choose 'refuse' or 'remove'.")
+        self._store = store
+        self._remove_metadata = metadata_table == "remove"
+        self._seen_version: str | None = None
+
+    def check(self, state: LogState, *, whole_timeline: bool = False) -> None:
+        """Before each commit; the whole timeline before the first one of a handle, later only what is newer than our
+        oldest open instant. Raises UnsupportedTableError, MetadataTableError, ForeignWriterError."""
+        self._check_properties()
+        self._check_timeline(state, "" if whole_timeline else min(state.reserved, default=""))
+
+    def _check_properties(self) -> None:
+        version = self._store.version(PROPERTIES_PATH)
+        if version == self._seen_version and self._store.version(METADATA_FOLDER) is None:
+            return
+        properties = parse(self._store.get(PROPERTIES_PATH).to_pybytes(), PROPERTIES_PATH)
+        if self._remove_metadata and (any(properties.get(key) for key in _METADATA_KEYS) or self._metadata_folder()):
+            properties = self._drop_metadata(properties)
+        check_writable(properties)
+        if self._metadata_folder():
+            _refuse_metadata({_METADATA_KEYS[1]: "being built"})
+        self._seen_version = self._store.version(PROPERTIES_PATH)
+
+    def _metadata_folder(self) -> bool:
+        listing = self._store.list_folder(METADATA_FOLDER)
+        return bool(listing.files or listing.folders)
+
+    def _drop_metadata(self, properties: dict[str, str]) -> dict[str, str]:
+        """Interop fact 6: take it out of the properties first, so that no reader trusts it while its folder goes."""
+        left = {key: value for key, value in properties.items() if key not in _METADATA_KEYS}
+        self._store.replace(PROPERTIES_PATH, [render(left, "Headgate removed the metadata table")])
+        self._store.delete_folder(METADATA_FOLDER)
+        return left
+
+    def _check_timeline(self, state: LogState, after: str) -> None:
+        unknown = _not_ours(list_instants(self._store, after=after or None), state)
+        if unknown:
+            # Another handle may own the table meanwhile. Its slots come before its files, so a fresh look knows them;
+            # winning a slot then says who was deposed (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
+            unknown = _not_ours(unknown, read_state(self._store)[0])
+        if unknown:
+            raise ForeignWriterError(
+                f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",
+                fix="From here on the table can be read, not written. Stop the other writer and load the rows into a new table.",
+            )
+
+
+def _not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
+    return [
+        instant
+        for instant in instants
+        if not state.knows(instant.time) or (instant.completion and state.commits.get(instant.time) != instant.completion)
+    ]

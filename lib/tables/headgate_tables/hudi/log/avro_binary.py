@@ -1,0 +1,193 @@
+"""Avro's binary form, whole columns at a time: a decoder for a run of records, an encoder for numbers.
+
+The decoder is polars' container reader: the run is given a container's header and trailer in memory. It is told a
+*physical* schema, in which named types are spelled out and everything that polars has no form for is replaced by something
+of the same bytes: maps by arrays of (key, value) records, enums and logical integers by the plain integer.
+``restore`` turns what comes back into the Arrow types of the original schema.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+Json = Any
+_SYNC = bytes(16)
+_PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "string", "bytes"))
+
+
+def decode_records(fields: list[Json], count: int, run: pa.Buffer, columns: list[str] | None) -> pa.Table | None:
+    """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
+
+    ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
+    and binaries come as views, lists with 64-bit offsets. The caller checks that the records fill the run: bytes behind the last one
+    are not noticed here.
+    """
+    schema = json.dumps({"type": "record", "name": "row", "fields": fields}).encode()
+    header = b"".join(
+        (b"Obj\x01", varint(2), _text(b"avro.schema"), _text(schema), _text(b"avro.codec"), _text(b"null"), b"\x00", _SYNC)
+    )
+    container = b"".join((header, varint(count), varint(run.size), memoryview(run), _SYNC))
+    try:
+        frame = pl.read_avro(io.BytesIO(container), columns=columns)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        # Polars panics on bytes that do not fit the schema: the caller reads them row by row and says what is wrong.
+        return None
+    table: pa.Table = frame.to_arrow(compat_level=pl.CompatLevel.newest())
+    return table if table.num_rows == count else None
+
+
+def physical(schema: Json) -> Json:
+    """The physical form of a record schema (parsed JSON that ``avro_to_arrow`` accepts)."""
+    return _Spelling().of(schema, "")
+
+
+def restore(array: pa.Array[Any], target: pa.DataType, shape: Json) -> pa.Array[Any]:
+    """A decoded column of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
+    if isinstance(shape, list):
+        shape = next(branch for branch in shape if branch != "null")
+    if isinstance(target, pa.StructType):
+        fields = [target.field(i) for i in range(target.num_fields)]
+        children = [restore(array.field(i), field.type, shape["fields"][i]["type"]) for i, field in enumerate(fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if isinstance(target, pa.ListType):
+        short = pc.cast(array, pa.list_(array.type.value_field))
+        values = restore(short.values, target.value_type, shape["items"])
+        return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[values])
+    if isinstance(target, pa.MapType):
+        short = pc.cast(array, pa.list_(array.type.value_field))
+        keys, items = short.values.field(0), short.values.field(1)
+        pair = [restore(keys, target.key_type, "string"), restore(items, target.item_type, shape["items"]["fields"][1]["type"])]
+        entries = pa.StructArray.from_arrays(pair, fields=[target.key_field, target.item_field])
+        return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[entries])
+    if isinstance(shape, dict) and "symbols" in shape:
+        return pa.array(shape["symbols"], pa.string()).take(array)
+    if pat.is_fixed_size_binary(target):
+        array = pc.cast(array, pa.binary())
+    return pc.cast(array, target)
+
+
+class _Spelling:
+    """One schema's walk: names seen so far, each spelled out anew where it is used."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Json] = {}
+        self._count = 0
+
+    def of(self, schema: Json, namespace: str) -> Json:
+        if isinstance(schema, list):
+            return [self.of(branch, namespace) for branch in schema]
+        if isinstance(schema, str):
+            return schema if schema in _PRIMITIVES else self._again(schema, namespace)
+        kind = schema["type"]
+        if kind == "record":
+            return self._record(schema, namespace)
+        if kind == "array":
+            return {"type": "array", "items": self.of(schema["items"], namespace)}
+        if kind == "map":
+            pair = [{"name": "key", "type": "string"}, {"name": "value", "type": self.of(schema["values"], namespace)}]
+            return {"type": "array", "items": {"type": "record", "name": self._fresh(), "fields": pair}}
+        if kind == "enum":
+            return self._name(schema, namespace, {"type": "int", "symbols": schema["symbols"]})
+        if kind == "fixed" or schema.get("logicalType") == "decimal":
+            kept = {key: schema[key] for key in ("type", "size", "logicalType", "precision", "scale") if key in schema}
+            return self._name(schema, namespace, kept) if kind == "fixed" else kept
+        return self.of(kind, namespace)
+
+    def _record(self, schema: Json, namespace: str) -> Json:
+        inner = schema["name"].rpartition(".")[0] or schema.get("namespace", namespace)
+        fields = [{"name": field["name"], "type": self.of(field["type"], inner)} for field in schema["fields"]]
+        return self._name(schema, namespace, {"type": "record", "fields": fields})
+
+    def _name(self, schema: Json, namespace: str, spelled: Json) -> Json:
+        prefix = schema.get("namespace", namespace)
+        full = schema["name"] if "." in schema["name"] or not prefix else f"{prefix}.{schema['name']}"
+        self._named[full] = spelled
+        return spelled | {"name": self._fresh()}
+
+    def _again(self, name: str, namespace: str) -> Json:
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        spelled = self._named.get(full, self._named.get(name))
+        return self._renamed(spelled)
+
+    def _renamed(self, spelled: Json) -> Json:
+        """A copy with fresh names throughout: a decoder would take a repeated name for a redefinition."""
+        if isinstance(spelled, list):
+            return [self._renamed(part) for part in spelled]
+        if not isinstance(spelled, dict):
+            return spelled
+        copy = {key: self._renamed(value) if key in ("items", "type") else value for key, value in spelled.items()}
+        if "fields" in spelled:
+            copy["fields"] = [{"name": field["name"], "type": self._renamed(field["type"])} for field in spelled["fields"]]
+        return copy | {"name": self._fresh()} if spelled["type"] in ("record", "fixed", "int") else copy
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"n{self._count}"
+
+
+def varint(number: int) -> bytes:
+    """One Avro int or long."""
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """The number and the position behind it. Raises IndexError past the end, ValueError beyond 64 bits."""
+    shift = rest = 0
+    while True:
+        byte = view[position]
+        rest |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            break
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+    return (rest >> 1) ^ -(rest & 1), position
+
+
+def varints(numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    """Each number as an Avro int or long: binary[n] of 1 to 10 bytes."""
+    rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+    width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
+    groups = (rest[:, None] >> (7 * np.arange(width, dtype=np.uint64))) & np.uint64(0x7F)
+    more = (rest[:, None] >> (7 * np.arange(1, width + 1, dtype=np.uint64).clip(max=9))) != 0
+    if width == 10:
+        more[:, 9] = False
+    used = np.ones(groups.shape, dtype=bool)
+    used[:, 1:] = more[:, :-1]
+    encoded = groups.astype(np.uint8) | (more.astype(np.uint8) << 7)
+    return ragged(encoded, used)
+
+
+def varint_sizes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Bytes that each number takes."""
+    rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+    limits = np.uint64(1) << (7 * np.arange(1, 10, dtype=np.uint64))
+    return np.searchsorted(limits, rest, side="right").astype(np.int64) + 1
+
+
+def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> pa.BinaryArray:
+    """The used cells of each row of a byte matrix: binary[n]."""
+    offsets = np.zeros(len(cells) + 1, dtype=np.int32)
+    np.cumsum(used.sum(axis=1), out=offsets[1:])
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(cells), [None, pa.py_buffer(offsets.data), pa.py_buffer(cells[used].data)]
+    )
+
+
+def _text(raw: bytes) -> bytes:
+    return varint(len(raw)) + raw

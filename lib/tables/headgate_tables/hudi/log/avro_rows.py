@@ -1,0 +1,166 @@
+"""Rows of an AVRO_DATA block (spec/hudi-format §4.2): a version, a count, and per record its length and Avro bytes.
+
+The fast way decodes the block as it lies: the four length bytes in front of each record are declared to be a ``float``
+column. Their sum is then checked against the block, which also shows that the decoder kept step with the records.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+
+from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
+from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
+from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
+
+_LENGTH = "__length"
+_PREFIX = 8
+"""Bytes before the first record: content version and count."""
+
+
+def decode(content: pa.Buffer, schema_json: str, columns: Collection[str] | None, where: str) -> pa.Table:
+    """The block's rows: ``columns`` of them in the schema's order (names it lacks are left out), None = all.
+
+    Types are those of ``avro_to_arrow.arrow_schema``. ``where`` names file and offset in errors. Raises CorruptFileError
+    for bytes that are not what the schema says, UnsupportedTableError for content version 1 (before Hudi 0.5) or an
+    unknown one, and for types without an Arrow form.
+    """
+    count = row_count(content, where)
+    schema = _arrow(schema_json, where)
+    wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
+    if count == 0:
+        return wanted.empty_table()
+    shape = _shape(schema_json)
+    decoded = _decode_columns(content, count, shape, wanted.names)
+    if decoded is None:
+        decoded = _decode_rows(content, count, shape, schema, where)
+    by_name = {field["name"]: field["type"] for field in shape["fields"]}
+    arrays = [restore(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
+    return pa.table(arrays, schema=wanted) if arrays else _no_columns(count)
+
+
+def row_count(content: pa.Buffer, where: str) -> int:
+    """Rows in the block. Raises like ``decode``."""
+    if content.size < _PREFIX:
+        raise _corrupt(where, "it ends before its row count")
+    version, count = struct.unpack_from(">ii", content)
+    if version not in (2, 3):
+        raise UnsupportedTableError(
+            f"{where}: Avro block of content version {version}", fix="Compact the table with the Hudi release that wrote it."
+        )
+    if not 0 <= count <= (content.size - _PREFIX) // 4:
+        raise _corrupt(where, f"it claims {count} rows")
+    return int(count)
+
+
+def _decode_columns(content: pa.Buffer, count: int, shape: Any, names: list[str]) -> pa.Table | None:
+    fields = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
+    run = content.slice(_PREFIX)
+    decoded = decode_records(fields, count, run, [_LENGTH, *names])
+    if decoded is None:
+        return None
+    lengths = np.frombuffer(_one(decoded.column(_LENGTH)).buffers()[1], dtype=">i4", count=count)
+    in_step = bool((lengths >= 0).all()) and int(lengths.sum(dtype=np.int64)) + 4 * count == run.size
+    return decoded if in_step else None
+
+
+def _decode_rows(content: pa.Buffer, count: int, shape: Any, schema: pa.Schema, where: str) -> pa.Table:
+    """Row by row, for what the fast way cannot read: the judge of damaged blocks, so it trusts no length."""
+    parsed = fastavro.parse_schema(json.loads(json.dumps(shape)))
+    view = memoryview(content)
+    at, rows = _PREFIX, []
+    for _ in range(count):
+        (length,) = struct.unpack_from(">i", view, at) if at + 4 <= len(view) else (-1,)
+        end = at + 4 + length
+        if length < 0 or end > len(view):
+            raise _corrupt(where, f"row {len(rows)} ends outside of it")
+        record = io.BytesIO(view[at + 4 : end])
+        try:
+            rows.append(fastavro.schemaless_reader(record, parsed, None))
+        except (
+            ValueError,
+            EOFError,
+            IndexError,
+            KeyError,
+            TypeError,
+            OverflowError,
+            MemoryError,
+            StopIteration,
+            ArithmeticError,
+        ) as error:
+            raise _corrupt(where, f"row {len(rows)} does not fit the schema ({error!r})") from error
+        if record.tell() != length:
+            raise _corrupt(where, f"row {len(rows)} is longer than its values")
+        at = end
+    if at != len(view):
+        raise _corrupt(where, "bytes follow the last row")
+    try:
+        kinds = pa.schema([pa.field(field["name"], _physical_type(field["type"])) for field in shape["fields"]])
+        return pa.Table.from_pylist(rows, schema=kinds)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise _corrupt(where, f"a value is out of range ({error})") from error
+
+
+def _physical_type(shape: Any) -> pa.DataType:
+    if isinstance(shape, list):
+        return _physical_type(next(branch for branch in shape if branch != "null"))
+    if isinstance(shape, str):
+        return _PHYSICAL[shape]
+    if shape.get("logicalType") == "decimal":
+        return pa.decimal128(shape["precision"], shape.get("scale", 0))
+    if shape["type"] == "record":
+        return pa.struct([(field["name"], _physical_type(field["type"])) for field in shape["fields"]])
+    if shape["type"] == "array":
+        return pa.large_list(_physical_type(shape["items"]))
+    return _PHYSICAL[shape["type"]]
+
+
+_PHYSICAL = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.large_string(),
+    "bytes": pa.large_binary(),
+    "fixed": pa.large_binary(),
+}
+
+
+@lru_cache(maxsize=64)
+def _shape(schema_json: str) -> Any:
+    return physical(json.loads(schema_json))
+
+
+@lru_cache(maxsize=64)
+def _parsed(schema_json: str) -> pa.Schema:
+    return arrow_schema(schema_json, "")
+
+
+def _arrow(schema_json: str, where: str) -> pa.Schema:
+    try:
+        return _parsed(schema_json)
+    except TablesError:
+        return arrow_schema(schema_json, where)
+
+
+def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _no_columns(count: int) -> pa.Table:
+    return pa.table({_LENGTH: pa.nulls(count)}).select([])
+
+
+def _corrupt(where: str, how: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"{where}: an Avro block is damaged, {how}", fix="Restore the file from a copy; verify() names every damaged file."
+    )

@@ -1,0 +1,233 @@
+"""Delete records of a DELETE block: key, partition path and ordering value of each (spec/hudi-format §4.5, content version 3).
+
+The list is Avro without a schema beside it, so the union ordinals below are the format (Hudi's HoodieDeleteRecord.avsc).
+Which wrapper stands for which column type is what Hudi 1.2.0 on Spark writes itself and can read back: it compares
+dates as integers and timestamps as longs, and fails on DateWrapper and TimestampMicrosWrapper (ClassCastException), although
+the format has them. All records of a block have one wrapper: hudi-rs refuses a mixture.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
+from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varint_sizes, varints
+from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
+
+_VERSION = 3
+_HEAD = struct.Struct(">ii")
+_DECIMAL = pa.decimal128(30, 15)
+_DECIMAL_JSON = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
+
+_BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMAL_ORDINAL, _TIME_US, _TIMESTAMP_US = range(1, 12)
+
+_WRAPPED: dict[int, tuple[Any, pa.DataType]] = {
+    _BOOLEAN: ("boolean", pa.bool_()),
+    _INT: ("int", pa.int32()),
+    _LONG: ("long", pa.int64()),
+    _FLOAT: ("float", pa.float32()),
+    _DOUBLE: ("double", pa.float64()),
+    _BYTES: ("bytes", pa.binary()),
+    _STRING: ("string", pa.string()),
+    _DATE: ("int", pa.date32()),
+    _DECIMAL_ORDINAL: (_DECIMAL_JSON, _DECIMAL),
+    _TIME_US: ("long", pa.time64("us")),
+    _TIMESTAMP_US: ("long", pa.timestamp("us", tz="UTC")),
+}
+"""Ordinal to the Avro type of its ``value`` and the Arrow type that it is read as."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """``keys``, ``partitions``: string[n]. ``ordering``: [n] of the wrapper's type, null where the delete has no ordering
+    value and so holds against whatever came before; None when none has one.
+    """
+
+    keys: pa.Array[Any]
+    partitions: pa.Array[Any]
+    ordering: pa.Array[Any] | None
+
+
+def check_ordering_type(kind: pa.DataType, column: str) -> None:
+    """Whether deletes of a table ordered by this column can be written so that Spark and hudi-rs obey them.
+
+    Raises UnsupportedTypeError. Seen with Hudi 1.2.0 and hudi-rs 0.5.0: neither orders bytes, hudi-rs ignores the
+    ordering of booleans; a DecimalWrapper holds 15 digits on each side of the point.
+    """
+    if pat.is_decimal(kind) and (kind.scale > 15 or kind.precision - kind.scale > 15):
+        raise UnsupportedTypeError(
+            f"Ordering column {column!r} is {kind}; Hudi orders by 15 digits on each side of the point",
+            fix="Use decimal128(30, 15) or less.",
+        )
+    if pat.is_boolean(kind) or not (pat.is_primitive(kind) or pat.is_string(kind) or pat.is_decimal(kind)):
+        raise UnsupportedTypeError(
+            f"Ordering column {column!r} is {kind}, which Hudi readers cannot order",
+            fix="Order by an integer, a timestamp or a string.",
+        )
+
+
+def encode(keys: pa.Array[Any], partition: str, ordering: pa.Array[Any] | None) -> pa.Buffer:
+    """The content of a DELETE block. ``keys``: string[n]; ``partition``: the path they share, "" when not partitioned.
+
+    ``ordering``: [n] in the ordering column's stored type, None to delete whatever came before (IntWrapper 0).
+    Raises NullOrderingError for a null among them (rule DE1), UnsupportedTypeError for a type that has no wrapper.
+    """
+    tail = b"\x02" + varint(len(partition.encode())) + partition.encode()
+    raw = keys.cast(pa.binary())
+    parts = [pa.scalar(b"\x02"), varints(_lengths(raw)), raw]
+    if ordering is None:
+        parts.append(pa.scalar(tail + varint(_INT) + varint(0)))
+    else:
+        if ordering.null_count:
+            raise NullOrderingError(
+                "A delete has no ordering value", fix="Give every key that is deleted the value of the ordering column."
+            )
+        ordinal, values = _wrap(ordering)
+        parts += [pa.scalar(tail + varint(ordinal)), values]
+    records = pc.binary_join_element_wise(*parts, b"")
+    items = _bytes_of(records)
+    begin = varint(len(keys)) if len(keys) else b""
+    return pa.py_buffer(b"".join((_HEAD.pack(_VERSION, len(begin) + items.size + 1), begin, memoryview(items), b"\x00")))
+
+
+def decode(content: pa.Buffer, where: str) -> DeleteRows:
+    """The records of a block. ``where`` names file and offset in errors.
+
+    Raises CorruptFileError; UnsupportedTableError for content versions 1 and 2 (Java serialisation), for several
+    ordering fields and for a block whose ordering values are of several types.
+    """
+    if content.size < _HEAD.size:
+        raise corrupt(where, "it ends before its length")
+    version, length = _HEAD.unpack_from(content)
+    if version != _VERSION:
+        raise UnsupportedTableError(
+            f"{where}: delete block of content version {version}", fix="Compact the table with the Hudi release that wrote it."
+        )
+    if length != content.size - _HEAD.size:
+        raise corrupt(where, "its length is not that of its records")
+    payload = content.slice(_HEAD.size)
+    decoded = _decode_columns(payload)
+    return DeleteRows(*(decoded if decoded is not None else decode_list(payload, where)))
+
+
+def _decode_columns(payload: pa.Buffer) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any] | None] | None:
+    """All records at once, when they are one Avro array block with one kind of ordering value; None otherwise."""
+    view = memoryview(payload)
+    try:
+        count, start = read_varint(view, 0)
+        ordinal = _first_ordinal(view, start)
+    except (IndexError, ValueError):
+        return None
+    if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0):
+        return None
+    run = payload.slice(start, payload.size - start - 1)
+    text = ["null", "string"]
+    fields = [{"name": "key", "type": text}, {"name": "partition", "type": text}, {"name": "ordinal", "type": "int"}]
+    if ordinal:
+        fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
+    table = decode_records(fields, count, run, None)
+    if table is None or view[-1] != 0 or not pc.all(pc.equal(table["ordinal"], ordinal)).as_py():
+        return None
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    keys, partitions = (pc.cast(columns[name], pa.string()) for name in ("key", "partition"))
+    values = restore(columns["value"], _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
+    taken = _text_size(keys) + _text_size(partitions) + count + (_value_size(values, ordinal) if values is not None else 0)
+    if keys.null_count or taken != run.size:
+        return None
+    return keys, partitions, _without_markers(values, ordinal)
+
+
+def _first_ordinal(view: memoryview, position: int) -> int:
+    for _ in ("key", "partition"):
+        branch, position = read_varint(view, position)
+        if branch:
+            length, position = read_varint(view, position)
+            position += length
+    return read_varint(view, position)[0]
+
+
+def _without_markers(values: pa.Array[Any] | None, ordinal: int) -> pa.Array[Any] | None:
+    """IntWrapper 0 is how Hudi says "no ordering value", also in a table that is ordered by an int column."""
+    if values is None or ordinal != _INT:
+        return values
+    marked = pc.equal(values, NO_ORDERING)
+    return None if pc.all(marked).as_py() else pc.if_else(marked, pa.scalar(None, values.type), values)
+
+
+def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.BinaryArray]:
+    """The union ordinal and the encoded values."""
+    kind = ordering.type
+    if pat.is_boolean(kind):
+        return _BOOLEAN, _cells(pc.cast(ordering, pa.uint8()).to_numpy())
+    if pat.is_integer(kind) or pat.is_date32(kind) or pat.is_time(kind) or pat.is_timestamp(kind):
+        plain = ordering.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy()
+        return (_INT if kind.bit_width == 32 else _LONG), varints(plain.astype(np.int64))
+    if pat.is_float32(kind) or pat.is_float64(kind):
+        return (_FLOAT if pat.is_float32(kind) else _DOUBLE), _cells(ordering.to_numpy().astype(f"<f{kind.byte_width}"))
+    if pat.is_string(kind) or pat.is_binary(kind):
+        raw = ordering.cast(pa.binary())
+        return (_STRING if pat.is_string(kind) else _BYTES), pc.binary_join_element_wise(varints(_lengths(raw)), raw, b"")
+    if pat.is_decimal128(kind):
+        raw = decimal_bytes(pc.cast(ordering, _DECIMAL))
+        return _DECIMAL_ORDINAL, pc.binary_join_element_wise(varints(_lengths(raw)), raw, b"")
+    raise UnsupportedTypeError(f"Deletes cannot be ordered by {kind}", fix="Order by an integer, a timestamp or a string.")
+
+
+def decimal_bytes(values: pa.Array[Any]) -> pa.BinaryArray:
+    """Unscaled values as Java's BigInteger writes them: big-endian two's complement in the fewest bytes."""
+    raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)[16 * values.offset : 16 * (values.offset + len(values))]
+    cells = raw.reshape(-1, 16)[:, ::-1]
+    sign = (cells[:, :1] >> 7) * np.uint8(0xFF)
+    repeats_sign = (cells[:, :-1] == sign) & ((cells[:, 1:] ^ sign) < 0x80)
+    used = np.ones(cells.shape, dtype=bool)
+    used[:, :-1] = ~np.logical_and.accumulate(repeats_sign, axis=1)
+    return ragged(cells, used)
+
+
+def _cells(numbers: npt.NDArray[Any]) -> pa.BinaryArray:
+    raw = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), -1)
+    return ragged(raw, np.ones(raw.shape, dtype=bool))
+
+
+def _lengths(values: pa.Array[Any]) -> npt.NDArray[np.int64]:
+    lengths: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths
+
+
+def _text_size(values: pa.Array[Any]) -> int:
+    """Bytes of [null, string] or plain text values, the union's branch included."""
+    lengths = _lengths(values)
+    present = len(values) - values.null_count
+    return len(values) + int(lengths.sum()) + int(varint_sizes(lengths).sum()) - (len(values) - present)
+
+
+def _value_size(values: pa.Array[Any], ordinal: int) -> int:
+    if ordinal == _BOOLEAN:
+        return len(values)
+    if ordinal in (_FLOAT, _DOUBLE):
+        return len(values) * int(values.type.byte_width)
+    if ordinal in (_BYTES, _STRING):
+        return _text_size(values) - len(values)
+    if ordinal == _DECIMAL_ORDINAL:
+        return _text_size(decimal_bytes(values)) - len(values)
+    plain = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_numpy()
+    return int(varint_sizes(plain.astype(np.int64)).sum())
+
+
+def _bytes_of(records: pa.BinaryArray) -> pa.Buffer:
+    data = records.buffers()[2]
+    return data.slice(0, pc.sum(pc.binary_length(records)).as_py() or 0) if data is not None else pa.py_buffer(b"")
+
+
+def corrupt(where: str, how: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"{where}: a delete block is damaged, {how}", fix="Restore the file from a copy; verify() names every damaged file."
+    )

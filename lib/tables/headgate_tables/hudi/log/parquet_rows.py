@@ -1,0 +1,178 @@
+"""Rows as one Parquet file in memory: the content of a PARQUET_DATA block, and of a base file.
+
+Every choice here was measured on the 17-column row (bench tables). What all readers tried accept and none needs told:
+a codec and an encoding per column, page checksums. Byte-stream-split would be smaller still, but Spark 3.5 cannot read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, RECORD_KEY
+
+Codec = Literal["zstd", "snappy", "none"]
+
+SMALL_ROWS = 64
+"""Below this a file is mostly footer: a zstd context costs 15 us per column, more than its rows do."""
+_SAMPLE_ROWS = 4096
+_ENOUGH_ROWS = 512
+_LOW_CARDINALITY = 16
+"""A column is low-cardinality when the sample holds at least this many rows per distinct value."""
+_WIDE_RANGE = 1 << 20
+"""Integers that spread wider pack badly as deltas, so few distinct ones go to a dictionary like text."""
+_FIXED_WORTH_ZSTD = 0.5
+_TEXT_WORTH_ZSTD = 0.8
+"""zstd is taken when the sample shrinks below this share; numbers must shrink more, because plain ones cost nothing to decode."""
+_GROUP_ROWS = 1 << 20
+_WRITE_BATCH = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How one Parquet leaf is stored."""
+
+    dictionary: bool
+    deltas: bool
+    codec: Codec
+
+
+class ParquetLayout:
+    """How one table's columns are stored; learnt from its rows, kept for its life.
+
+    ``stats``: columns that get min and max, besides the record key: what readers prune by. The first file of
+    ``_ENOUGH_ROWS`` teaches it, and any later one that offers a sample twice as large, up to ``_SAMPLE_ROWS``; smaller files are
+    stored plainly. Safe to share between threads: what was learnt is replaced as a whole.
+    """
+
+    def __init__(self, stats: Collection[str] = ()) -> None:
+        self._stats = [RECORD_KEY, *(name for name in stats if name != RECORD_KEY)]
+        self._learnt: tuple[int, pa.Schema, dict[str, _Column]] | None = None
+
+    def options(self, rows: pa.Table) -> dict[str, Any]:
+        """Keyword arguments of ``pq.ParquetWriter`` for these rows."""
+        columns = self._columns(rows)
+        if columns is None:
+            return {"compression": "SNAPPY", "use_dictionary": _dictionaries(rows.schema), "write_statistics": self._stats}
+        zstd = {path: 1 for path, column in columns.items() if column.codec == "zstd"}
+        return {
+            "compression": {path: column.codec.upper() for path, column in columns.items()},
+            "compression_level": zstd or None,
+            "use_dictionary": [path for path, column in columns.items() if column.dictionary],
+            "column_encoding": {path: "DELTA_BINARY_PACKED" for path, column in columns.items() if column.deltas} or None,
+            "write_statistics": self._stats,
+        }
+
+    def _columns(self, rows: pa.Table) -> dict[str, _Column] | None:
+        offered = min(rows.num_rows, _SAMPLE_ROWS)
+        known = self._learnt
+        if known is None or offered >= 2 * known[0] or not _same_leaves(known[1], rows.schema):
+            if offered < _ENOUGH_ROWS:
+                return None
+            known = self._learnt = (offered, rows.schema, dict(_learn(rows.slice(0, offered))))
+        return known[2] if rows.num_rows >= SMALL_ROWS else None
+
+
+def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
+    """A complete Parquet file. ``rows``: canonical columns, the meta columns as ``attach_meta`` makes them (a dictionary array
+    is stored as its values); the schema's metadata become footer keys. Pages carry checksums (2-3 % of the time to write), so that
+    a flipped bit in one is found by readers that look, as ours does.
+    """
+    sink = pa.BufferOutputStream()
+    options = layout.options(rows)
+    with pq.ParquetWriter(
+        sink, rows.schema, store_schema=False, write_page_checksum=True, write_batch_size=_WRITE_BATCH, **options
+    ) as writer:
+        writer.write_table(rows, row_group_size=_GROUP_ROWS)
+        if rows.schema.metadata:
+            writer.add_key_value_metadata(rows.schema.metadata)
+    return sink.getvalue()
+
+
+def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
+    """Leaf by leaf. What zstd would gain is read off a trial file's footer."""
+    shrinks = _shrinks(sample)
+    for field, column in zip(sample.schema, sample.columns, strict=True):
+        for path, kind in leaves(field):
+            nested = path != field.name
+            shrink = shrinks[path]
+            if not nested and _few_values(column, kind):
+                # Snappy for the dictionary page, and against the day when the column turns out to hold long, distinct text.
+                yield path, _Column(dictionary=True, deltas=False, codec="snappy")
+            elif not nested and _packs_as_deltas(kind):
+                yield path, _Column(dictionary=False, deltas=True, codec="none")
+            elif _is_text(kind):
+                yield path, _Column(dictionary=False, deltas=False, codec="zstd" if shrink < _TEXT_WORTH_ZSTD else "snappy")
+            else:
+                yield path, _Column(dictionary=False, deltas=False, codec="zstd" if shrink < _FIXED_WORTH_ZSTD else "none")
+
+
+def _shrinks(sample: pa.Table) -> dict[str, float]:
+    """Compressed by plain size of every leaf under zstd."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        sample, sink, compression="ZSTD", compression_level=1, use_dictionary=False, write_statistics=False, store_schema=False
+    )
+    group = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.row_group(0)
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    return {chunk.path_in_schema: chunk.total_compressed_size / max(1, chunk.total_uncompressed_size) for chunk in chunks}
+
+
+def _few_values(column: pa.ChunkedArray[Any], kind: pa.DataType) -> bool:
+    if pat.is_dictionary(column.type):
+        return True
+    if pat.is_boolean(kind) or len(column) == 0:
+        return False
+    if _packs_as_deltas(kind) and not _wide(column, kind):
+        return False
+    distinct: int = pc.count_distinct(column, mode="all").as_py()
+    return distinct * _LOW_CARDINALITY <= len(column)
+
+
+def _wide(column: pa.ChunkedArray[Any], kind: pa.DataType) -> bool:
+    if kind.bit_width == 32:
+        return False
+    bounds = pc.min_max(column.cast(pa.int64()))
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    return low is not None and high - low >= _WIDE_RANGE
+
+
+def _packs_as_deltas(kind: pa.DataType) -> bool:
+    return pat.is_integer(kind) or pat.is_timestamp(kind) or pat.is_date(kind) or pat.is_time(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pat.is_string(kind) or pat.is_binary(kind)
+
+
+def leaves(field: pa.Field[Any]) -> Iterator[tuple[str, pa.DataType]]:
+    """Parquet's leaf paths below a column, with their types."""
+    kind = field.type
+    if isinstance(kind, pa.StructType):
+        for i in range(kind.num_fields):
+            yield from ((f"{field.name}.{path}", leaf) for path, leaf in leaves(kind.field(i)))
+    elif isinstance(kind, pa.ListType):
+        yield from ((f"{field.name}.list.{path}", leaf) for path, leaf in leaves(kind.value_field.with_name("element")))
+    elif isinstance(kind, pa.MapType):
+        for child in (kind.key_field.with_name("key"), kind.item_field.with_name("value")):
+            yield from ((f"{field.name}.key_value.{path}", leaf) for path, leaf in leaves(child))
+    else:
+        yield field.name, kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+
+
+def _dictionaries(schema: pa.Schema) -> list[str]:
+    return [
+        field.name
+        for field in schema
+        if pat.is_dictionary(field.type) or (field.name in META_COLUMNS and field.name.endswith(("time", "path", "name")))
+    ]
+
+
+def _same_leaves(first: pa.Schema, second: pa.Schema) -> bool:
+    return first is second or first.equals(second)

@@ -1,0 +1,178 @@
+"""The blocks of one log file that count, in order, with their content still encoded."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+from headgate_tables.hudi.log import avro_rows, deletes
+from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, read_blocks
+from headgate_tables.hudi.log.deletes import DeleteRows
+from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
+
+_ROLLBACK = "0"
+
+
+@dataclass(frozen=True)
+class _LogBlock:
+    """What rows and deletes have in common.
+
+    ``instant``: the delta commit that wrote the block. ``compacted``: instants whose blocks this one replaces (log compaction);
+    empty otherwise. ``offset``: of the block in its file.
+    """
+
+    path: str
+    instant: str
+    compacted: Sequence[str]
+    offset: int
+    block: Block
+
+    @property
+    def where(self) -> str:
+        """File and offset, for messages."""
+        return f"{self.path} at byte {self.offset}"
+
+
+@dataclass(frozen=True)
+class RowsBlock(_LogBlock):
+    """Rows, Avro or Parquet. ``partial``: the schema holds the changed columns only, others keep their older value."""
+
+    partial: bool
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Columns as they are stored, meta columns included."""
+        if self.parquet is not None:
+            return self.parquet.schema_arrow
+        return arrow_schema(_schema_json(self), self.where)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names in stored order."""
+        return list(self.schema.names)
+
+    @cached_property
+    def num_rows(self) -> int:
+        """Rows in the block, without decoding them."""
+        return self.parquet.metadata.num_rows if self.parquet is not None else avro_rows.row_count(self.block.content, self.where)
+
+    @cached_property
+    def parquet(self) -> pq.ParquetFile | None:
+        """The open file of a Parquet block, for row groups and statistics; None for Avro. Raises CorruptFileError."""
+        if self.block.kind is not BlockKind.PARQUET_DATA:
+            return None
+        try:
+            return open_parquet(pa.BufferReader(self.block.content))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _damaged(self, error) from error
+
+    def read(self, columns: Collection[str] | None = None) -> pa.Table:
+        """Rows of these columns (None = all; names that the block lacks are left out), in stored types and order.
+
+        May be called again for other columns. Raises CorruptFileError for a page whose checksum is wrong.
+        """
+        if self.parquet is None:
+            return avro_rows.decode(self.block.content, _schema_json(self), columns, self.where)
+        names = None if columns is None else [name for name in self.column_names if name in columns]
+        try:
+            return self.parquet.read(columns=names, use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _damaged(self, error) from error
+
+
+@dataclass(frozen=True)
+class DeleteBlock(_LogBlock):
+    """Deletes by key."""
+
+    @cached_property
+    def rows(self) -> DeleteRows:
+        """The decoded records. Raises CorruptFileError, UnsupportedTableError."""
+        return deletes.decode(self.block.content, self.where)
+
+
+def read_log_file(
+    buf: pa.Buffer, path: str, is_committed: Callable[[str], bool], *, strict: bool = False
+) -> list[RowsBlock | DeleteBlock]:
+    """The blocks whose instant ``is_committed``, in file order, less those that a later rollback block takes back (§4.6, 4.7).
+
+    ``buf``: the whole file; blocks keep slices of it. Damaged stretches are passed over as Hudi does, because a writer that died
+    may have left one; with ``strict`` (a file whose size the commit vouches for) they raise CorruptFileError.
+    Raises UnsupportedTableError for HFile and change-data blocks, which belong to other kinds of table and file.
+    """
+    found: list[RowsBlock | DeleteBlock] = []
+    end = 0
+    for block in read_blocks(buf, path):
+        end = block.offset + block.size
+        if block.kind is BlockKind.CORRUPT:
+            if strict:
+                raise _torn(path, block.offset)
+        elif block.kind is BlockKind.COMMAND:
+            _roll_back(found, block, f"{path} at byte {block.offset}")
+        else:
+            _append(found, block, path, is_committed)
+    if strict and (end != buf.size or not buf.size):
+        raise _torn(path, end)
+    return found
+
+
+def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
+    """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds."""
+    return pq.ParquetFile(
+        source, page_checksum_verification=True, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+    )
+
+
+def _append(found: list[RowsBlock | DeleteBlock], block: Block, path: str, is_committed: Callable[[str], bool]) -> None:
+    instant = _header(block, HeaderKey.INSTANT_TIME, f"{path} at byte {block.offset}")
+    if not is_committed(instant):
+        return
+    compacted = tuple(time for time in block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "").split(",") if time)
+    if block.kind is BlockKind.DELETE:
+        found.append(DeleteBlock(path, instant, compacted, block.offset, block))
+    elif block.kind in (BlockKind.PARQUET_DATA, BlockKind.AVRO_DATA):
+        partial = block.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+        found.append(RowsBlock(path, instant, compacted, block.offset, block, partial))
+    else:
+        raise UnsupportedTableError(
+            f"{path} at byte {block.offset}: a log block of kind {block.kind.name}", fix="Read this table with Spark."
+        )
+
+
+def _roll_back(found: list[RowsBlock | DeleteBlock], block: Block, where: str) -> None:
+    command = _header(block, HeaderKey.COMMAND_BLOCK_TYPE, where)
+    if command != _ROLLBACK:
+        raise UnsupportedTableError(
+            f"{where}: log command {command!r}", fix="Read the table with a newer version of this library, or with Spark."
+        )
+    target = _header(block, HeaderKey.TARGET_INSTANT_TIME, where)
+    while found and found[-1].instant == target:
+        found.pop()
+
+
+def _schema_json(block: RowsBlock) -> str:
+    return _header(block.block, HeaderKey.SCHEMA, block.where)
+
+
+def _header(block: Block, key: HeaderKey, where: str) -> str:
+    try:
+        return block.headers[key]
+    except KeyError as error:
+        raise CorruptFileError(
+            f"{where}: a log block without {key.name}", fix="Restore the file from a copy, or see what wrote it."
+        ) from error
+
+
+def _damaged(block: RowsBlock, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"{block.where}: Parquet rows cannot be decoded ({error})",
+        fix="Restore the file from a copy; verify() names every damaged file.",
+    )
+
+
+def _torn(path: str, offset: int) -> CorruptFileError:
+    return CorruptFileError(
+        f"{path} is damaged from byte {offset} on", fix="Restore the file from a copy; verify() names every damaged file."
+    )

@@ -1,0 +1,145 @@
+"""Avro schemas that any Hudi writer may have left, as Arrow schemas (spec/hudi-format §5.4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+
+_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
+
+
+def arrow_schema(schema_json: str, where: str) -> pa.Schema:
+    """The columns of a record schema, Hudi's own included when it has them.
+
+    ``where`` names the file or commit in errors. Raises CorruptFileError for text that is no Avro record schema,
+    UnsupportedTableError for a type that has no Arrow form here: unions of several types, recursive records,
+    logical types beyond §5.4 (an unknown one is ignored, as Avro demands).
+    """
+    try:
+        root = json.loads(schema_json)
+        reader = _SchemaReader(where)
+        kind = reader.type_of(root, "", "record")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"{where}: not an Avro schema ({error})", fix="Restore the file from a copy, or see what wrote it."
+        ) from error
+    if not isinstance(kind, pa.StructType):
+        raise CorruptFileError(
+            f"{where}: the Avro schema is not a record's", fix="Restore the file from a copy, or see what wrote it."
+        )
+    return pa.schema([kind.field(i) for i in range(kind.num_fields)])
+
+
+class _SchemaReader:
+    """One schema's walk: named types are known once they have been passed."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._named: dict[str, pa.DataType | None] = {}
+
+    def field_of(self, name: str, schema: Any, namespace: str, path: str) -> pa.Field[Any]:
+        """``schema`` may be a union with null on either side."""
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if branch != "null"]
+            if len(branches) != 1:
+                raise self._unsupported(path, f"a union of {len(branches)} types")
+            return pa.field(name, self.type_of(branches[0], namespace, path), nullable=len(schema) > 1)
+        return pa.field(name, self.type_of(schema, namespace, path), nullable=False)
+
+    def type_of(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        if isinstance(schema, str):
+            return _PRIMITIVES[schema] if schema in _PRIMITIVES else self._reference(schema, namespace, path)
+        if isinstance(schema, list):
+            return self.field_of("", schema, namespace, path).type
+        kind = schema["type"]
+        build: Callable[[Any, str, str], pa.DataType] | None = {
+            "record": self._record,
+            "fixed": self._fixed,
+            "enum": self._enum,
+            "array": self._array,
+            "map": self._map,
+        }.get(kind if isinstance(kind, str) else "")
+        if build is not None:
+            return build(schema, namespace, path)
+        logical = schema.get("logicalType")
+        if kind == "bytes" and logical == "decimal":
+            return self._decimal(schema, path)
+        return (
+            _LOGICAL.get((kind, logical)) or self.type_of(kind, namespace, path)
+            if isinstance(kind, str)
+            else self.type_of(kind, namespace, path)
+        )
+
+    def _record(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        name, inner = _full_name(schema, namespace)
+        self._named[name] = None
+        fields = [self.field_of(field["name"], field["type"], inner, f"{path}.{field['name']}") for field in schema["fields"]]
+        return self._remember(name, pa.struct(fields))
+
+    def _fixed(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        decimal = schema.get("logicalType") == "decimal"
+        return self._remember(
+            _full_name(schema, namespace)[0], self._decimal(schema, path) if decimal else pa.binary(int(schema["size"]))
+        )
+
+    def _enum(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        return self._remember(_full_name(schema, namespace)[0], pa.string())
+
+    def _array(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        return pa.list_(self.field_of("element", schema["items"], namespace, path))
+
+    def _map(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+        return pa.map_(pa.string(), self.field_of("value", schema["values"], namespace, path))
+
+    def _decimal(self, schema: Any, path: str) -> pa.DataType:
+        precision, scale = int(schema["precision"]), int(schema.get("scale", 0))
+        if not 0 < precision <= 38 or not 0 <= scale <= precision:
+            raise self._unsupported(path, f"decimal({precision}, {scale})")
+        return pa.decimal128(precision, scale)
+
+    def _reference(self, name: str, namespace: str, path: str) -> pa.DataType:
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        found = self._named.get(full, self._named.get(name))
+        if found is None:
+            raise self._unsupported(path, f"the type {name!r}" if full not in self._named else f"the recursive record {name!r}")
+        return found
+
+    def _remember(self, name: str, kind: pa.DataType) -> pa.DataType:
+        self._named[name] = kind
+        return kind
+
+    def _unsupported(self, path: str, what: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"{self._where}: {path} is {what} in Avro", fix="Read this table with the program that wrote it."
+        )
+
+
+def _full_name(schema: Any, namespace: str) -> tuple[str, str]:
+    """A named type's full name, and the namespace of what it encloses."""
+    name = schema["name"]
+    if "." in name:
+        return name, name.rpartition(".")[0]
+    own = schema.get("namespace", namespace)
+    return (f"{own}.{name}" if own else name), own

@@ -1,0 +1,212 @@
+"""Rows of another schema brought to the table's: those of older files, and those that a caller hands in.
+
+Columns and struct fields go by name, lists and maps by shape (so Spark's two-level lists, whose child is called
+``array``, fit), missing nullable ones become null. Whole columns at a time; a column that fits already is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from headgate_tables.errors import SchemaError, UnsupportedTableError
+
+Allowed = Callable[[pa.DataType, pa.DataType], bool]
+
+
+class _MisfitError(Exception):
+    """Internal: ``path`` cannot become the wanted type."""
+
+    def __init__(self, path: str, how: str) -> None:
+        super().__init__(path, how)
+        self.path = path
+        self.how = how
+
+
+def conform(rows: pa.Table, target: pa.Schema, where: str) -> pa.Table:
+    """Rows read from a file, in the order, names and types of ``target``; other columns of ``rows`` are dropped.
+
+    Promotions as Hudi's writers allow them: int to long, float, double; long to float, double; float to double; string
+    and bytes into each other; a decimal of more digits; timestamps to another unit or zone of the same instant.
+    Raises UnsupportedTableError, with ``where`` in its message, for any other change of type.
+    """
+    try:
+        return _conform(rows, target, _promotes)
+    except (_MisfitError, pa.ArrowInvalid) as error:
+        how = f"column {error.path!r} {error.how}" if isinstance(error, _MisfitError) else str(error)
+        raise UnsupportedTableError(f"{where}: {how}", fix="Read this table with the program that changed its schema.") from error
+
+
+def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    """A caller's rows as the table stores them; ``target`` is a schema made by ``canonical.table_schema``.
+
+    Raises SchemaError for a column that is missing (nullable ones too: a forgotten column would erase values), that the
+    table lacks, whose type does not store as the table's without loss, or that holds null where the table forbids it.
+    """
+    missing = [name for name in target.names if name not in rows.column_names]
+    unknown = [name for name in rows.column_names if name not in target.names]
+    if missing or unknown or rows.num_columns != len(target):
+        parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+        raise SchemaError(
+            f"The columns are not the table's ({'; '.join(parts) or 'one is there twice'})",
+            fix=f"Send exactly these: {', '.join(target.names)}.",
+        )
+    try:
+        stored = _conform(rows, target, _stores_as)
+    except _MisfitError as error:
+        raise SchemaError(f"Column {error.path!r} {error.how}", fix="Cast the column before writing.") from error
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"A value does not fit its column: {error}", fix="Correct the value, or use a wider type when creating the table."
+        ) from error
+    _check_nulls(stored)
+    return stored
+
+
+def _conform(rows: pa.Table, target: pa.Schema, allowed: Allowed) -> pa.Table:
+    if rows.schema.equals(target, check_metadata=True):
+        return rows
+    columns = [_column(rows, field, allowed) for field in target]
+    return pa.table(columns, schema=target)
+
+
+def _column(rows: pa.Table, field: pa.Field[Any], allowed: Allowed) -> pa.ChunkedArray[Any]:
+    at = rows.schema.get_field_index(field.name)
+    if at < 0:
+        _require_nullable(field, field.name)
+        return pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
+    column = rows.column(at)
+    if column.type == field.type:
+        return column
+    return pa.chunked_array([_array(chunk, field.type, field.name, allowed) for chunk in column.chunks], type=field.type)
+
+
+def _array(array: pa.Array[Any], target: pa.DataType, path: str, allowed: Allowed) -> pa.Array[Any]:
+    source = array.type
+    if source == target:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return _array(array.storage, target, path, allowed)
+    if isinstance(array, pa.DictionaryArray):
+        return _array(array.dictionary_decode(), target, path, allowed)
+    if isinstance(target, pa.StructType) and isinstance(array, pa.StructArray):
+        return _struct(array, target, path, allowed)
+    if isinstance(target, pa.MapType) and isinstance(array, pa.MapArray):
+        entries = pa.StructArray.from_arrays(
+            [
+                _array(array.keys, target.key_type, f"{path}.key", allowed),
+                _array(array.items, target.item_type, f"{path}.value", allowed),
+            ],
+            fields=[target.key_field, target.item_field],
+        )
+        return _with_children(array, target, entries)
+    if isinstance(target, pa.ListType):
+        array = _plain_list(array)
+        if isinstance(array, pa.ListArray):
+            return _with_children(array, target, _array(array.values, target.value_type, f"{path}.element", allowed))
+    if not allowed(source, target):
+        raise _MisfitError(path, f"is {source} and cannot become {target}")
+    # Hudi promotes integers to floating point as Java does, rounding; a checked cast would refuse beyond 2**53.
+    return pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
+
+
+def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Allowed) -> pa.Array[Any]:
+    source = array.type
+    children: list[pa.Array[Any]] = []
+    fields = [target.field(i) for i in range(target.num_fields)]
+    for field in fields:
+        at = source.get_field_index(field.name)
+        if at < 0:
+            _require_nullable(field, f"{path}.{field.name}")
+            children.append(pa.nulls(len(array), field.type))
+        else:
+            children.append(_array(array.field(at), field.type, f"{path}.{field.name}", allowed))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
+    """Lists of any layout with 32-bit offsets; anything else as it is."""
+    if isinstance(array, pa.LargeListArray | pa.FixedSizeListArray | pa.ListViewArray | pa.LargeListViewArray):
+        return pc.cast(array, pa.list_(array.type.value_field))
+    return array
+
+
+def _with_children(array: pa.ListArray[Any] | pa.MapArray[Any], target: pa.DataType, children: pa.Array[Any]) -> pa.Array[Any]:
+    """The same offsets and validity over other values (``values`` of a sliced list are the whole list's)."""
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[children])
+
+
+def _require_nullable(field: pa.Field[Any], path: str) -> None:
+    if not field.nullable:
+        raise _MisfitError(path, "is missing, and the table does not allow null in it")
+
+
+def _promotes(source: pa.DataType, target: pa.DataType) -> bool:
+    if pat.is_integer(source):
+        return pat.is_signed_integer(source) and (
+            _wider_integer(source, target) or pat.is_float32(target) or pat.is_float64(target)
+        )
+    if pat.is_timestamp(source):
+        return pat.is_timestamp(target)
+    if pat.is_decimal(source):
+        return (
+            pat.is_decimal(target)
+            and target.scale >= source.scale
+            and target.precision - target.scale >= source.precision - source.scale
+        )
+    if pat.is_float32(source):
+        return pat.is_float64(target)
+    return _is_text(source) and _is_text(target)
+
+
+def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
+    """Widening that loses nothing, and the other Arrow forms of the same values."""
+    if pat.is_null(source) or _wider_integer(source, target):
+        return True
+    if pat.is_time(source):
+        return target == (pa.int32() if pat.is_time32(source) and source.unit == "ms" else pa.int64()) and source.unit in (
+            "ms",
+            "us",
+        )
+    if pat.is_timestamp(source):
+        return pat.is_timestamp(target) and (
+            source.unit == target.unit or (source.unit in ("s", "ms") and target.unit in ("ms", "us"))
+        )
+    if pat.is_date(source):
+        return pat.is_date32(target)
+    if pat.is_decimal(source):
+        return (
+            pat.is_decimal(target)
+            and target.scale >= source.scale
+            and target.precision - target.scale >= source.precision - source.scale
+        )
+    if pat.is_floating(source):
+        return pat.is_float64(target)
+    return (_is_string(source) and pat.is_string(target)) or (
+        _is_text(source) and not _is_string(source) and pat.is_binary(target)
+    )
+
+
+def _wider_integer(source: pa.DataType, target: pa.DataType) -> bool:
+    return pat.is_signed_integer(source) and target in (pa.int32(), pa.int64()) and source.bit_width < target.bit_width
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return _is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind)
+
+
+def _check_nulls(rows: pa.Table) -> None:
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise SchemaError(
+                f"Column {field.name!r} holds null, which the table does not allow",
+                fix="Fill in the values, or create the table with a nullable column.",
+            )

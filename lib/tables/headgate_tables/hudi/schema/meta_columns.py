@@ -1,0 +1,96 @@
+"""The five columns that Hudi keeps in front of every stored row (spec/hudi-format §5.1, Hudi's HoodieRecord)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+COMMIT_TIME = "_hoodie_commit_time"
+COMMIT_SEQNO = "_hoodie_commit_seqno"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+OPERATION = "_hoodie_operation"
+"""A sixth one, between the five and the data, in tables of change-log writers (Flink). We read it and never write it."""
+IS_DELETED = "_hoodie_is_deleted"
+"""Not a meta column: a boolean of the user's own that makes a row a delete (§8.3)."""
+
+META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+RESERVED_PREFIX = "_hoodie_"
+
+
+def with_meta(schema: pa.Schema) -> pa.Schema:
+    """The data columns with the five in front; a schema that has them already comes back as it is."""
+    return schema if schema.names[:5] == list(META_COLUMNS) else pa.schema([*META_FIELDS, *schema])
+
+
+def without_meta(schema: pa.Schema) -> pa.Schema:
+    """The data columns only."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS and field.name != OPERATION])
+
+
+def attach_meta(
+    rows: pa.Table,
+    keys: pa.Array[Any] | pa.ChunkedArray[Any],
+    *,
+    instant: str,
+    partition: str,
+    file_name: str,
+    task: int = 0,
+    first_row: int = 1,
+) -> pa.Table:
+    """Rows of one file as they are stored: the five columns, then ``rows``.
+
+    ``keys``: string[n], the record keys. ``file_name``: the file id in a log file, the file's own name in a base file.
+    The three constant columns are dictionary arrays of one value: they cost nothing to make, and a quarter of plain text
+    to encode (test_constant_meta_columns_are_stored_once). The sequence number is ``<instant>_<task>_<row>``.
+    """
+    return pa.table(
+        [
+            _constant(instant, rows.num_rows),
+            sequence_numbers(f"{instant}_{task}_", rows.num_rows, first_row),
+            keys,
+            _constant(partition, rows.num_rows),
+            _constant(file_name, rows.num_rows),
+            *rows.columns,
+        ],
+        names=[*META_COLUMNS, *rows.column_names],
+    )
+
+
+def sequence_numbers(prefix: str, n: int, first: int) -> pa.ChunkedArray[Any]:
+    """string[n]: ``prefix`` and the decimal numbers ``first`` to ``first + n - 1``, one chunk per number of digits."""
+    head = np.frombuffer(prefix.encode(), dtype=np.uint8)
+    chunks: list[pa.Array[Any]] = []
+    at, stop = first, first + n
+    while at < stop:
+        width = len(str(at))
+        end = min(stop, int(10**width))
+        text = np.empty((end - at, len(head) + width), dtype=np.uint8)
+        text[:, : len(head)] = head
+        text[:, len(head) :] = _digits(np.arange(at, end, dtype=np.int64), width)
+        offsets = np.arange(0, text.size + 1, text.shape[1], dtype=np.int32)
+        chunks.append(pa.StringArray.from_buffers(end - at, pa.py_buffer(offsets.data), pa.py_buffer(text.data)))
+        at = end
+    return pa.chunked_array(chunks, type=pa.string())
+
+
+def _constant(value: str, n: int) -> pa.DictionaryArray[Any]:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int8)), pa.array([value], pa.string()))
+
+
+_FOUR_DIGITS = np.array([list(b"%04d" % number) for number in range(10_000)], dtype=np.uint8).view(np.uint32).ravel()
+
+
+def _digits(numbers: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint8]:
+    """uint8[n, width]: the last ``width`` decimal digits, four at a time from a table."""
+    groups = -(-width // 4)
+    text = np.empty((len(numbers), groups), dtype=np.uint32)
+    for group in range(groups - 1, -1, -1):
+        numbers, four = np.divmod(numbers, 10_000)
+        text[:, group] = _FOUR_DIGITS[four]
+    return text.view(np.uint8)[:, 4 * groups - width :]

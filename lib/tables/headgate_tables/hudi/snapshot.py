@@ -1,0 +1,98 @@
+"""The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
+from headgate_tables.hudi.schema.meta_columns import without_meta
+from headgate_tables.hudi.timeline.active import Timeline, read_timeline
+from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
+from headgate_tables.hudi.timeline.history import archived_completions
+from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.hudi.view import FileSystemView, list_folders
+from headgate_tables.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a scan works on. ``schema``: the table's columns without meta columns."""
+
+    view: FileSystemView
+    schema: pa.Schema
+
+
+class Snapshots:
+    """Makes the newest snapshot of one table."""
+
+    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None) -> None:
+        """``schema``: the table's own when it is known without asking the commits."""
+        self._store = store
+        self._layout = layout
+        self._fixed_schema = schema
+        self._current: Snapshot | None = None
+
+    def current(self) -> Snapshot:
+        """Lists the timeline, and the folders only when something else than delta commits has happened since the last call."""
+        timeline = read_timeline(self._store)
+        known = self._current
+        if known is None or not self._advance(known.view, timeline):
+            known = Snapshot(self._list(timeline), self._schema(timeline))
+        elif self._fixed_schema is None:
+            known = Snapshot(known.view, self._schema(timeline))
+        self._current = known
+        return known
+
+    def take_in(self, instant: str, completion: str, names: Mapping[str, Sequence[str]]) -> None:
+        """A commit of this process: ``names`` of its files by partition. Lists nothing."""
+        if self._current is None:
+            return
+        view = self._current.view
+        view.timeline.add([Instant(instant, "deltacommit", State.COMPLETED, completion)])
+        for partition, files in names.items():
+            view.add_files(partition, files)
+
+    def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
+        """Brings the view up to ``timeline`` by the metadata of new delta commits; False when that is not all that happened."""
+        before, after = view.timeline.completed, timeline.completed
+        if before.keys() - after.keys() or (after and timeline.start < view.timeline.start and before):
+            return False
+        news = [after[time] for time in after.keys() - before.keys()]
+        if any(instant.action != "deltacommit" for instant in news):
+            return False
+        metadata = [(instant, self._metadata(instant)) for instant in news]
+        view.timeline.add(news)
+        for _, commit in metadata:
+            for partition, stats in commit.stats.items():
+                view.add_files(partition, [stat["path"].rpartition("/")[2] for stat in stats])
+        return True
+
+    def _list(self, timeline: Timeline) -> FileSystemView:
+        replaced: dict[tuple[str, str], str] = {}
+        for instant in timeline.writes():
+            if instant.action == "replacecommit":
+                for partition, file_ids in self._metadata(instant).replaced.items():
+                    replaced.update({(partition, file_id): instant.time for file_id in file_ids})
+        view = FileSystemView(timeline, replaced, lambda: archived_completions(self._store, self._layout.history_folder))
+        for folder, files in list_folders(self._store):
+            view.add_files(folder, files)
+        return view
+
+    def _schema(self, timeline: Timeline) -> pa.Schema:
+        """From the newest commit that has one (interop fact 3b); no columns before the first commit."""
+        if self._fixed_schema is not None:
+            return self._fixed_schema
+        for instant in reversed(timeline.writes()):
+            text = self._metadata(instant).extra.get("schema")
+            if text:
+                return without_meta(arrow_schema(text, instant.path))
+        return pa.schema([])
+
+    def _metadata(self, instant: Instant) -> CommitMetadata:
+        try:
+            return decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
+        except FileNotFoundError as error:
+            raise CorruptFileError(f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it.") from error

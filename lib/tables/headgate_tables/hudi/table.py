@@ -1,0 +1,299 @@
+"""A table handle: open or create, read, write, look inside."""
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.slot import slot_path
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.errors import NotATableError, TableExistsError, UnsupportedTableError
+from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.flush import Flusher
+from headgate_tables.hudi.groups import GroupIds
+from headgate_tables.hudi.guard import Guard, check_writable
+from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
+from headgate_tables.hudi.routing import route
+from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
+from headgate_tables.hudi.schema.canonical import check_supported, table_schema
+from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
+from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.transaction import Transaction
+from headgate_tables.hudi.verify import verify
+from headgate_tables.hudi.view import FileGroup
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.probe import probe
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+MetadataTable = Literal["refuse", "remove"]
+
+
+def create_table(
+    url: str,
+    schema: pa.Schema,
+    *,
+    record_key: Sequence[str] | str,
+    partition_by: Sequence[str] | str = (),
+    ordering: str | None = None,
+    buckets: int = 8,
+    name: str | None = None,
+    hive_style: bool = False,
+    url_encode: bool = True,
+    exist_ok: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    system: System | None = None,
+) -> "Table":
+    """Creates a merge-on-read table of version 8 with a simple bucket index.
+
+    ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
+    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
+    defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition.
+
+    Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
+    """
+    system = system or System.real()
+    store = open_store(url, storage_options, system.ids)
+    definition = Definition(
+        name=name or posixpath.basename(store.url),
+        schema=_canonical(schema),
+        record_key=_as_tuple(record_key),
+        partition_by=_as_tuple(partition_by),
+        ordering=ordering,
+        buckets=buckets,
+        hive_style=hive_style,
+        url_encode=url_encode,
+        table_uuid=system.ids.table_uuid(),
+    )
+    _check_definition(definition)
+    if store.size(PROPERTIES_PATH) is not None or store.size(slot_path(0)) is not None:
+        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
+    probe(store, system.ids)
+    properties = render(definition.properties(), "Created by Headgate")
+    try:
+        create_log(store, system, definition.encode(), [(PROPERTIES_PATH, properties)])
+    except TableExistsError:
+        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
+    return open_table(url, storage_options=storage_options, system=system)
+
+
+def open_table(
+    url: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    take_over: bool = False,
+    metadata_table: MetadataTable = "refuse",
+    system: System | None = None,
+) -> "Table":
+    """Opens a table. Nothing is written before the first upsert, delete or transaction.
+
+    ``take_over``: write even when a cluster holds the table. ``metadata_table``: what to do when a Spark job has made one,
+    which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
+
+    Raises NotATableError, UnsupportedTableError, CorruptFileError.
+    """
+    system = system or System.real()
+    store = open_store(url, storage_options, system.ids)
+    return Table(store, system, take_over=take_over, metadata_table=metadata_table)
+
+
+class Table:
+    """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
+
+    def __init__(self, store: Store, system: System, *, take_over: bool, metadata_table: MetadataTable) -> None:
+        self._store = store
+        self._system = system
+        self._take_over = take_over
+        self._guard = Guard(store, metadata_table)
+        self._ours = store.size(slot_path(0)) is not None
+        self._log: CommitLog | None = self._load_log() if self._ours else None
+        self._properties = self._read_properties()
+        self._layout = Layout.from_properties(self._properties, f"{store.url}/{PROPERTIES_PATH}")
+        self._definition = Definition.decode(self._log.state.config) if self._log else None
+        self._snapshots = Snapshots(store, self._layout, self._definition.schema if self._definition else None)
+        self._groups: GroupIds | None = None
+        self._parquet: ParquetLayout | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the table lies."""
+        return self._store.url
+
+    @property
+    def name(self) -> str:
+        """hoodie.table.name."""
+        return self._layout.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The rows' columns, without Hudi's meta columns."""
+        return self._snapshots.current().schema
+
+    def upsert(self, data: Any) -> CommitResult:
+        """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
+
+        ``data``: anything with ``__arrow_c_stream__`` (pyarrow, polars, pandas, duckdb), with all of the table's columns.
+        Raises a FixCall for bad rows (nothing of the call is written), RetryLater, ReopenTable or OperatorNeeded.
+        """
+        return self._one_call(lambda transaction: transaction.upsert(data))
+
+    def delete(self, keys: Any) -> CommitResult:
+        """Deletes rows by key, in one commit. ``keys``: the record key, partition and ordering columns.
+
+        A delete obeys event time: it removes a row whose ordering value is not larger than its own.
+        """
+        return self._one_call(lambda transaction: transaction.delete(keys))
+
+    def transaction(self) -> Transaction:
+        """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
+
+        Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, MetadataTableError, ForeignWriterError.
+        """
+        log, definition = self._own()
+        instant = log.begin()
+        if self._groups is None or self._parquet is None:
+            self._groups = GroupIds(definition, self._snapshots.current().view)
+            self._parquet = ParquetLayout(stats=_used_columns(definition))
+        stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
+        flusher = Flusher(self._store, definition, self._parquet, instant, stage)
+        schema = avro_schema(definition.schema, definition.name, meta_columns=False)
+        return Transaction(self._store, log, definition, self._groups, flusher, instant, self._committing, self._after_commit, schema)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        filter: "pa.compute.Expression | None" = None,  # noqa: A002 - pyarrow's own name for it
+        *,
+        meta_columns: bool = False,
+    ) -> Scan:
+        """A snapshot of the rows as they are now; nothing is read before ``to_reader()`` or ``to_table()``.
+
+        ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
+        ``filter``: a pyarrow expression; partitions and row groups that cannot match are not read.
+        """
+        return Scan(self._store, self._layout, self._snapshots.current(), columns, partitions, filter, meta_columns=meta_columns)
+
+    def commits(self) -> list[CommitInfo]:
+        """Completed writes of the active timeline, in the order in which they became visible."""
+        writes = read_timeline(self._store).writes()
+        return [CommitInfo(instant.time, instant.completion, instant.action) for instant in writes]
+
+    def file_groups(self) -> list[FileGroup]:
+        """Live file groups; ``slices()`` of each gives its base and log files."""
+        return list(self._snapshots.current().view.groups())
+
+    def verify(self) -> Verification:
+        """Compares slots, timeline and files, reading every file's bytes once. Writes nothing."""
+        return verify(self._store)
+
+    def close(self) -> None:
+        """Ends the handle; open transactions lapse. Nothing that was committed depends on this."""
+        self._log = None
+
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _one_call(self, work: Any) -> CommitResult:
+        with self.transaction() as transaction:
+            work(transaction)
+            result = transaction.commit()
+        return result
+
+    def _load_log(self) -> CommitLog:
+        holder = Holder("library", self._system.host, self._system.pid)
+        self._process_id = self._system.ids.token()
+        return CommitLog(self._store, self._system, holder, take_over=self._take_over)
+
+    def _read_properties(self) -> dict[str, str]:
+        """Derived from slot 0 while a crash right after it has left no file; the first write puts it there."""
+        try:
+            data = self._store.get(PROPERTIES_PATH).to_pybytes()
+        except FileNotFoundError as error:
+            if self._log is None:
+                raise NotATableError(
+                    f"{self._store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
+                    fix="Check the place, or make a table there with create_table.",
+                ) from error
+            return Definition.decode(self._log.state.config).properties()
+        return parse(data, f"{self._store.url}/{PROPERTIES_PATH}")
+
+    def _own(self) -> tuple[CommitLog, Definition]:
+        if self._log is None or self._definition is None:
+            check_writable(self._properties)
+            raise UnsupportedTableError(
+                f"{self._store.url} was not made by this library, so nothing says how its rows are spread over buckets",
+                fix="Read it here, and write it with the program that made it; or load its rows into a table of create_table.",
+            )
+        if not self._log.owned:
+            if self._store.size(PROPERTIES_PATH) is not None:
+                self._guard.check(self._log.state, whole_timeline=True)
+            if self._log.own():
+                self._groups = None
+                sweep(self._store, self._log)
+                drop_revoked_stages(self._store, self._log)
+        return self._log, self._definition
+
+    def _committing(self) -> None:
+        if self._log is not None:
+            self._guard.check(self._log.state)
+
+    def _after_commit(self, transaction: Transaction, completion: str) -> None:
+        """Takes the commit into the view without listing, and folds when it is time."""
+        names: dict[str, list[str]] = {}
+        for status in transaction.statuses:
+            names.setdefault(status.stat.partition, []).append(status.stat.name)
+        self._snapshots.take_in(transaction.instant, completion, names)
+        if self._groups is not None:
+            written = [(status.stat.partition, bucket_of(status.stat.file_id)) for status in transaction.statuses]
+            self._groups.commit(written, transaction.instant)
+        log = self._log
+        if log is not None and log.owned:
+            if log.fold_is_due() or any(names is None for names in log.state.dead.values()):
+                sweep(self._store, log)
+            if log.fold_is_due():
+                log.fold()
+
+
+def _canonical(schema: pa.Schema) -> pa.Schema:
+    check_supported(schema)
+    return table_schema(schema)
+
+
+def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _used_columns(definition: Definition) -> tuple[str, ...]:
+    """Columns that readers prune by: key and ordering."""
+    return tuple(dict.fromkeys(["_hoodie_record_key", *definition.record_key, *([definition.ordering] if definition.ordering else [])]))
+
+
+def _check_definition(definition: Definition) -> None:
+    definition.check()
+    no_rows = definition.schema.empty_table()
+    route(no_rows, definition)
+
+
+def _existing(url: str, wanted: Definition, options: Mapping[str, str] | None, system: System, *, exist_ok: bool) -> Table:
+    table = open_table(url, storage_options=options, system=system)
+    there = table._definition  # noqa: SLF001 - the same module's class
+    same = there is not None and there.encode() | {"table_uuid": ""} == wanted.encode() | {"table_uuid": ""}
+    if not exist_ok:
+        raise TableExistsError(f"{url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
+    if not same:
+        raise TableExistsError(f"{url} holds a table with another definition", fix="Open it with open_table and compare its schema and settings.")
+    return table
+
+

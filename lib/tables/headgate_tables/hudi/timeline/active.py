@@ -1,0 +1,59 @@
+"""The active timeline, listed: which instants are completed, which are pending, which lie before its start."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant, State, parse_instant
+from headgate_tables.storage.store import Store
+
+
+@dataclass(slots=True)
+class Timeline:
+    """``completed`` maps an instant time to its completed instant, oldest first; ``pending`` the rest likewise.
+
+    A savepoint shares its time with the commit that it saves and lies in ``savepoints``.
+    """
+
+    completed: dict[str, Instant] = field(default_factory=dict)
+    pending: dict[str, Instant] = field(default_factory=dict)
+    savepoints: dict[str, Instant] = field(default_factory=dict)
+
+    @property
+    def start(self) -> str:
+        """The first instant; what is older was archived and so is completed (Hudi: containsOrBeforeTimelineStarts)."""
+        return min(min(self.completed, default="9"), min(self.pending, default="9"))
+
+    def completion(self, time: str) -> str | None:
+        """When the instant completed, or None when it is not on the active timeline as a completed one."""
+        instant = self.completed.get(time)
+        return instant.completion if instant else None
+
+    def writes(self) -> list[Instant]:
+        """Completed instants that added data files, by completion time."""
+        found = [instant for instant in self.completed.values() if instant.action in WRITE_ACTIONS]
+        return sorted(found, key=lambda instant: instant.completion)
+
+    def add(self, instants: Iterable[Instant]) -> None:
+        """Takes files of the timeline in, in any order."""
+        for instant in instants:
+            if instant.action == "savepoint":
+                self.savepoints[instant.time] = instant
+            elif instant.state is State.COMPLETED:
+                self.completed[instant.time] = instant
+                self.pending.pop(instant.time, None)
+            elif instant.time not in self.completed and self.pending.get(instant.time, instant).state is not State.INFLIGHT:
+                self.pending[instant.time] = instant
+
+
+def list_instants(store: Store, *, after: str | None = None) -> list[Instant]:
+    """The timeline's files (those with names > ``after``), sorted by name; stray files are skipped."""
+    names = sorted(store.list_folder(TIMELINE_FOLDER, after=after).files)
+    parsed = (parse_instant(name) for name in names)
+    return [instant for instant in parsed if instant is not None]
+
+
+def read_timeline(store: Store) -> Timeline:
+    """The whole active timeline."""
+    timeline = Timeline()
+    timeline.add(list_instants(store))
+    return timeline

@@ -1,0 +1,67 @@
+"""Names of the timeline's files (layout 2): ``T.action.requested``, ``T.action.inflight``, ``T_C.action``.
+
+Source: spec hudi-format 2.1 and 11.1 (Hudi: InstantFileNameGeneratorV2, InstantFileNameParserV2).
+"""
+
+import enum
+from dataclasses import dataclass
+
+TIMELINE_FOLDER = ".hoodie/timeline"
+ACTIONS = frozenset(
+    ["commit", "deltacommit", "compaction", "logcompaction", "clustering", "replacecommit"]
+    + ["clean", "rollback", "restore", "savepoint", "indexing"]
+)
+WRITE_ACTIONS = frozenset(["commit", "deltacommit", "replacecommit"])
+"""Completed actions that add data files."""
+
+
+class State(enum.StrEnum):
+    """How far an instant has come."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One file of the timeline. ``completion`` is "" unless the state is completed."""
+
+    time: str
+    action: str
+    state: State
+    completion: str = ""
+
+    @property
+    def path(self) -> str:
+        """From the table's root."""
+        return f"{TIMELINE_FOLDER}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The file's name; an inflight ``commit`` leaves its action out."""
+        if self.state is State.COMPLETED:
+            return f"{self.time}_{self.completion}.{self.action}"
+        if self.action == "commit" and self.state is State.INFLIGHT:
+            return f"{self.time}.inflight"
+        return f"{self.time}.{self.action}.{self.state}"
+
+
+def parse_instant(name: str) -> Instant | None:
+    """The instant of a file name, or None for a file that is none (``.crc`` neighbours, leftovers of other programs)."""
+    time, _, rest = name.partition(".")
+    if "_" in time:
+        time, _, completion = time.partition("_")
+        known = rest in ACTIONS and _is_time(time) and _is_time(completion)
+        return Instant(time, rest, State.COMPLETED, completion) if known else None
+    action, _, state = rest.rpartition(".")
+    if rest == "inflight":
+        action = "commit"
+    if action not in ACTIONS or state not in (State.REQUESTED, State.INFLIGHT) or not _is_time(time):
+        return None
+    return Instant(time, action, State(state))
+
+
+def _is_time(text: str) -> bool:
+    """17 digits; 14 in tables that began long ago."""
+    return len(text) in (14, 17) and text.isdigit()

@@ -1,0 +1,184 @@
+"""One transaction: an instant, the files written under it, and their commit or rollback.
+
+The library's ``upsert`` and ``delete`` are transactions of one call; the cluster opens them for its rounds and adds the
+write statuses that its writers report.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.publish import DerivedFile
+from headgate_tables.errors import ReopenTable, TransactionError
+from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.flush import Flusher, Target, WriteStatus
+from headgate_tables.hudi.groups import GroupIds
+from headgate_tables.hudi.results import CommitResult
+from headgate_tables.hudi.routing import Group, Routed, route
+from headgate_tables.hudi.timeline.commit_metadata import encode_commit
+from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.storage.store import Store
+
+PARTITION_FILE = ".hoodie_partition_metadata"
+ACTION = "deltacommit"
+
+
+class Transaction:
+    """Not made directly: ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: CommitLog,
+        definition: Definition,
+        groups: GroupIds,
+        flusher: Flusher,
+        instant: str,
+        before_commit: Callable[[], None],
+        after_commit: Callable[["Transaction", str], None],
+        schema: str,
+    ) -> None:
+        self.instant = instant
+        self.statuses: list[WriteStatus] = []
+        self.result: CommitResult | None = None
+        self._store = store
+        self._log = log
+        self._definition = definition
+        self._groups = groups
+        self._flusher = flusher
+        self._before_commit = before_commit
+        self._after_commit = after_commit
+        self._schema = schema
+        self._versions: dict[str, int] = {}
+        self._superseded = 0
+        self._announced = False
+        self._ended = False
+
+    def upsert(self, data: Any) -> None:
+        """Inserts rows or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, all columns of the table.
+
+        Raises a FixCall for bad data and writes nothing of that chunk; roll back then.
+        """
+        self._check_open()
+        for table in table_chunks(data):
+            self._write(route(conform_to_table(table, self._definition), self._definition), deletes=False)
+
+    def delete(self, keys: Any) -> None:
+        """Deletes by key. ``keys``: record key, partition and ordering columns; others are ignored. Obeys event time like any row (rule DE1)."""
+        self._check_open()
+        for table in table_chunks(keys):
+            self._write(route(conform_to_keys(table, self._definition), self._definition), deletes=True)
+
+    def add(self, statuses: Sequence[WriteStatus]) -> None:
+        """Files that others wrote under this instant and made durable."""
+        self._check_open()
+        self.statuses += statuses
+
+    def commit(self, extra_metadata: Mapping[str, str] | None = None, channels: Mapping[str, Sequence[Any]] | None = None) -> CommitResult:
+        """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
+
+        Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
+        """
+        self._check_open()
+        completion = ""
+        if self.statuses or channels:
+            self._before_commit()
+            stats = [status.stat for status in self.statuses]
+            metadata = encode_commit(self.instant, stats, self._schema, "UPSERT", extra_metadata or {})
+            completion = self._log.commit(self.instant, [s.file for s in self.statuses], lambda c: self._derive(c, metadata), channels)
+            self._after_commit(self, completion)
+        else:
+            self._end_unwritten()
+        self._ended = True
+        self.result = self._summary(completion)
+        return self.result
+
+    def rollback(self) -> None:
+        """Gives the transaction up: its instant is dead from the next slot on, its files are swept."""
+        self._check_open()
+        self._ended = True
+        self._groups.forget(self.instant)
+        self._end_unwritten()
+        # Staged names are this process's own and no slot was sent for them: nothing can ever name them (rules W2, RO2).
+        self._store.delete(status.file.stage for status in self.statuses if status.file.stage)
+
+    def _end_unwritten(self) -> None:
+        if self._announced:
+            self._log.abandon(self.instant)
+        else:
+            self._log.release(self.instant)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was committed or rolled back."""
+        return self._ended
+
+    def __enter__(self) -> "Transaction":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._ended:
+            return
+        if error is None:
+            self.commit()
+        elif not isinstance(error, ReopenTable):
+            self.rollback()
+
+    def _write(self, routed: Routed, *, deletes: bool) -> None:
+        if not routed.groups:
+            return
+        self._announce()
+        targets = [self._target(group, deletes=deletes) for group in routed.groups]
+        flush = self._flusher.deletes if deletes else self._flusher.upserts
+        self.statuses += flush(routed, targets)
+        self._superseded += routed.dropped
+
+    def _announce(self) -> None:
+        """Requested and inflight stand before any data file of the instant (rule P3)."""
+        if self._announced:
+            return
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self._store.create(Instant(self.instant, ACTION, state).path, [b""], durable=False)
+        self._announced = True
+
+    def _target(self, group: Group, *, deletes: bool) -> Target:
+        file_id, may_be_base = self._groups.claim(group, self.instant, alone=self._log.open_instants[0] == self.instant)
+        if may_be_base and not deletes:
+            return Target(group, file_id, 0)
+        key = f"{group.partition}/{file_id}"
+        self._versions[key] = self._versions.get(key, 0) + 1
+        return Target(group, file_id, self._versions[key])
+
+    def _derive(self, completion: str, metadata: bytes) -> list[DerivedFile]:
+        """Partition files first, the completed instant last: with it the commit becomes visible."""
+        files: list[DerivedFile] = []
+        for state in (State.REQUESTED, State.INFLIGHT):
+            files.append((Instant(self.instant, ACTION, state).path, b""))
+        for partition in sorted({status.stat.partition for status in self.statuses}):
+            if not self._groups.knows_partition(partition):
+                depth = len(partition.split("/")) if partition else 0
+                text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth={depth}\n"
+                files.append((f"{partition}/{PARTITION_FILE}".lstrip("/"), text.encode()))
+        if self.statuses:
+            files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
+        return files
+
+    def _summary(self, completion: str) -> CommitResult:
+        stats = [status.stat for status in self.statuses]
+        return CommitResult(
+            instant=self.instant if completion else "",
+            completion=completion,
+            upserted=sum(stat.rows for stat in stats),
+            deleted=sum(stat.deletes for stat in stats),
+            superseded=self._superseded,
+            files=len(stats),
+            bytes=sum(stat.size for stat in stats),
+        )
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise TransactionError(f"the transaction of {self.instant} has ended", fix="Begin a new one.")

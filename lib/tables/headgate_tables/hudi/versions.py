@@ -1,0 +1,46 @@
+"""What differs between Hudi's table versions, and nowhere else."""
+
+import enum
+from collections.abc import Mapping
+
+from headgate_tables.errors import UnsupportedTableError
+
+_EVENT_TIME_PAYLOADS = ("DefaultHoodieRecordPayload", "EventTimeAvroPayload")
+
+
+class TableVersion(enum.IntEnum):
+    """Versions whose tables are read; 8 is the one that is written. Both have timeline layout 2."""
+
+    EIGHT = 8
+    NINE = 9
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], path: str) -> "TableVersion":
+        """Raises UnsupportedTableError for any other version."""
+        text = properties.get("hoodie.table.version", "0")
+        known = ", ".join(str(version.value) for version in cls)
+        if not text.isdigit() or int(text) not in list(cls):
+            newer = text.isdigit() and int(text) > max(cls)
+            fix = "Upgrade headgate-tables." if newer else "Upgrade the table with Hudi 1.0 or newer (its Spark writer does so on a write)."
+            raise UnsupportedTableError(f"{path} is of table version {text}; versions {known} can be read", fix=fix)
+        return cls(int(text))
+
+    def ordering(self, properties: Mapping[str, str], path: str) -> str | None:
+        """The ordering field, None in a commit-time table. Raises UnsupportedTableError for a merge that we do not know.
+
+        Hudi 1.0 names it precombine.field, 1.1 and newer ordering.fields, also in tables of version 8.
+        """
+        fields = properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field") or ""
+        payload = properties.get("hoodie.compaction.payload.class", "").rpartition(".")[2]
+        inferred = "EVENT_TIME_ORDERING" if (payload in _EVENT_TIME_PAYLOADS or not payload) and fields else "COMMIT_TIME_ORDERING"
+        mode = properties.get("hoodie.record.merge.mode") or inferred
+        if mode == "COMMIT_TIME_ORDERING":
+            return None
+        if mode != "EVENT_TIME_ORDERING" or properties.get("hoodie.table.partial.update.mode", "NONE") != "NONE":
+            raise UnsupportedTableError(
+                f"{path} merges rows in a way of its own ({mode}, {payload or 'partial updates'})",
+                fix="Event-time and commit-time ordering can be read; read this table with Spark.",
+            )
+        if "," in fields:
+            raise UnsupportedTableError(f"{path} orders by several fields ({fields})", fix="Read this table with Spark.")
+        return fields or None

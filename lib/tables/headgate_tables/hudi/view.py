@@ -1,0 +1,168 @@
+"""The file-system view: which base and log files make up each file slice, by completion time.
+
+Source: spec hudi-format 3.2 and 11.3 (Hudi: HoodieFileGroup, AbstractTableFileSystemView). A file belongs to the table when
+the instant in its *name* is completed, or older than the timeline; commit metadata is not asked (interop fact 3).
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogFile:
+    """One log file of a slice. Logs are merged in this order: instant of the name, version, token (interop fact 3a)."""
+
+    instant: str
+    version: int
+    token: str
+    name: str
+    completion: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base file (name, or None) and the logs on top of it, oldest first."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base: str | None
+    logs: tuple[LogFile, ...]
+
+    def path(self, name: str) -> str:
+        """A file of this slice, from the table's root."""
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+@dataclass(slots=True)
+class FileGroup:
+    """All files of one file id: base instant to base file name, and logs sorted."""
+
+    partition: str
+    file_id: str
+    bases: dict[str, str] = field(default_factory=dict)
+    logs: list[LogFile] = field(default_factory=list)
+
+    def slices(self) -> list[FileSlice]:
+        """Oldest first. A log is on the newest base whose instant is not after the log's completion; without one it is in a log-only slice."""
+        instants = sorted(self.bases)
+        on_base: dict[int, list[LogFile]] = {}
+        for log in self.logs:
+            on_base.setdefault(bisect_right(instants, log.completion) - 1, []).append(log)
+        found = []
+        if -1 in on_base:
+            found.append(FileSlice(self.partition, self.file_id, on_base[-1][0].instant, None, tuple(on_base[-1])))
+        for index, instant in enumerate(instants):
+            logs = tuple(on_base.get(index, ()))
+            found.append(FileSlice(self.partition, self.file_id, instant, self.bases[instant], logs))
+        return found
+
+
+class FileSystemView:
+    """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
+
+    def __init__(self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[], Mapping[str, str]]) -> None:
+        """``replaced`` maps (partition, file id) to the replacecommit that removed the group; ``archived`` reads completion
+        times of instants older than the timeline, and is called only when a file needs them."""
+        self.timeline = timeline
+        self._replaced = dict(replaced)
+        self._archived = archived
+        self._archive: Mapping[str, str] | None = None
+        self._groups: dict[tuple[str, str], FileGroup] = {}
+        self._start = timeline.start
+
+    def groups(self) -> Iterator[FileGroup]:
+        """Live groups, by partition and file id."""
+        for key in sorted(self._groups):
+            if key not in self._replaced:
+                yield self._groups[key]
+
+    def latest_slices(self) -> Iterator[FileSlice]:
+        """What a snapshot reads: the newest slice of every live group."""
+        for group in self.groups():
+            slices = group.slices()
+            if slices:
+                yield slices[-1]
+
+    def has_group(self, partition: str, file_id: str) -> bool:
+        """Whether the group has a committed file and is live."""
+        return (partition, file_id) in self._groups and (partition, file_id) not in self._replaced
+
+    def was_replaced(self, partition: str, file_id: str) -> bool:
+        """Whether a replacecommit removed the group; its id is never used again (rule FI1)."""
+        return (partition, file_id) in self._replaced
+
+    def add_files(self, partition: str, names: Iterable[str]) -> None:
+        """Takes the names of a partition's files in; those of other kinds and of uncommitted instants are left out.
+
+        Raises CorruptFileError for two base files of one group and instant.
+        """
+        for name in names:
+            if name[0] == ".":
+                log = parse_log_name(name)
+                if log is None or log.cdc:
+                    continue
+                completion = self._completion(log.instant)
+                if completion is not None:
+                    entry = LogFile(log.instant, log.version, log.token, name, completion)
+                    self._add_log(self._group(partition, log.file_id).logs, entry)
+            else:
+                base = parse_base_name(name)
+                if base is not None and self._completion(base.instant) is not None:
+                    self._add_base(self._group(partition, base.file_id), base.instant, name)
+
+    @staticmethod
+    def _add_log(logs: list[LogFile], entry: LogFile) -> None:
+        if not logs or logs[-1] < entry:
+            logs.append(entry)
+        elif entry not in logs:
+            insort(logs, entry)
+
+    @staticmethod
+    def _add_base(group: FileGroup, instant: str, name: str) -> None:
+        known = group.bases.setdefault(instant, name)
+        if known != name:
+            raise CorruptFileError(
+                f"file group {group.file_id} in {group.partition!r} has two base files of the instant {instant}: {known} and {name}",
+                fix="Only the one that the instant's commit metadata names is real; move the other away.",
+            )
+
+    def _group(self, partition: str, file_id: str) -> FileGroup:
+        group = self._groups.get((partition, file_id))
+        if group is None:
+            group = self._groups[partition, file_id] = FileGroup(partition, file_id)
+        return group
+
+    def _completion(self, instant: str) -> str | None:
+        completion = self.timeline.completion(instant)
+        if completion is None and instant < self._start:
+            if self._archive is None:
+                self._archive = self._archived()
+            return self._archive.get(instant, instant)
+        return completion
+
+
+def list_folders(store: Store) -> Iterator[tuple[str, list[str]]]:
+    """Every folder of the table but ``.hoodie*`` in its root, with the names of its files; the root is ""."""
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        listing = store.list_folder(folder)
+        yield folder, listing.files
+        below = listing.folders if folder else [name for name in listing.folders if not name.startswith(".hoodie")]
+        pending += [f"{folder}/{name}" if folder else name for name in below]
+
+
+def list_data_files(store: Store) -> Iterator[tuple[str, str]]:
+    """Path and instant of every base and log file, whatever became of the instant."""
+    for folder, names in list_folders(store):
+        for name in names:
+            parsed = parse_log_name(name) or parse_base_name(name)
+            if parsed is not None:
+                yield f"{folder}/{name}".lstrip("/"), parsed.instant

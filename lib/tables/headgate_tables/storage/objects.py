@@ -1,0 +1,192 @@
+"""S3 and what speaks its language: create-only by If-None-Match (``commit-log.md``, store kind b).
+
+A path is the key, byte for byte: obstore encodes it for the request only (test: a name is stored under exactly that key).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from itertools import chain
+from typing import Any, ClassVar, NoReturn, cast
+
+import obstore
+import pyarrow as pa
+from obstore.store import S3Store
+
+from headgate_tables.storage.range_file import RangeFile
+from headgate_tables.storage.s3_answers import S3Error, failure, outcome_of
+from headgate_tables.storage.store import Buffers, Listing, Outcome
+from headgate_tables.storage.workers import Workers
+
+_PARALLEL_REQUESTS = 16
+_PAGE = 1000
+_ONE_REQUEST_BYTES = 8 * 1024 * 1024
+_LAST_NAME = "\U0010ffff"
+
+
+class ObjectStore:
+    """A prefix of a bucket. ``options`` are obstore's S3 settings as text; ``AWS_*`` variables fill in what they leave out."""
+
+    stages: ClassVar[bool] = False
+
+    def __init__(self, bucket: str, prefix: str, options: Mapping[str, str]) -> None:
+        # Named here, as the environment could turn it off.
+        config: Any = {**options, "conditional_put": "etag"}
+        place = {"prefix": prefix or None, "config": config}
+        # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).
+        self._creates: Any = S3Store(bucket, **place, retry_config={"max_retries": 0})
+        self._store: Any = S3Store(bucket, **place, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
+        self._workers = Workers(_PARALLEL_REQUESTS)
+        self._prefix = f"{prefix}/" if prefix else ""
+        self.url: str = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
+
+    def get(self, path: str) -> pa.Buffer:
+        try:
+            return pa.py_buffer(obstore.get(self._store, path).bytes())
+        except FileNotFoundError:
+            raise
+        except S3Error as error:
+            raise failure(error, self._key(path)) from error
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(RangeFile(_ObjectRanges(self, path)), mode="r")
+
+    def size(self, path: str) -> int | None:
+        found = self._head(path)
+        return found["size"] if found else None
+
+    def version(self, path: str) -> str | None:
+        found = self._head(path)
+        return found["e_tag"] if found else None
+
+    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+        try:
+            return self._list(folder) if after is None else self._list_after(folder, after)
+        except S3Error as error:
+            raise failure(error, self._key(folder)) from error
+
+    def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
+        del durable  # an answered PUT always is
+        try:
+            obstore.put(self._creates, path, _body(content), mode="create")
+        except S3Error as error:
+            return outcome_of(error, self._key(path))
+        return Outcome.CREATED
+
+    def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
+        return self._workers.map(lambda file: self.create(file[0], file[1], durable=durable), files)
+
+    def stage(self, files: Sequence[tuple[str, Buffers]]) -> NoReturn:
+        raise _no_stage([path for path, _ in files])
+
+    def replace(self, path: str, content: Buffers) -> None:
+        try:
+            obstore.put(self._store, path, _body(content), use_multipart=False)
+        except S3Error as error:
+            raise failure(error, self._key(path)) from error
+
+    def link(self, source: str, target: str) -> NoReturn:
+        raise _no_stage([source, target])
+
+    def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
+        """Nothing to do: what was answered is durable."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        self._delete(list(paths))
+
+    def delete_folder(self, folder: str) -> None:
+        try:
+            for page in obstore.list(self._store, folder, chunk_size=_PAGE):
+                self._delete([entry["path"] for entry in page if entry["path"] != folder])
+        except S3Error as error:
+            raise failure(error, self._key(folder)) from error
+
+    def rename_folder(self, source: str, target: str) -> NoReturn:
+        raise _no_stage([source, target])
+
+    def _key(self, path: str) -> str:
+        return self._prefix + path
+
+    def _head(self, path: str) -> "obstore.ObjectMeta | None":
+        try:
+            return obstore.head(self._store, path)
+        except FileNotFoundError:
+            return None
+        except S3Error as error:
+            raise failure(error, self._key(path)) from error
+
+    def _delete(self, paths: list[str]) -> None:
+        if not paths:
+            return
+        try:
+            obstore.delete(self._store, paths)
+        except S3Error as error:
+            raise failure(error, self._key(paths[0])) from error
+
+    def _list(self, folder: str) -> Listing:
+        found = obstore.list_with_delimiter(self._store, folder or None)
+        cut = len(folder) + 1 if folder else 0
+        # Hadoop leaves empty `folder/` objects, which obstore reports under the folder's own path.
+        files = [entry["path"][cut:] for entry in found["objects"] if entry["path"] != folder]
+        return Listing(files, [path[cut:] for path in found["common_prefixes"]])
+
+    def _list_after(self, folder: str, after: str) -> Listing:
+        """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request."""
+        base = f"{folder}/" if folder else ""
+        files: list[str] = []
+        folders: set[str] = set()
+        start: str | None = base + after
+        while start is not None:
+            entries = chain.from_iterable(obstore.list(self._store, folder or None, offset=start, chunk_size=_PAGE))
+            start = None
+            for entry in entries:
+                name, below, _ = entry["path"][len(base) :].partition("/")
+                if not below:
+                    files.append(name)
+                elif name not in folders:
+                    folders.add(name)
+                    start = f"{base}{name}/{_LAST_NAME}"
+                    break
+        return Listing([name for name in files if name > after], [name for name in folders if name > after])
+
+
+class _ObjectRanges:
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._client = store._store
+        self._path = path
+        self._key = store._key(path)
+        self._store = store
+
+    def tail(self, length: int) -> tuple[int, memoryview]:
+        try:
+            found = obstore.get(self._client, self._path, options={"range": {"suffix": length}})
+            return found.meta["size"], memoryview(found.bytes())
+        except FileNotFoundError:
+            raise
+        except S3Error as error:
+            # An empty object has no last bytes: S3 answers 416, others send a whole that obstore does not take for a part.
+            if self._store.size(self._path) == 0:
+                return 0, memoryview(b"")
+            raise failure(error, self._key) from error
+
+    def part(self, start: int, stop: int) -> memoryview:
+        try:
+            if stop - start <= _ONE_REQUEST_BYTES:
+                return memoryview(obstore.get_range(self._client, self._path, start=start, end=stop))
+            starts = range(start, stop, _ONE_REQUEST_BYTES)
+            ends = [min(first + _ONE_REQUEST_BYTES, stop) for first in starts]
+            return memoryview(b"".join(obstore.get_ranges(self._client, self._path, starts=list(starts), ends=ends, coalesce=0)))
+        except FileNotFoundError:
+            raise
+        except S3Error as error:
+            raise failure(error, self._key) from error
+
+
+def _body(content: Buffers) -> bytes | memoryview:
+    if len(content) != 1:
+        return b"".join(content)
+    only = content[0]
+    return only if isinstance(only, bytes) else memoryview(cast(Any, only)).cast("B")
+
+
+def _no_stage(paths: list[str]) -> RuntimeError:
+    return RuntimeError(f"{paths}: an object store has no stage, links or renames; the caller has to ask Store.stages first")

@@ -1,0 +1,77 @@
+"""What an S3 client's error means: for a create an outcome or a refusal, for everything else one of the library's errors.
+
+obstore reports a status only in an error's text, and gives 409 and 412 the same class.
+"""
+
+import re
+
+import obstore.exceptions as obstore_errors
+
+from headgate_tables.errors import (
+    CorruptFileError,
+    StoreDeniedError,
+    StoreFullError,
+    StoreUnavailableError,
+    TablesError,
+    UnsafeStoreError,
+)
+from headgate_tables.storage.store import Outcome
+
+S3Error = (obstore_errors.BaseError, FileNotFoundError)
+"""What obstore raises for an answer that is no success, or for none. (ValueError: a path that cannot be a key.)"""
+
+_STATUS = re.compile(r"Error performing [A-Z]+ \S+ in \S+ - Server returned non-2xx status code: (\d{3})")
+_UNDECIDED = (408, 409, 429)
+"""4xx answers after which the same create may be sent again: timeout, a conflicting request under way, too many requests."""
+
+
+def outcome_of(error: Exception, key: str) -> Outcome:
+    """What became of a conditional create that failed with ``error`` (rule C4).
+
+    UNKNOWN for no answer, 409, 5xx and the like. Raises StoreDeniedError, StoreFullError or UnsafeStoreError for an
+    answer that says for certain that nothing was created, and why.
+    """
+    status = _status(error, key)
+    if isinstance(error, obstore_errors.AlreadyExistsError) and status != 409:
+        return Outcome.EXISTS
+    if status == 501:
+        raise UnsafeStoreError(
+            f"the store does not implement conditional writes: {_first_line(error)}",
+            fix="Use a store that honours If-None-Match on PUT, or upgrade this one.",
+        ) from error
+    if _is_refusal(error, status) or status == 507:
+        raise failure(error, key) from error
+    return Outcome.UNKNOWN
+
+
+def failure(error: Exception, key: str) -> TablesError:
+    """The library's error for any other failed request, or a refused create."""
+    status, reason = _status(error, key), _first_line(error)
+    if status == 507 or "<Code>QuotaExceeded</Code>" in reason:
+        return StoreFullError(reason, fix="Free space or raise the quota, then make the same call again.")
+    if isinstance(error, obstore_errors.InvalidPathError):
+        return CorruptFileError(reason, fix="Remove that key: a name with an empty part or `..` in it is no file of a table.")
+    if "Received redirect" in reason:
+        return StoreDeniedError(reason, fix="Give the bucket's own region in storage_options.")
+    if status == 404 or isinstance(error, FileNotFoundError):
+        return StoreDeniedError(reason, fix="Create the bucket, or correct the table's address.")
+    if _is_refusal(error, status):
+        return StoreDeniedError(reason, fix="Check the credentials in storage_options and what the bucket's policy permits.")
+    return StoreUnavailableError(reason, fix="Check the endpoint and the network, then make the same call again.")
+
+
+def _is_refusal(error: Exception, status: int | None) -> bool:
+    refused = (obstore_errors.PermissionDeniedError, obstore_errors.UnauthenticatedError, FileNotFoundError)
+    if isinstance(error, refused) or "Received redirect" in str(error):
+        return True
+    return status is not None and 400 <= status < 500 and status not in _UNDECIDED
+
+
+def _status(error: Exception, key: str) -> int | None:
+    # The text begins with the key as it is; a partition value must not be able to pass for a status.
+    found = _STATUS.search(str(error).replace(key, ""))
+    return int(found[1]) if found else None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n\nDebug source")[0].strip().rstrip(".")

@@ -1,0 +1,102 @@
+"""The one door to files: a table's folder on a local disk or in an object store.
+
+Paths are relative to the table's root, ``/`` between parts, never starting or ending with one. A path is
+taken literally: ``a%3Db`` is that name, not ``a=b``.
+
+Errors raised by every method: StoreUnavailableError, StoreDeniedError, StoreFullError; reads of a file that
+is not there raise FileNotFoundError (the caller knows whether that is news or damage).
+"""
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+Buffers = Sequence[bytes | memoryview | pa.Buffer]
+"""A file's content in pieces, written one after the other (no copy into one)."""
+
+
+class Outcome(enum.Enum):
+    """What became of a create-only write. Unknown is a value, because the caller must act on it (rule C4)."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One folder: names (last path part) of its files and of its folders, in no order."""
+
+    files: list[str]
+    folders: list[str]
+
+
+class Store(Protocol):
+    """A table's root folder."""
+
+    @property
+    def url(self) -> str:
+        """``file:///...`` or ``s3://bucket/prefix``, without a trailing slash."""
+
+    @property
+    def stages(self) -> bool:
+        """True when data files are first written to a stage folder and linked into place once their slot is won
+        (local disks, rule W2); False when they are created under their final name (object stores, rule W3).
+        """
+
+    def get(self, path: str) -> pa.Buffer:
+        """The whole file."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Random access for columnar reads."""
+
+    def size(self, path: str) -> int | None:
+        """Bytes, or None when there is no such file."""
+
+    def version(self, path: str) -> str | None:
+        """A tag that changes when the file (or, on a local disk, the folder's list of names) changes;
+        None when there is no such thing, or when a store cannot say so for a folder.
+
+        Linux before 6.13 stamps a folder once per clock tick: two changes within 10 ms may leave it the same tag.
+        """
+
+    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+        """The folder's direct children; those with names > ``after`` only (``""`` = the root). A missing folder is empty."""
+
+    def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
+        """Creates the file with this content if there is none, atomically: nobody sees half of it.
+
+        ``durable``: content and name survive a power cut before this returns (always so on an object store).
+        Local: temp, fsync, link, fsync of the folder. S3: If-None-Match with client retries off; a timeout or reset is UNKNOWN.
+        Raises SyncFailedError when an fsync failed.
+        """
+
+    def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
+        """``create`` for many files, in parallel, each folder synced once."""
+
+    def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
+        """Writes files under fresh names that nobody looks for until a slot names them, durable, in parallel, each
+        folder synced once; needs no temp and link. Only where ``stages``.
+        Raises SyncFailedError; FileExistsError for a taken name.
+        """
+
+    def replace(self, path: str, content: Buffers) -> None:
+        """Atomically replaces a file (hoodie.properties only: everything else is create-only)."""
+
+    def link(self, source: str, target: str) -> Outcome:
+        """A second name for a staged file, create-only, not durable by itself. Only where ``stages``."""
+
+    def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
+        """Makes files' contents and folders' names durable; nothing to do on an object store. Raises SyncFailedError."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Deletes files; one that is missing is a success."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Deletes a folder with all below it; missing is a success."""
+
+    def rename_folder(self, source: str, target: str) -> None:
+        """Renames a folder (rule W2's path revocation); missing is a success. Only where ``stages``."""

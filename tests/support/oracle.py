@@ -1,0 +1,39 @@
+"""What a table must hold, by a dictionary: the rules of Hudi's two merge modes, one row at a time, apart from the library."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+Identity = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Oracle:
+    """Rows by (partition, key). With ``ordering`` the larger value wins and a tie goes to the later one, deletes included; without, the later one.
+
+    A delete is remembered with its ordering value, so that an older row which comes later stays away.
+    """
+
+    key: Sequence[str]
+    partition: Sequence[str] = ()
+    ordering: str | None = None
+    _newest: dict[Identity, tuple[Any, Row | None]] = field(default_factory=dict)
+
+    def upsert(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._apply(row, row)
+
+    def delete(self, keys: Iterable[Row]) -> None:
+        for key in keys:
+            self._apply(key, None)
+
+    def rows(self) -> list[Row]:
+        """The live rows, in no order that means anything."""
+        return [row for _, row in self._newest.values() if row is not None]
+
+    def _apply(self, names: Row, row: Row | None) -> None:
+        identity = tuple(names[column] for column in (*self.partition, *self.key))
+        rank = names[self.ordering] if self.ordering else 0
+        if identity not in self._newest or rank >= self._newest[identity][0]:
+            self._newest[identity] = (rank, row)

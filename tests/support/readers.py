@@ -1,0 +1,41 @@
+"""Three readers of one table: ours, hudi-rs and Hudi on Spark. None shares code with another."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hudi import HudiTableBuilder
+
+from headgate_tables import hudi
+from support.same_rows import assert_same_rows
+from support.spark_hudi import read_by_spark
+
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
+
+
+def read_by_us(path: Path, *, meta_columns: bool = False) -> pa.Table:
+    """With a handle of its own, so that nothing comes from the memory of one that wrote."""
+    with hudi.open_table(str(path)) as table:
+        return table.scan(meta_columns=meta_columns).to_table()
+
+
+def read_by_hudi_rs(path: Path) -> pa.Table:
+    """A snapshot, meta columns included."""
+    table = HudiTableBuilder.from_base_uri(str(path)).build()
+    batches = table.read()
+    if not batches:
+        return table.get_schema_with_meta_fields().empty_table()
+    return pa.concat_tables(pa.Table.from_batches([batch]) for batch in batches)
+
+
+def without_meta(rows: pa.Table, others: Iterable[str] = ()) -> pa.Table:
+    """The table's own columns."""
+    return rows.drop_columns([name for name in (*META, *others) if name in rows.column_names])
+
+
+def assert_all_agree(spark: Any, path: Path, expected: pa.Table) -> None:
+    """Each of the three gives exactly the rows and types of ``expected``, and verify() finds nothing wrong with a table of ours."""
+    assert_same_rows(read_by_us(path), expected, "our reader")
+    assert_same_rows(without_meta(read_by_hudi_rs(path)), expected, "hudi-rs")
+    assert_same_rows(without_meta(read_by_spark(spark, path)), expected, "Spark")

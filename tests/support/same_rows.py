@@ -1,0 +1,52 @@
+"""Whether two readers gave the same rows: every value and every type, whatever their order and their chunks."""
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+
+def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str) -> None:
+    """``who`` gave ``found``. Columns go by name; types are compared without what readers call the parts of a list or a map."""
+    assert types(found) == types(wanted), f"{who}: other columns"
+    rows, expected = frozen_rows(found), frozen_rows(wanted)
+    if rows != expected:
+        missing, surplus = list((expected - rows).elements()), list((rows - expected).elements())
+        lines = [f"{who}: {found.num_rows} rows, expected {wanted.num_rows}"]
+        lines += [f"  missing {row}" for row in sorted(missing, key=repr)[:5]] + [f"  surplus {row}" for row in sorted(surplus, key=repr)[:5]]
+        raise AssertionError("\n".join(lines))
+
+
+def types(table: pa.Table) -> dict[str, str]:
+    """Column to the text of its type, columns sorted."""
+    return {name: type_text(table.schema.field(name).type) for name in sorted(table.column_names)}
+
+
+def type_text(kind: pa.DataType) -> str:
+    """Without names of list and map parts, nullability and metadata; milliseconds as microseconds (Spark has no others)."""
+    if isinstance(kind, pa.ListType | pa.LargeListType):
+        return f"list<{type_text(kind.value_type)}>"
+    if isinstance(kind, pa.MapType):
+        return f"map<{type_text(kind.key_type)}, {type_text(kind.item_type)}>"
+    if isinstance(kind, pa.StructType):
+        parts = [kind.field(i) for i in range(kind.num_fields)]
+        return f"struct<{', '.join(f'{part.name}: {type_text(part.type)}' for part in parts)}>"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else f"timestamp {kind.tz.replace('+00:00', 'UTC')}"
+    return str(kind)
+
+
+def frozen_rows(table: pa.Table) -> Counter[Any]:
+    """The rows as values that can be counted and that are equal when they mean the same: NaN equals NaN, -0.0 is not 0.0."""
+    names = sorted(table.column_names)
+    return Counter(tuple((name, _freeze(row[name])) for name in names) for row in table.select(names).to_pylist())
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, float):
+        return ("float", value.hex())
+    if isinstance(value, dict):
+        return tuple((name, _freeze(part)) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ("list", *(_freeze(part) for part in value))
+    return value

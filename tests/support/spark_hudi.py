@@ -1,0 +1,153 @@
+"""Real Hudi on Spark: a session made for many small jobs, tables that Spark writes, and their rows as Arrow."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_QUICK = {
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+    "hoodie.clean.automatic": "false",
+    "hoodie.index.bloom.num_entries": "200",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.insert.shuffle.parallelism": "1",
+    "hoodie.bulkinsert.shuffle.parallelism": "1",
+    "hoodie.delete.shuffle.parallelism": "1",
+}
+_SESSION = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+}
+
+
+def start_spark(jar: str, folder: Path) -> Any:
+    """A local SparkSession with Hudi's bundle; the caller stops it. ``folder`` takes what Spark likes to leave lying about."""
+    from pyspark.sql import SparkSession
+
+    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dderby.system.home={folder} -Djava.io.tmpdir={folder}"
+    builder = SparkSession.builder.master("local[2]").appName("interop").config("spark.jars", jar)
+    settings = _SESSION | {"spark.driver.extraJavaOptions": java, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def read_by_spark(spark: Any, path: Path, *, metadata_table: bool = False) -> pa.Table:
+    """A snapshot query, meta columns included. ``metadata_table``: let the reader trust one, which is Hudi's own default."""
+    frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(metadata_table).lower()).load(str(path))
+    return arrow_of(frame)
+
+
+def arrow_of(frame: Any) -> pa.Table:
+    """The rows of a DataFrame with Spark's own mapping to Arrow: no detour over Python or pandas values."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    batches = frame._collect_as_arrow()
+    return pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
+
+
+class SparkTable:
+    """A table and the options with which Spark writes it; version 8 unless ``options`` say otherwise.
+
+    ``folder``: an empty one; the table becomes ``folder/name``, and rows are handed to Spark as Parquet files beside it.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        folder: Path,
+        name: str,
+        *,
+        key: str = "id",
+        ordering: str | None = "ts",
+        partition: Sequence[str] = (),
+        index: str = "BUCKET",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = folder / name
+        self.name = name
+        self._spark = spark
+        self._inputs = folder / f"{name}.in"
+        self._inputs.mkdir()
+        self._count = itertools.count()
+        generator = "ComplexKeyGenerator" if len(partition) > 1 else "SimpleKeyGenerator" if partition else "NonpartitionedKeyGenerator"
+        self.options = _QUICK | {
+            "hoodie.table.name": name,
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.recordkey.field": key,
+            "hoodie.datasource.write.partitionpath.field": ",".join(partition),
+            "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+            "hoodie.write.complex.keygen.validation.enable": "false",
+            "hoodie.index.type": index,
+            "hoodie.bucket.index.num.buckets": "2",
+            "hoodie.compact.inline": "false",
+            "hoodie.write.table.version": "8",
+            "hoodie.write.auto.upgrade": "false",
+        }
+        if ordering:
+            self.options["hoodie.datasource.write.precombine.field"] = ordering
+        self.options |= options or {}
+
+    def write(self, rows: pa.Table, operation: str = "upsert", **options: str) -> None:
+        """One write; options as ``hoodie_compact_inline="true"`` for ``hoodie.compact.inline``."""
+        file = self._inputs / f"{next(self._count)}.parquet"
+        pq.write_table(rows, file)
+        more = {key.replace("_", "."): value for key, value in options.items()}
+        settings = self.options | {"hoodie.datasource.write.operation": operation} | more
+        self._spark.read.parquet(str(file)).write.format("hudi").options(**settings).mode("append").save(str(self.path))
+
+    def upsert(self, rows: pa.Table, **options: str) -> None:
+        self.write(rows, "upsert", **options)
+
+    def delete(self, rows: pa.Table, **options: str) -> None:
+        self.write(rows, "delete", **options)
+
+    def call(self, procedure: str, **arguments: str | int) -> list[Any]:
+        """A Hudi procedure on this table, with the table's options in the session: procedures read them from there only."""
+        by_name = procedure in {"run_clean", "create_savepoint", "rollback_to_savepoint", "rollback_to_instant"}
+        if by_name:
+            self._spark.sql(f"create table if not exists {self.name} using hudi location '{self.path}'")
+        settings = self.options | {"hoodie.bucket.index.hash.field": self.options["hoodie.datasource.write.recordkey.field"]}
+        settings |= {"hoodie.compact.inline.max.delta.commits": "1"}
+        given = {"table": self.name} if by_name else {"path": str(self.path)}
+        text = ", ".join(f"{key} => {value!r}" for key, value in (given | arguments).items())
+        return list(self._with_settings(settings, f"call {procedure}({text})"))
+
+    def sql(self, statement: str) -> None:
+        """``statement`` with ``{t}`` for the table, which is registered first."""
+        self._spark.sql(f"create table if not exists {self.name} using hudi location '{self.path}'")
+        self._with_settings(self.options, statement.format(t=self.name))
+
+    def actions(self) -> list[str]:
+        """The active timeline's files without their times: ``deltacommit``, ``compaction.requested``, …, oldest first."""
+        names = sorted(file.name for file in (self.path / ".hoodie" / "timeline").iterdir() if file.is_file() and file.name[0] != ".")
+        return [name.partition(".")[2] for name in names]
+
+    def rows(self) -> pa.Table:
+        return read_by_spark(self._spark, self.path)
+
+    def _with_settings(self, settings: Mapping[str, str], statement: str) -> list[Any]:
+        for key, value in settings.items():
+            self._spark.conf.set(key, value)
+        try:
+            found: list[Any] = self._spark.sql(statement).collect()
+            return found
+        finally:
+            for key in settings:
+                self._spark.conf.unset(key)

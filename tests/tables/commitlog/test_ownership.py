@@ -1,0 +1,317 @@
+"""The commit log's rules, each named by its letter, on real files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.systems import NOON, FaultyStore, SetClock, answers, system
+
+from headgate_tables.commitlog.ownership import FOLD_EVERY, CommitLog, create_log
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, slot_path
+from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.tail import read_slot, read_state
+from headgate_tables.errors import (
+    ClockError,
+    CorruptFileError,
+    DeposedError,
+    OutcomeUnknownError,
+    StoreFullError,
+    TableExistsError,
+    TableOwnedError,
+    TransactionError,
+    UnsupportedTableError,
+)
+from headgate_tables.storage.store import Outcome
+
+LIBRARY = Holder("library", "testhost", 1)
+CLUSTER = Holder("cluster", "testhost", 2, "localhost:7070")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FaultyStore:
+    made = FaultyStore(tmp_path / "table")
+    create_log(made, system(), {"answer": 42}, [("props", b"a=b")])
+    return made
+
+
+def open_log(store: FaultyStore, clock: SetClock | None = None, holder: Holder = LIBRARY, *, take_over: bool = False) -> CommitLog:
+    return CommitLog(store, system(clock), holder, take_over=take_over)
+
+
+def commit(log: CommitLog, instant: str = "") -> tuple[str, str]:
+    instant = instant or log.begin()
+    completion = log.commit(instant, [], lambda completion: [(f"done/{instant}_{completion}", instant.encode())])
+    return instant, completion
+
+
+def stage(store: FaultyStore, log: CommitLog, name: str) -> DataFile:
+    path = f"{log.stage_folder}/process/{name}"
+    store.stage([(path, [b"rows"])])
+    return DataFile(f"data/{name}", 4, "", path)
+
+
+def test_creating_wins_slot_zero_and_derives_its_files(store: FaultyStore) -> None:
+    assert store.get("props").to_pybytes() == b"a=b"
+    assert read_slot(store, 0)[0].kind is Kind.CONFIG
+    with pytest.raises(TableExistsError):
+        create_log(store, system(), {}, [])
+
+
+def test_opening_writes_nothing_and_the_first_transaction_fences(store: FaultyStore) -> None:
+    log = open_log(store)
+    assert read_state(store)[0].n == 0
+    log.begin()
+    state = read_state(store)[0]
+    assert (state.n, state.epoch, state.holder) == (1, 1, LIBRARY)
+
+
+def test_tm1_times_grow_though_the_clock_stands_still(store: FaultyStore) -> None:
+    log = open_log(store, SetClock())
+    pairs = [commit(log) for _ in range(5)]
+    times = [time for pair in pairs for time in pair]
+    assert len(set(times)) == len(times)
+    for (_, earlier), (instant, completion) in zip(pairs, pairs[1:], strict=False):
+        assert completion > earlier and completion > instant
+
+
+def test_tm3_a_clock_set_back_by_five_seconds_is_bridged_and_more_is_refused(store: FaultyStore) -> None:
+    clock = SetClock()
+    log = open_log(store, clock)
+    _, before = commit(log)
+    clock.now -= 4_000
+    _, after = commit(log)
+    assert after > before
+    clock.now -= 4_000
+    with pytest.raises(ClockError):
+        commit(log)
+    clock.now = NOON
+    for instant in log.open_instants:
+        log.release(instant)
+    assert commit(log)[1] > after
+
+
+def test_ts_a_successor_with_a_slow_clock_starts_above_every_time_in_the_log(store: FaultyStore) -> None:
+    _, last = commit(open_log(store))
+    instant, completion = commit(open_log(store, SetClock(NOON - 3_000)))
+    assert last < instant < completion
+
+
+def test_tm4_an_instant_is_in_a_slot_before_it_is_used_and_the_next_two_are_reserved(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    assert instant in read_state(store)[0].reserved
+    commit(log, instant)
+    reserved = read_state(store)[0].reserved
+    assert len(reserved) == 2 and instant not in reserved
+
+
+def test_tm4_what_an_older_epoch_reserved_and_did_not_commit_is_dead(store: FaultyStore) -> None:
+    first = open_log(store)
+    pending = first.begin()
+    second = open_log(store)
+    second.own()
+    assert pending in second.state.dead and pending not in second.state.reserved
+
+
+def test_tm5_an_unused_reservation_older_than_a_minute_is_renewed(store: FaultyStore) -> None:
+    clock = SetClock()
+    log = open_log(store, clock)
+    first, _ = commit(log)
+    clock.now += 61_000
+    assert log.age_ms(log.begin()) < 1_000 < 60_000 < log.age_ms(first)
+
+
+def test_ro2_transactions_commit_in_the_order_of_their_instants(store: FaultyStore) -> None:
+    log = open_log(store)
+    older, newer = log.begin(), log.begin()
+    with pytest.raises(TransactionError, match="older"):
+        commit(log, newer)
+    with pytest.raises(TransactionError):
+        log.begin()
+    commit(log, older)
+    commit(log, newer)
+    assert list(read_state(store)[0].commits) == [older, newer]
+
+
+def test_c4_a_deposed_log_says_so_and_stays_deposed(store: FaultyStore) -> None:
+    first, second = open_log(store), open_log(store)
+    returned = commit(first)
+    commit(second)
+    for _ in range(2):
+        with pytest.raises(DeposedError, match="took the table over"):
+            commit(first, *first.open_instants)
+    assert returned[0] in read_state(store)[0].commits
+
+
+def test_c4_an_unknown_outcome_repeats_the_same_bytes_at_the_same_slot(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    slot = log.state.n + 1
+    store.after_create = lambda path, outcome: Outcome.UNKNOWN if path == slot_path(slot) and outcome is Outcome.CREATED else outcome
+    commit(log, instant)
+    state = read_state(store)[0]
+    assert state.n == slot and list(state.commits) == [instant]
+
+
+def test_c4_a_store_that_never_answers_ends_the_handle_with_an_unknown_outcome(store: FaultyStore) -> None:
+    clock = SetClock()
+    log = open_log(store, clock)
+    instant = log.begin()
+    store.before_create = lambda path: Outcome.UNKNOWN if "/slot/" in path else None
+    with pytest.raises(OutcomeUnknownError):
+        commit(log, instant)
+    assert clock.slept and max(clock.slept) <= 1.0
+
+
+def test_a_full_disk_leaves_the_transaction_open_to_be_committed_later(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+
+    def full(path: str) -> Outcome | None:
+        raise StoreFullError("full", fix="free space.")
+
+    store.before_create = full
+    with pytest.raises(StoreFullError):
+        commit(log, instant)
+    store.before_create = answers()
+    commit(log, instant)
+    assert list(read_state(store)[0].commits) == [instant]
+
+
+def test_g4_a_slot_won_below_the_boundary_is_not_ours(store: FaultyStore) -> None:
+    """H7: slots were truncated while we slept; our create succeeds at a number that was folded away."""
+    sleeper = open_log(store)
+    sleeper.own()
+    other = open_log(store)
+    for _ in range(3):
+        commit(other)
+    other.fold()
+    store.delete([slot_path(n) for n in range(other.state.n + 1)])
+    with pytest.raises(DeposedError):
+        commit(sleeper)
+    assert open_log(store).state.commits == other.state.commits
+
+
+def test_t6_a_successor_publishes_what_was_won_and_links_it_from_the_renamed_stage(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    file = stage(store, log, "a")
+
+    def crash(path: str) -> Outcome | None:
+        if path.startswith("done/"):
+            raise KeyboardInterrupt
+        return None
+
+    store.link = lambda source, target: (_ for _ in ()).throw(KeyboardInterrupt())  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        log.commit(instant, [file], lambda completion: [("done/x", b"x")])
+    del store.link
+    assert store.size("data/a") is None
+    open_log(store).own()
+    assert store.get("data/a").to_pybytes() == b"rows" and store.get("done/x").to_pybytes() == b"x"
+
+
+def test_w2_a_deposed_leader_whose_slot_was_won_still_returns_it_as_committed(store: FaultyStore) -> None:
+    """The successor renamed the stage away between our slot and our links, and completes the slot itself."""
+    log = open_log(store)
+    instant = log.begin()
+    file = stage(store, log, "a")
+
+    def successor(path: str, outcome: Outcome) -> Outcome:
+        if path == slot_path(2):
+            store.after_create = lambda path, outcome: outcome
+            open_log(store).own()
+        return outcome
+
+    store.after_create = successor
+    completion = log.commit(instant, [file], lambda completion: [("done/x", b"x")])
+    assert read_state(store)[0].commits == {instant: completion}
+    assert store.get("data/a").to_pybytes() == b"rows"
+
+
+def test_a_fold_holds_the_whole_state_and_is_read_instead_of_its_slots(store: FaultyStore) -> None:
+    log = open_log(store)
+    while not log.fold_is_due():
+        commit(log)
+    assert log.state.n == FOLD_EVERY - 1
+    log.fold()
+    whole, slots = read_state(store, folds=False)
+    folded, after = read_state(store)
+    assert after == [] and len(slots) == FOLD_EVERY
+    assert folded.encode() == whole.encode()
+    commit(log)
+    assert len(read_state(store)[1]) == 1
+
+
+def test_g1_staged_names_go_only_when_their_links_are_synced(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    file = stage(store, log, "a")
+    log.commit(instant, [file], lambda completion: [])
+    assert store.size(file.stage) == 4
+    log.fold()
+    assert store.size(file.stage) is None and store.get("data/a").to_pybytes() == b"rows"
+
+
+def test_the_library_does_not_fence_a_cluster_unless_told_so(store: FaultyStore) -> None:
+    open_log(store, holder=CLUSTER).own()
+    with pytest.raises(TableOwnedError, match="localhost:7070"):
+        open_log(store).own()
+    assert read_state(store)[0].holder == CLUSTER
+    open_log(store, take_over=True).own()
+    assert read_state(store)[0].holder == LIBRARY
+
+
+def test_d1_names_are_in_a_slot_before_they_may_be_deleted(store: FaultyStore) -> None:
+    log = open_log(store)
+    dead = log.begin()
+    log.abandon(dead)
+    log.bury({dead: ["x"]}, [])
+    assert read_state(store)[0].dead == {dead: ["x"]}
+    log.bury({}, [dead])
+    assert read_state(store)[0].dead == {}
+
+
+@pytest.mark.parametrize("position", [0, 20, 90, -2])
+def test_a_flipped_bit_in_a_slot_is_seen(store: FaultyStore, tmp_path: Path, position: int) -> None:
+    commit(open_log(store))
+    path = tmp_path / "table" / slot_path(2)
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+    with pytest.raises((CorruptFileError, UnsupportedTableError)):
+        read_state(store)
+
+
+def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
+    log = open_log(store)
+    commit(log)
+    commit(log)
+    store.delete([slot_path(2)])
+    with pytest.raises(CorruptFileError, match="gap"):
+        read_state(store)
+    forged = Slot(1, 9, "0" * 32, "f" * 64, Kind.FENCE, {"holder": LIBRARY.encode(), "reserved": []})
+    with pytest.raises(CorruptFileError, match="chain"):
+        LogState().apply(forged, "")
+
+
+def test_a_slot_of_an_unknown_kind_is_refused_not_skipped() -> None:
+    data = Slot(3, 1, "0" * 32, "0" * 64, Kind.DEAD, {}).encode()
+    line, _, payload = data.partition(b"\n")
+    content = json.loads(payload) | {"kind": "REPARTITION"}
+    from headgate_tables.commitlog.slot import seal  # noqa: PLC0415 - the forger's tool
+
+    with pytest.raises(UnsupportedTableError, match="REPARTITION"):
+        decode_slot(seal(content), 3)
+
+
+def test_four_logs_that_fence_at_once_leave_one_chain(store: FaultyStore) -> None:
+    logs = [open_log(store) for _ in range(4)]
+    for log in logs:
+        log.own()
+    commit(logs[-1])
+    for log in logs[:-1]:
+        with pytest.raises(DeposedError):
+            commit(log)
+    assert read_state(store)[0].epoch == 4

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from headgate_tables.errors import OptionError
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.store import Outcome
+from headgate_tables.system import SystemIds
+from support.s3 import S3Endpoint
+
+
+@pytest.mark.parametrize("form", ["{path}", "file://{url}", "file:{url}", "file://localhost{url}", "{path}/", "FILE://{url}/"])
+def test_a_local_folder_is_named_by_a_path_or_a_file_url(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "a b%20c"
+    url = str(folder).replace("%", "%25").replace(" ", "%20")
+    store = open_store(form.format(path=folder, url=url), None, SystemIds())
+    store.create("file", [b"x"], durable=False)
+    assert (folder / "file").read_bytes() == b"x"
+    assert store.url == f"file://{url}"
+
+
+def test_a_relative_path_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("table", {}, SystemIds())
+    monkeypatch.chdir("/")
+    store.create("file", [b"x"], durable=False)
+    assert (tmp_path / "table/file").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "/table", "/a/b%20c/", "/a#b?c"])
+def test_a_bucket_and_a_literal_prefix_are_named_by_an_s3_url(moto: S3Endpoint, bucket: str, prefix: str) -> None:
+    store = open_store(f"s3://{bucket}{prefix}", moto.options, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+    assert moto.keys(bucket) == [f"{prefix}/file".replace("//", "/").lstrip("/")]
+    assert store.url == f"s3://{bucket}{prefix}".rstrip("/")
+
+
+def test_settings_may_come_from_the_environment(moto: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in moto.options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    store = open_store(f"s3://{bucket}/table", None, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+    assert moto.keys(bucket) == ["table/file"]
+
+
+def test_given_settings_come_before_the_environment(moto: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
+    store = open_store(f"s3://{bucket}/table", {**moto.options, "timeout": "10s", "connect_timeout": "2s"}, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/a", "hdfs://host/a", "hdfs:/a", "s3a://bucket/a", "https://host/a"])
+def test_another_scheme_is_refused_with_those_that_work(url: str) -> None:
+    with pytest.raises(OptionError, match=r"not supported\. Use s3://bucket/prefix, file:///absolute/path or a plain path"):
+        open_store(url, None, SystemIds())
+
+
+@pytest.mark.parametrize(
+    "url", ["", "file://", "file://host/a", "s3://", "s3:/bucket", "s3:///a", "s3://b/a//c", "s3://b/../c", "a\0b"]
+)
+def test_an_address_that_names_nothing_is_refused(url: str) -> None:
+    with pytest.raises(OptionError, match=r"names no folder|a file URL has a host|is no address in a bucket"):
+        open_store(url, None, SystemIds())
+
+
+def test_settings_for_a_local_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="storage_options given for a local folder"):
+        open_store(str(tmp_path), {"region": "us-east-1"}, SystemIds())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"regoin": "x"}, "regoin"), ({"virtual_hosted_style_request": "perhaps"}, "perhaps"), ({"timeout": "soon"}, "soon")],
+)
+def test_a_setting_that_is_unknown_or_unreadable_is_named(options: dict[str, str], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        open_store("s3://bucket/table", options, SystemIds())

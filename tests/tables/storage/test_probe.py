@@ -1,0 +1,59 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate_tables.errors import StoreUnavailableError, UnsafeStoreError
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.probe import probe
+from headgate_tables.storage.store import Outcome, Store
+from headgate_tables.system import SystemIds
+from support.faulty_proxy import FaultyProxy, faulty_proxy
+from support.s3 import S3Endpoint, s3rver_s3
+
+
+@pytest.fixture
+def proxy(moto: S3Endpoint) -> Iterator[FaultyProxy]:
+    with faulty_proxy(moto.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind(proxy: FaultyProxy, moto: S3Endpoint, bucket: str) -> Store:
+    return open_store(f"s3://{bucket}/table", {**moto.options, "endpoint": proxy.url}, SystemIds())
+
+
+def test_a_store_with_exclusive_creates_passes_again_and_again_and_is_left_clean(store: Store) -> None:
+    for _ in range(3):
+        probe(store, SystemIds())
+    assert store.list_folder(".hoodie/.headgate/probe").files == []
+    assert store.list_folder(".hoodie/.headgate/probe").folders == []
+
+
+def test_a_store_that_ignores_conditions_is_refused_and_left_clean(tmp_path: Path) -> None:
+    with s3rver_s3(tmp_path) as endpoint:
+        store = open_store(endpoint.make_bucket("bucket") + "/table", endpoint.options, SystemIds())
+        assert store.create("file", [b"1"], durable=True) is Outcome.CREATED
+        with pytest.raises(UnsafeStoreError, match=r"ignores conditional writes\. Move the table"):
+            probe(store, SystemIds())
+        assert endpoint.keys("bucket") == ["table/file"]
+
+
+def test_a_store_that_leaves_some_racers_without_a_verdict_passes(behind: Store, proxy: FaultyProxy) -> None:
+    proxy.arm("PUT", 409, 409, 503)
+    probe(behind, SystemIds())
+
+
+def test_a_store_that_gives_no_verdict_at_all_is_unavailable(behind: Store, proxy: FaultyProxy) -> None:
+    proxy.arm("PUT", *[503] * 8)
+    with pytest.raises(StoreUnavailableError, match="did not say"):
+        probe(behind, SystemIds())
+    proxy.arm("PUT", *[None] * 8, 503)
+    with pytest.raises(StoreUnavailableError, match="did not say"):
+        probe(behind, SystemIds())
+
+
+def test_a_store_that_takes_no_create_at_all_is_refused(behind: Store, proxy: FaultyProxy) -> None:
+    proxy.arm("PUT", *[412] * 8)
+    with pytest.raises(UnsafeStoreError, match="none of several"):
+        probe(behind, SystemIds())
