@@ -2,26 +2,24 @@
 
 import gc
 import importlib
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from bench.tables.scratch import scratch_folder
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 
 
-def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, scratch: str, result: str | None) -> dict[str, Any]:
+def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, result: str | None) -> dict[str, Any]:
     """Upserts every batch and measures each. ``contender``: ``module:class``; ``result``: where the end state goes, as an Arrow file.
 
     Returns per phase the ``walls`` and ``cpus`` of its commits in seconds, ``rows`` handed in, ``kept`` (distinct keys of each
     batch, so what an ideal writer stores), ``bytes`` that the table's folder grew by, and the process's ``peak`` in bytes.
     """
     module, _, name = contender.partition(":")
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch))
-    try:
+    with scratch_folder(name.lower()) as folder:
         batches = {phase: pa.ipc.open_file(pa.memory_map(f"{workload}/{phase}.arrow")) for phase in phases}
         schema = next(iter(batches.values())).schema
         table = getattr(importlib.import_module(module), name)(folder, schema, partitioned=partitioned)
@@ -32,8 +30,6 @@ def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], pa
             with pa.OSFile(result, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
                 writer.write_table(rows)
         return measured
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _phase(table: Any, batches: pa.ipc.RecordBatchFileReader, count: int, folder: Path) -> dict[str, Any]:

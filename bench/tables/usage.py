@@ -37,8 +37,9 @@ def peak_bytes(processes: Iterable[int] = ()) -> int:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Sizes of all files below ``folder``."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    """Sizes of all files below ``folder``; one with several names counts once."""
+    found = (file.stat() for file in folder.rglob("*") if file.is_file())
+    return sum({(stat.st_dev, stat.st_ino): stat.st_size for stat in found}.values())
 
 
 def _seconds(used: resource.struct_rusage) -> float:

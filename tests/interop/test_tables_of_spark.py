@@ -95,7 +95,7 @@ def test_a_compaction_before_it_runs_after_it_ran_and_after_the_clean(make: Make
     assert table.actions()[-4:] == ["compaction.requested", *ALL_DONE]
     assert_readers_agree(table, live=14 - 2)
 
-    table.call("run_compaction", op="run")
+    table.run_scheduled_compactions()
     table.upsert(rows(range(5, 9), 6))
     assert "commit" in table.actions()
     assert_readers_agree(table, live=12)
@@ -344,20 +344,26 @@ def everything(ids: Iterable[int], ts: int) -> pa.Table:
 
 @pytest.mark.parametrize("blocks", ["avro", "parquet"])
 def test_every_type_that_spark_writes(make: MakeTable, blocks: str) -> None:
-    """Base files by Spark's row writer (bulk insert) and by Hudi's Avro writer, and log blocks."""
+    """Base files by Spark's row writer (bulk insert) and by Hudi's Avro writer, and log blocks.
+
+    hudi-rs 0.5.0 cannot bring a timestamp inside another type from an Avro block to the table's schema.
+    """
     table = make(options={"hoodie.logfile.data.block.format": blocks}, index="SIMPLE")
     table.write(everything(range(8), 1), "bulk_insert")
     table.write(everything(range(8, 16), 1), "insert", hoodie_parquet_small_file_limit="0")
     table.upsert(everything(range(4, 12), 2))
-    assert_readers_agree(table, live=16)
+    assert_readers_agree(table, live=16, hudi_rs=blocks == "parquet")
+    if blocks == "avro":
+        with pytest.raises(Exception, match="leaf type Timestamp"):
+            read_by_hudi_rs(table.path)
 
 
 @pytest.mark.parametrize("blocks", ["avro", "parquet"])
 def test_timestamps_without_zone_that_hudi_rs_cannot_read(spark: Any, make: MakeTable, blocks: str) -> None:
     """The reason why we store such columns with the zone UTC: hudi-rs 0.5.0 panics on Avro's local timestamps."""
     table = make(options={"hoodie.logfile.data.block.format": blocks})
-    spark.conf.set("spark.sql.parquet.inferTimestampNTZ.enabled", "true")
     stamped = rows(range(6), 1).append_column("local", pa.array([datetime(2026, 2, 28, 1, 2, 3, 4)] * 6, pa.timestamp("us")))
+    spark.conf.set("spark.sql.parquet.inferTimestampNTZ.enabled", "true")
     table.upsert(stamped)
     table.upsert(stamped.slice(2, 3))
     spark.conf.set("spark.sql.parquet.inferTimestampNTZ.enabled", "false")
@@ -367,14 +373,13 @@ def test_timestamps_without_zone_that_hudi_rs_cannot_read(spark: Any, make: Make
         read_by_hudi_rs(table.path)
 
 
-def test_partial_updates_of_merge_into(make: MakeTable) -> None:
+def test_partial_updates_of_merge_into_are_refused(make: MakeTable) -> None:
     table = make(options={"hoodie.spark.sql.merge.into.partial.updates": "true"})
     table.upsert(rows(range(12), 1))
-    table.sql(
-        "merge into {t} t using (select 'k003' id, 9L ts, 77 v union all select 'k006', 0L, 78) s on t.id = s.id "
-        "when matched then update set t.ts = s.ts, t.v = s.v"
-    )
-    assert_readers_agree(table, live=12)
+    table.sql("merge into {t} t using (select 'k003' id, 9L ts, 77 v) s on t.id = s.id when matched then update set t.ts = s.ts, t.v = s.v")
+    assert table.rows().num_rows == 12
+    with pytest.raises(UnsupportedTableError, match="partial updates"):
+        read_by_us(table.path)
 
 
 def test_tables_whose_rows_carry_no_keys_are_refused(make: MakeTable) -> None:

@@ -19,6 +19,7 @@ _QUICK = {
     "hoodie.bulkinsert.shuffle.parallelism": "1",
     "hoodie.delete.shuffle.parallelism": "1",
 }
+_numbers = itertools.count()
 _SESSION = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -81,7 +82,7 @@ class SparkTable:
         options: Mapping[str, str] | None = None,
     ) -> None:
         self.path = folder / name
-        self.name = name
+        self._catalog_name = f"interop_{next(_numbers)}"  # one catalog for all tests
         self._spark = spark
         self._inputs = folder / f"{name}.in"
         self._inputs.mkdir()
@@ -122,17 +123,22 @@ class SparkTable:
         """A Hudi procedure on this table, with the table's options in the session: procedures read them from there only."""
         by_name = procedure in {"run_clean", "create_savepoint", "rollback_to_savepoint", "rollback_to_instant"}
         if by_name:
-            self._spark.sql(f"create table if not exists {self.name} using hudi location '{self.path}'")
+            self._register()
         settings = self.options | {"hoodie.bucket.index.hash.field": self.options["hoodie.datasource.write.recordkey.field"]}
         settings |= {"hoodie.compact.inline.max.delta.commits": "1"}
-        given = {"table": self.name} if by_name else {"path": str(self.path)}
+        given = {"table": self._catalog_name} if by_name else {"path": str(self.path)}
         text = ", ".join(f"{key} => {value!r}" for key, value in (given | arguments).items())
         return list(self._with_settings(settings, f"call {procedure}({text})"))
 
+    def run_scheduled_compactions(self) -> None:
+        """By their times: ``run`` alone plans anew when it can, runs that and leaves what was scheduled."""
+        for plan in sorted((self.path / ".hoodie" / "timeline").glob("*.compaction.requested")):
+            self.call("run_compaction", op="run", timestamp=int(plan.name[:17]))
+
     def sql(self, statement: str) -> None:
         """``statement`` with ``{t}`` for the table, which is registered first."""
-        self._spark.sql(f"create table if not exists {self.name} using hudi location '{self.path}'")
-        self._with_settings(self.options, statement.format(t=self.name))
+        self._register()
+        self._with_settings(self.options, statement.format(t=self._catalog_name))
 
     def actions(self) -> list[str]:
         """The active timeline's files without their times: ``deltacommit``, ``compaction.requested``, …, oldest first."""
@@ -141,6 +147,9 @@ class SparkTable:
 
     def rows(self) -> pa.Table:
         return read_by_spark(self._spark, self.path)
+
+    def _register(self) -> None:
+        self._spark.sql(f"create table if not exists {self._catalog_name} using hudi location '{self.path}'")
 
     def _with_settings(self, settings: Mapping[str, str], statement: str) -> list[Any]:
         for key, value in settings.items():

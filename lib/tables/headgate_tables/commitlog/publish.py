@@ -90,7 +90,8 @@ def _revoked_names(store: Store, stage: str) -> Iterable[str]:
 def make_durable(store: Store, slots: Sequence[Slot]) -> None:
     """Syncs what ``publish`` left to the page cache, then removes the staged names (before a fold, rule G1)."""
     staged = [file for slot in slots for file in data_files(slot) if file.stage]
-    derived = [path for slot in slots for path, _ in derived_files(slot)]
-    folders = {path.rpartition("/")[0] for path in [*derived, *(file.path for file in staged)]}
-    store.sync(derived, folders | {folder.rpartition("/")[0] for folder in folders})
+    derived = [file for slot in slots for file in derived_files(slot)]
+    folders = {path.rpartition("/")[0] for path in [*(path for path, _ in derived), *(file.path for file in staged)]}
+    # An empty file is all name; its folder holds it.
+    store.sync([path for path, content in derived if content], folders | {folder.rpartition("/")[0] for folder in folders})
     store.delete(file.stage for file in staged)

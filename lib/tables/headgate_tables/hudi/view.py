@@ -4,9 +4,10 @@ Source: spec hudi-format 3.2 and 11.3 (Hudi: HoodieFileGroup, AbstractTableFileS
 the instant in its *name* is completed, or older than the timeline; commit metadata is not asked (interop fact 3).
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
@@ -14,8 +15,7 @@ from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.storage.store import Store
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LogFile:
+class LogFile(NamedTuple):
     """One log file of a slice. Logs are merged in this order: instant of the name, version, token (interop fact 3a)."""
 
     instant: str
@@ -42,18 +42,18 @@ class FileSlice:
 
 @dataclass(slots=True)
 class FileGroup:
-    """All files of one file id: base instant to base file name, and logs sorted."""
+    """All files of one file id: base instant to base file name, and logs by name."""
 
     partition: str
     file_id: str
     bases: dict[str, str] = field(default_factory=dict)
-    logs: list[LogFile] = field(default_factory=list)
+    logs: dict[str, LogFile] = field(default_factory=dict)
 
     def slices(self) -> list[FileSlice]:
         """Oldest first. A log is on the newest base whose instant is not after the log's completion; without one it is in a log-only slice."""
         instants = sorted(self.bases)
         on_base: dict[int, list[LogFile]] = {}
-        for log in self.logs:
+        for log in sorted(self.logs.values()):
             on_base.setdefault(bisect_right(instants, log.completion) - 1, []).append(log)
         found = []
         if -1 in on_base:
@@ -110,19 +110,12 @@ class FileSystemView:
                     continue
                 completion = self._completion(log.instant)
                 if completion is not None:
-                    entry = LogFile(log.instant, log.version, log.token, name, completion)
-                    self._add_log(self._group(partition, log.file_id).logs, entry)
+                    group = self._group(partition, log.file_id)
+                    group.logs[name] = LogFile(log.instant, log.version, log.token, name, completion)
             else:
                 base = parse_base_name(name)
                 if base is not None and self._completion(base.instant) is not None:
                     self._add_base(self._group(partition, base.file_id), base.instant, name)
-
-    @staticmethod
-    def _add_log(logs: list[LogFile], entry: LogFile) -> None:
-        if not logs or logs[-1] < entry:
-            logs.append(entry)
-        elif entry not in logs:
-            insort(logs, entry)
 
     @staticmethod
     def _add_base(group: FileGroup, instant: str, name: str) -> None:

@@ -5,7 +5,7 @@ A path is the key, byte for byte: obstore encodes it for the request only (test:
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, ClassVar, NoReturn, cast
 
 import obstore
@@ -130,7 +130,10 @@ class ObjectStore:
         return Listing(files, [path[cut:] for path in found["common_prefixes"]])
 
     def _list_after(self, folder: str, after: str) -> Listing:
-        """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request."""
+        """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request.
+
+        A `folder/` object of Hadoop's comes as a file of that name: a key's last slash is lost on this way.
+        """
         base = f"{folder}/" if folder else ""
         files: list[str] = []
         folders: set[str] = set()
@@ -169,12 +172,13 @@ class _ObjectRanges:
             raise failure(error, self._key) from error
 
     def part(self, start: int, stop: int) -> memoryview:
+        cuts = [*range(start, stop, _ONE_REQUEST_BYTES), stop]
+        parts = self._store._workers.map(self._one_part, list(pairwise(cuts)))
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+    def _one_part(self, cut: tuple[int, int]) -> memoryview:
         try:
-            if stop - start <= _ONE_REQUEST_BYTES:
-                return memoryview(obstore.get_range(self._client, self._path, start=start, end=stop))
-            starts = range(start, stop, _ONE_REQUEST_BYTES)
-            ends = [min(first + _ONE_REQUEST_BYTES, stop) for first in starts]
-            return memoryview(b"".join(obstore.get_ranges(self._client, self._path, starts=list(starts), ends=ends, coalesce=0)))
+            return memoryview(obstore.get_range(self._client, self._path, start=cut[0], end=cut[1]))
         except FileNotFoundError:
             raise
         except S3Error as error:

@@ -83,7 +83,7 @@ def read_blocks(buf: pa.Buffer, path: str) -> Iterator[Block]:
     Raises CorruptFileError when the file does not begin with a block, or when a block that is framed right is wrong
     inside; UnsupportedTableError for a block kind, header or format version that this library does not know.
     """
-    view = memoryview(buf)
+    view = memoryview(buf).cast("B")
     at = 0
     while at + len(MAGIC) <= len(view):
         if view[at : at + len(MAGIC)] != MAGIC:

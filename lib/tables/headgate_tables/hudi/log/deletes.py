@@ -105,14 +105,14 @@ def decode(content: pa.Buffer, where: str) -> DeleteRows:
     ordering fields and for a block whose ordering values are of several types.
     """
     if content.size < _HEAD.size:
-        raise corrupt(where, "it ends before its length")
+        raise _corrupt(where, "it ends before its length")
     version, length = _HEAD.unpack_from(content)
     if version != _VERSION:
         raise UnsupportedTableError(
             f"{where}: delete block of content version {version}", fix="Compact the table with the Hudi release that wrote it."
         )
     if length != content.size - _HEAD.size:
-        raise corrupt(where, "its length is not that of its records")
+        raise _corrupt(where, "its length is not that of its records")
     payload = content.slice(_HEAD.size)
     decoded = _decode_columns(payload)
     return DeleteRows(*(decoded if decoded is not None else decode_list(payload, where)))
@@ -120,7 +120,7 @@ def decode(content: pa.Buffer, where: str) -> DeleteRows:
 
 def _decode_columns(payload: pa.Buffer) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any] | None] | None:
     """All records at once, when they are one Avro array block with one kind of ordering value; None otherwise."""
-    view = memoryview(payload)
+    view = memoryview(payload).cast("B")
     try:
         count, start = read_varint(view, 0)
         ordinal = _first_ordinal(view, start)
@@ -129,20 +129,25 @@ def _decode_columns(payload: pa.Buffer) -> tuple[pa.Array[Any], pa.Array[Any], p
     if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0):
         return None
     run = payload.slice(start, payload.size - start - 1)
-    text = ["null", "string"]
-    fields = [{"name": "key", "type": text}, {"name": "partition", "type": text}, {"name": "ordinal", "type": "int"}]
+    # The union branches are read as the plain integers that they are stored as: the decoder would take any but 0 for a value.
+    plain = {"key_branch": "int", "key": "string", "partition_branch": "int", "partition": "string", "ordinal": "int"}
+    fields = [{"name": name, "type": kind} for name, kind in plain.items()]
     if ordinal:
         fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
     table = decode_records(fields, count, run, None)
-    if table is None or view[-1] != 0 or not pc.all(pc.equal(table["ordinal"], ordinal)).as_py():
+    if table is None or view[-1] != 0:
         return None
     columns = {name: table[name].combine_chunks() for name in table.column_names}
+    if any(pc.any(pc.not_equal(columns[name], branch)).as_py() for name, branch in _branches(ordinal)):
+        return None
     keys, partitions = (pc.cast(columns[name], pa.string()) for name in ("key", "partition"))
     values = restore(columns["value"], _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
-    taken = _text_size(keys) + _text_size(partitions) + count + (_value_size(values, ordinal) if values is not None else 0)
-    if keys.null_count or taken != run.size:
-        return None
-    return keys, partitions, _without_markers(values, ordinal)
+    taken = 3 * count + _text_size(keys) + _text_size(partitions) + (_value_size(values, ordinal) if values is not None else 0)
+    return (keys, partitions, _without_markers(values, ordinal)) if taken == run.size else None
+
+
+def _branches(ordinal: int) -> tuple[tuple[str, int], ...]:
+    return ("key_branch", 1), ("partition_branch", 1), ("ordinal", ordinal)
 
 
 def _first_ordinal(view: memoryview, position: int) -> int:
@@ -203,10 +208,9 @@ def _lengths(values: pa.Array[Any]) -> npt.NDArray[np.int64]:
 
 
 def _text_size(values: pa.Array[Any]) -> int:
-    """Bytes of [null, string] or plain text values, the union's branch included."""
+    """Bytes of strings or binaries, each with its length before it."""
     lengths = _lengths(values)
-    present = len(values) - values.null_count
-    return len(values) + int(lengths.sum()) + int(varint_sizes(lengths).sum()) - (len(values) - present)
+    return int(lengths.sum()) + int(varint_sizes(lengths).sum())
 
 
 def _value_size(values: pa.Array[Any], ordinal: int) -> int:
@@ -215,9 +219,9 @@ def _value_size(values: pa.Array[Any], ordinal: int) -> int:
     if ordinal in (_FLOAT, _DOUBLE):
         return len(values) * int(values.type.byte_width)
     if ordinal in (_BYTES, _STRING):
-        return _text_size(values) - len(values)
+        return _text_size(values)
     if ordinal == _DECIMAL_ORDINAL:
-        return _text_size(decimal_bytes(values)) - len(values)
+        return _text_size(decimal_bytes(values))
     plain = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_numpy()
     return int(varint_sizes(plain.astype(np.int64)).sum())
 
@@ -227,7 +231,7 @@ def _bytes_of(records: pa.BinaryArray) -> pa.Buffer:
     return data.slice(0, pc.sum(pc.binary_length(records)).as_py() or 0) if data is not None else pa.py_buffer(b"")
 
 
-def corrupt(where: str, how: str) -> CorruptFileError:
+def _corrupt(where: str, how: str) -> CorruptFileError:
     return CorruptFileError(
         f"{where}: a delete block is damaged, {how}", fix="Restore the file from a copy; verify() names every damaged file."
     )

@@ -39,17 +39,16 @@ def arrow_schema(schema_json: str, where: str) -> pa.Schema:
     """
     try:
         root = json.loads(schema_json)
-        reader = _SchemaReader(where)
-        kind = reader.type_of(root, "", "record")
+        kind = _SchemaReader(where).type_of(root, "", "") if isinstance(root, dict) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptFileError(
-            f"{where}: not an Avro schema ({error})", fix="Restore the file from a copy, or see what wrote it."
-        ) from error
+        raise _not_a_schema(where, repr(error)) from error
     if not isinstance(kind, pa.StructType):
-        raise CorruptFileError(
-            f"{where}: the Avro schema is not a record's", fix="Restore the file from a copy, or see what wrote it."
-        )
+        raise _not_a_schema(where, "not a record's")
     return pa.schema([kind.field(i) for i in range(kind.num_fields)])
+
+
+def _not_a_schema(where: str, how: str) -> CorruptFileError:
+    return CorruptFileError(f"{where}: no Avro schema ({how})", fix="Restore the file from a copy, or see what wrote it.")
 
 
 class _SchemaReader:
@@ -132,7 +131,7 @@ class _SchemaReader:
 
     def _unsupported(self, path: str, what: str) -> UnsupportedTableError:
         return UnsupportedTableError(
-            f"{self._where}: {path} is {what} in Avro", fix="Read this table with the program that wrote it."
+            f"{self._where}: column {path[1:]!r} is {what} in Avro", fix="Read this table with the program that wrote it."
         )
 
 

@@ -117,11 +117,12 @@ def _check_names(names: Iterable[str], path: str) -> None:
                 f"Column {full!r} has a name that Avro does not allow",
                 fix="Use ASCII letters, digits and underscores, and no digit first.",
             )
-        twin = seen.setdefault(name.lower(), name)
-        if twin is not name:
+        twin = seen.get(name.lower())
+        if twin is not None:
             raise SchemaError(
                 f"Columns {twin!r} and {full!r} have the same name", fix="Rename one; Hudi readers ignore upper and lower case."
             )
+        seen[name.lower()] = name
 
 
 def _instead(kind: pa.DataType) -> str:

@@ -80,9 +80,11 @@ def sequence_numbers(prefix: str, n: int, first: int) -> pa.ChunkedArray[Any]:
 
 
 def _constant(value: str, n: int) -> pa.DictionaryArray[Any]:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int8)), pa.array([value], pa.string()))
+    indices = _ZEROS.slice(0, n) if n <= len(_ZEROS) else pa.array(np.zeros(n, dtype=np.int8))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()), safe=False)
 
 
+_ZEROS = pa.array(np.zeros(1 << 17, dtype=np.int8))
 _FOUR_DIGITS = np.array([list(b"%04d" % number) for number in range(10_000)], dtype=np.uint8).view(np.uint32).ravel()
 
 
