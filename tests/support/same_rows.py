@@ -8,7 +8,8 @@ import pyarrow as pa
 
 def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str) -> None:
     """``who`` gave ``found``. Columns go by name; types are compared without what readers call the parts of a list or a map."""
-    assert types(found) == types(wanted), f"{who}: other columns"
+    columns, wanted_columns = types(found), types(wanted)
+    assert columns == wanted_columns, f"{who}: {set(columns.items()) ^ set(wanted_columns.items())}"
     rows, expected = frozen_rows(found), frozen_rows(wanted)
     if rows != expected:
         missing, surplus = list((expected - rows).elements()), list((rows - expected).elements())

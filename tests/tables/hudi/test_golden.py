@@ -8,7 +8,7 @@ from support.golden import comparable, expected_flink_rows, expected_rows, names
 from headgate_tables import hudi
 from headgate_tables.errors import UnsupportedTableError
 
-UNREADABLE = {"h120_v9_mor_multi_ordering": "several fields", "h120_v9_mor_partial_update": "partial updates"}
+UNREADABLE = {"h120_v9_mor_multi_ordering": "several fields"}
 READABLE = [name for name in names("*_mor_*") if name not in UNREADABLE]
 
 

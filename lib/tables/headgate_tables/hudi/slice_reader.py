@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from headgate_tables.errors import CorruptFileError, MissingFileError, UnsupportedTableError
+from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, open_parquet, read_log_file
 from headgate_tables.hudi.merge import Entries, Mask, Positions, Winners, merge_base, merge_logs
+from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import IS_DELETED, OPERATION, RECORD_KEY
 from headgate_tables.hudi.timeline.active import Timeline
@@ -57,7 +58,11 @@ class SliceReader:
 
     def read(self, part: FileSlice, wanted: Wanted) -> Iterator[pa.Table]:
         """Tables of ``wanted.output`` columns, filtered. Raises CorruptFileError, MissingFileError, UnsupportedTableError."""
-        logs = self._merge_logs(part) if part.logs else None
+        blocks = drop_compacted([block for log in part.logs for block in self._blocks(part, log)])
+        if any(isinstance(block, RowsBlock) and block.partial for block in blocks):
+            yield self._finish(self._merge_partial(part, blocks, wanted), wanted)
+            return
+        logs = self._merge_logs(blocks) if blocks else None
         beaten: list[Positions] = []
         if part.base is not None:
             for rows in self._base_rows(part, part.path(part.base), logs, wanted, beaten):
@@ -73,9 +78,24 @@ class SliceReader:
 
     # --- first pass: keys and ordering of the logs ---
 
-    def _merge_logs(self, part: FileSlice) -> LogRows:
-        blocks = [block for log in part.logs for block in self._blocks(part, log)]
-        blocks = drop_compacted(blocks)
+    def _merge_partial(self, part: FileSlice, blocks: Sequence[Block], wanted: Wanted) -> pa.Table:
+        names = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=True)]))
+        sources = []
+        if part.base is not None:
+            path = part.path(part.base)
+            _, file = self._open_base(path)
+            for rows in self._decode(file, path, range(file.metadata.num_row_groups), names):
+                none = np.zeros(rows.num_rows, dtype=bool)
+                sources.append(Source(Entries(_one(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
+        for block in blocks:
+            held = None
+            if isinstance(block, RowsBlock):
+                held = block.read([name for name in names if name in block.column_names])
+                held = conform(held, pa.schema([self._schema.field(name) for name in held.column_names]), block.path)
+            sources.append(Source(self._entries(block), held))
+        return merge_partial(sources, pa.schema([self._schema.field(name) for name in wanted.read]))
+
+    def _merge_logs(self, blocks: Sequence[Block]) -> LogRows:
         entries = [self._entries(block) for block in blocks]
         starts = np.cumsum([0, *(len(entry.keys) for entry in entries)]).astype(np.int64)
         return LogRows(blocks, starts, merge_logs(_concatenate(entries, self._ordering_type())))
@@ -99,8 +119,6 @@ class SliceReader:
         """One block's keys and ordering values. A row may be a delete in disguise (spec hudi-format 8.3)."""
         if isinstance(block, DeleteBlock):
             return self._delete_entries(block)
-        if block.partial:
-            raise UnsupportedTableError(f"{block.path} holds partial updates", fix="Read this table with Spark, or compact it there first.")
         available = block.column_names
         names = [RECORD_KEY, *([self._ordering] if self._ordering else [])]
         names += [name for name in (IS_DELETED, OPERATION) if name in available and name not in names]

@@ -74,24 +74,23 @@ class LocalStore:
         return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}" if found else None
 
     def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
-        full = self._at(folder)
         files: list[str] = []
         folders: list[str] = []
+        full = self._at(folder)
         try:
-            if after is not None:
-                # What is new in a long folder: names first, and a look at only those that count.
-                newer = [name for name in os.listdir(full) if name > after and not name.startswith(TEMP_PREFIX)]
-                for name in newer:
-                    (folders if os.path.isdir(f"{full}/{name}") else files).append(name)
-                return Listing(files, folders)
-            with os.scandir(full) as entries:
-                for entry in entries:
-                    if not entry.name.startswith(TEMP_PREFIX):
-                        (folders if entry.is_dir() else files).append(entry.name)
-        except (FileNotFoundError, NotADirectoryError):
+            with errors_of_reads(full):
+                if after is not None:
+                    # What is new in a long folder: names first, and a look at only those that count.
+                    newer = [name for name in os.listdir(full) if name > after and not name.startswith(TEMP_PREFIX)]
+                    for name in newer:
+                        (folders if os.path.isdir(f"{full}/{name}") else files).append(name)
+                    return Listing(files, folders)
+                with os.scandir(full) as entries:
+                    for entry in entries:
+                        if not entry.name.startswith(TEMP_PREFIX):
+                            (folders if entry.is_dir() else files).append(entry.name)
+        except FileNotFoundError:
             return Listing([], [])
-        except OSError as error:
-            raise store_error(error, full) from error
         return Listing(files, folders)
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:

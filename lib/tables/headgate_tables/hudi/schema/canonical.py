@@ -60,8 +60,8 @@ def stored_type(kind: pa.DataType, path: str) -> pa.DataType:
         return stored_type(kind.value_type, path)
     if kind in _STORED_AS:
         return _STORED_AS[kind]
-    if pat.is_timestamp(kind) and kind.unit in ("ms", "us"):
-        return pa.timestamp(kind.unit, tz="UTC")
+    if pat.is_timestamp(kind) and kind.unit != "ns":
+        return pa.timestamp("us" if kind.unit == "us" else "ms", tz="UTC")
     if pat.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
         return pa.decimal128(kind.precision, kind.scale)
     if pat.is_fixed_size_binary(kind) and kind.byte_width > 0:
@@ -133,7 +133,7 @@ def _instead(kind: pa.DataType) -> str:
     if pat.is_float16(kind):
         return "Cast it to float32."
     if pat.is_timestamp(kind):
-        return "Cast it to timestamp('us')." if kind.unit == "ns" else "Cast it to timestamp('ms')."
+        return "Cast it to timestamp('us')."
     if pat.is_time(kind):
         return "Cast it to time64('us')." if pat.is_time64(kind) else "Cast it to time32('ms')."
     if pat.is_duration(kind) or pat.is_interval(kind):

@@ -174,7 +174,7 @@ def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
         )
     if pat.is_timestamp(source):
         return pat.is_timestamp(target) and (
-            source.unit == target.unit or (source.unit in ("s", "ms") and target.unit in ("ms", "us"))
+            source.unit == target.unit or (source.unit, target.unit) in {("s", "ms"), ("s", "us"), ("ms", "us"), ("ns", "us")}
         )
     if pat.is_date(source):
         return pat.is_date32(target)

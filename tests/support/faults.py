@@ -1,0 +1,101 @@
+"""A local store that fails at one call: the process dies there, or the store answers with an error and then works again."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from headgate_tables.storage.local import LocalStore
+from headgate_tables.storage.store import Buffers, Listing, Outcome
+from headgate_tables.system import Ids
+
+_T = TypeVar("_T")
+
+
+class KilledError(BaseException):
+    """Stands for kill -9: no handler of the program may take it for an error of the store."""
+
+
+@dataclass
+class Fault:
+    """What happens at the ``at``-th call (from 1): ``error()`` is raised, before or ``after`` the call took effect.
+
+    ``dies``: every later call fails too. ``happened``: the path and name of the call, once it was met.
+    """
+
+    at: int
+    error: Callable[[], BaseException] = KilledError
+    after: bool = False
+    dies: bool = True
+    calls: int = 0
+    happened: str = ""
+    log: list[str] = field(default_factory=list)
+
+
+class FailingStore(LocalStore):
+    """Calls for many files count once per file, and are made one after the other. Without a ``fault`` it just works."""
+
+    def __init__(self, root: Path, ids: Ids) -> None:
+        super().__init__(str(root), ids)
+        self.fault: Fault | None = None
+
+    def _call(self, name: str, work: Callable[[], _T]) -> _T:
+        fault = self.fault
+        if fault is None:
+            return work()
+        fault.calls += 1
+        fault.log.append(name)
+        if fault.happened and fault.dies:
+            raise fault.error()
+        if fault.calls != fault.at:
+            return work()
+        fault.happened = name
+        if fault.after:
+            work()
+        raise fault.error()
+
+    def get(self, path: str) -> pa.Buffer:
+        return self._call(f"get {path}", lambda: super(FailingStore, self).get(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self._call(f"open_input {path}", lambda: super(FailingStore, self).open_input(path))
+
+    def size(self, path: str) -> int | None:
+        return self._call(f"size {path}", lambda: super(FailingStore, self).size(path))
+
+    def version(self, path: str) -> str | None:
+        return self._call(f"version {path}", lambda: super(FailingStore, self).version(path))
+
+    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+        return self._call(f"list_folder {folder}", lambda: super(FailingStore, self).list_folder(folder, after=after))
+
+    def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
+        return self._call(f"create {path}", lambda: super(FailingStore, self).create(path, content, durable=durable))
+
+    def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
+        return [self.create(path, content, durable=durable) for path, content in files]
+
+    def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
+        for path, content in files:
+            self._call(f"stage {path}", lambda one=(path, content): super(FailingStore, self).stage([one]))  # type: ignore[misc]
+
+    def replace(self, path: str, content: Buffers) -> None:
+        self._call(f"replace {path}", lambda: super(FailingStore, self).replace(path, content))
+
+    def link(self, source: str, target: str) -> Outcome:
+        return self._call(f"link {target}", lambda: super(FailingStore, self).link(source, target))
+
+    def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
+        self._call("sync", lambda: super(FailingStore, self).sync(paths, folders))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._call(f"delete {path}", lambda one=path: super(FailingStore, self).delete([one]))  # type: ignore[misc]
+
+    def delete_folder(self, folder: str) -> None:
+        self._call(f"delete_folder {folder}", lambda: super(FailingStore, self).delete_folder(folder))
+
+    def rename_folder(self, source: str, target: str) -> None:
+        self._call(f"rename_folder {source}", lambda: super(FailingStore, self).rename_folder(source, target))
