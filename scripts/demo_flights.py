@@ -14,10 +14,10 @@ from pathlib import Path
 
 import hudi as hudi_rs
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from headgate_tables import hudi
+from headgate_tables.arrow import pc
 
 KEY = ["year", "month", "day", "carrier", "flight", "origin", "sched_dep_time"]
 

@@ -109,7 +109,7 @@ def test_every_type_in_file_groups_that_have_log_files_only(spark: Any, tmp_path
     assert_all_agree(spark, tmp_path / "t", rows(stored, {f"k{i}": i for i in range(5)}))
 
 
-@pytest.mark.parametrize("name", ["int32", "int64", "string", "date", "stamp_us_utc", "stamp_ms_utc", "decimal_18_4", "float64"])
+@pytest.mark.parametrize("name", ["int32", "int64", "float32", "float64", "decimal_18_4", "string", "date", "stamp_us_utc"])
 def test_every_type_that_can_order_rows(spark: Any, tmp_path: Path, name: str) -> None:
     """Upserts and deletes with larger and smaller values of that type, over base and over log rows."""
     case = CASES[name]

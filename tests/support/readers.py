@@ -35,7 +35,7 @@ def without_meta(rows: pa.Table, others: Iterable[str] = ()) -> pa.Table:
 
 
 def assert_all_agree(spark: Any, path: Path, expected: pa.Table) -> None:
-    """Each of the three gives exactly the rows and types of ``expected``, and verify() finds nothing wrong with a table of ours."""
+    """Each of the three gives exactly the rows and types of ``expected``."""
     assert_same_rows(read_by_us(path), expected, "our reader")
     assert_same_rows(without_meta(read_by_hudi_rs(path)), expected, "hudi-rs")
-    assert_same_rows(without_meta(read_by_spark(spark, path)), expected, "Spark")
+    assert_same_rows(without_meta(read_by_spark(spark, path)), expected, "Spark", fewer_types=True)

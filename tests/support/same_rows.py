@@ -6,9 +6,12 @@ from typing import Any
 import pyarrow as pa
 
 
-def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str) -> None:
-    """``who`` gave ``found``. Columns go by name; types are compared without what readers call the parts of a list or a map."""
-    columns, wanted_columns = types(found), types(wanted)
+def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str, *, fewer_types: bool = False) -> None:
+    """``who`` gave ``found``. Columns go by name; types are compared without what readers call the parts of a list or a map.
+
+    ``fewer_types``: a reader that, like Spark, knows neither milliseconds nor binary of fixed size, and shows their kin.
+    """
+    columns, wanted_columns = types(found, fewer=fewer_types), types(wanted, fewer=fewer_types)
     assert columns == wanted_columns, f"{who}: {set(columns.items()) ^ set(wanted_columns.items())}"
     rows, expected = frozen_rows(found), frozen_rows(wanted)
     if rows != expected:
@@ -18,23 +21,24 @@ def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str) -> None:
         raise AssertionError("\n".join(lines))
 
 
-def types(table: pa.Table) -> dict[str, str]:
+def types(table: pa.Table, *, fewer: bool = False) -> dict[str, str]:
     """Column to the text of its type, columns sorted."""
-    return {name: type_text(table.schema.field(name).type) for name in sorted(table.column_names)}
+    return {name: type_text(table.schema.field(name).type, fewer=fewer) for name in sorted(table.column_names)}
 
 
-def type_text(kind: pa.DataType) -> str:
-    """Without names of list and map parts, nullability and metadata; milliseconds as microseconds (Spark has no others)."""
+def type_text(kind: pa.DataType, *, fewer: bool) -> str:
+    """Without nullability, metadata, and the names of list and map parts."""
     if isinstance(kind, pa.ListType | pa.LargeListType):
-        return f"list<{type_text(kind.value_type)}>"
+        return f"list<{type_text(kind.value_type, fewer=fewer)}>"
     if isinstance(kind, pa.MapType):
-        return f"map<{type_text(kind.key_type)}, {type_text(kind.item_type)}>"
+        return f"map<{type_text(kind.key_type, fewer=fewer)}, {type_text(kind.item_type, fewer=fewer)}>"
     if isinstance(kind, pa.StructType):
         parts = [kind.field(i) for i in range(kind.num_fields)]
-        return f"struct<{', '.join(f'{part.name}: {type_text(part.type)}' for part in parts)}>"
+        return f"struct<{', '.join(f'{part.name}: {type_text(part.type, fewer=fewer)}' for part in parts)}>"
     if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz is None else f"timestamp {kind.tz.replace('+00:00', 'UTC')}"
-    return str(kind)
+        unit = "us" if fewer else kind.unit
+        return f"timestamp {unit} {(kind.tz or 'local').replace('+00:00', 'UTC')}"
+    return "binary" if fewer and pa.types.is_fixed_size_binary(kind) else str(kind)
 
 
 def frozen_rows(table: pa.Table) -> Counter[Any]:

@@ -29,16 +29,16 @@ def test_a_block_is_framed_as_the_format_says() -> None:
     pieces = encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: "7"}, [b"ab", memoryview(b"c"), pa.py_buffer(b"de")])
     expected = [
         b"#HUDI#",
-        struct.pack(">q", 46 + 4),
+        struct.pack(">q", 46),
         struct.pack(">ii", 1, 1),
         struct.pack(">iii", 1, 0, 1) + b"7",
         struct.pack(">q", 5) + b"abcde",
         struct.pack(">i", 0),
-        struct.pack(">q", 46 + 4 + 6),
+        struct.pack(">q", 46 + 6),
     ]
     written = b"".join(bytes(memoryview(piece)) for piece in pieces)
     assert written == b"".join(expected)
-    assert len(written) == 46 + 4 + 14
+    assert len(written) == 46 + 14
 
 
 def test_content_is_passed_through_uncopied() -> None:
@@ -152,7 +152,8 @@ def test_a_block_wrong_inside_is_a_typed_error_or_another_block(data: st.DataObj
 def test_parts_that_do_not_fill_the_block_are_corrupt() -> None:
     file = bytearray(block_bytes(b"content"))
     at = file.index(b"content")
-    for length, said in ((6, "do not fill"), (8, "do not fill|longer"), (2**40, "longer than the block"), (-1, "longer than the block")):
+    damage = ((6, "header map of"), (3, "header map of"), (11, "ends inside"), (2**40, "longer than the block"), (-1, "longer than the block"))
+    for length, said in damage:
         file[at - 8 : at] = struct.pack(">q", length)
         with pytest.raises(CorruptFileError, match=said):
             blocks(bytes(file))

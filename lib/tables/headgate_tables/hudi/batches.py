@@ -25,17 +25,22 @@ def table_chunks(data: Any) -> Iterator[pa.Table]:
             f"{type(data).__name__} cannot be read as Arrow data",
             fix="Pass a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, or anything else with __arrow_c_stream__.",
         )
-    reader = pa.RecordBatchReader.from_stream(data)
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowInvalid, TypeError) as error:
+        raise OptionError(f"{type(data).__name__} is no stream of rows: {error}", fix="Pass a table, not a single column.") from error
     batches: list[pa.RecordBatch] = []
     size = 0
+    found = False
     for batch in reader:
+        found = True
         batches.append(batch)
         size += batch.nbytes
         if size >= FLUSH_BYTES:
             yield pa.Table.from_batches(batches)
             batches, size = [], 0
-    if batches:
-        yield pa.Table.from_batches(batches)
+    if batches or not found:
+        yield pa.Table.from_batches(batches, reader.schema)
 
 
 def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
@@ -47,7 +52,8 @@ def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
     """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError."""
     wanted = {*definition.record_key, *definition.partition_by, definition.ordering}
     needed = pa.schema([field for field in definition.schema if field.name in wanted])
-    return _one_chunk(stored_rows(table.select([name for name in table.column_names if name in wanted]), needed))
+    # By position: by name, a column that is there twice could not be told as such.
+    return _one_chunk(stored_rows(table.select([at for at, name in enumerate(table.column_names) if name in wanted]), needed))
 
 
 def _one_chunk(table: pa.Table) -> pa.Table:

@@ -90,11 +90,11 @@ class Definition:
         """Raises OptionError or SchemaError for a definition that makes no sense."""
         if not self.record_key:
             raise OptionError("a table needs a record key", fix="Pass record_key=[...], the columns that identify a row.")
-        if not 1 <= self.buckets <= MAX_BUCKETS:
-            raise OptionError(f"buckets={self.buckets}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
+        if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
+            raise OptionError(f"buckets={self.buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
         if not self.name or any(character in self.name for character in "/\\\0"):
             raise OptionError(f"{self.name!r} is no table name", fix="Pass name=..., without slashes.")
-        used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering else [])]
+        used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
         for column in used:
             if column not in self.schema.names:
                 raise SchemaError(f"the schema has no column {column!r}", fix=f"Its columns are {', '.join(self.schema.names)}.")

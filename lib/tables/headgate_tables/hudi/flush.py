@@ -23,6 +23,10 @@ _THREADED_ROWS = 20_000
 _CREATE_ATTEMPTS = 5
 
 
+Encoded = tuple[str, Buffers]
+"""Name and content of one data file."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
     """One data file of an open transaction: what the commit metadata says of it, and where its bytes are."""
@@ -46,7 +50,7 @@ class Target:
 
 
 class Flusher:
-    """Writes data files of one instant. ``stage`` is a folder of this process (rule W2), or "" where files are created in place."""
+    """Writes data files of one instant. ``stage``: a folder of this process (rule W2), or "" where files are created in place."""
 
     def __init__(self, store: Store, definition: Definition, layout: ParquetLayout, instant: str, stage: str) -> None:
         self._store = store
@@ -63,7 +67,7 @@ class Flusher:
         first_row = self._rows_written + 1
         self._rows_written += len(routed.keys)
 
-        def encode(target: Target) -> tuple[str, Buffers]:
+        def encode(target: Target) -> Encoded:
             group = target.group
             length = group.stop - group.start
             keys = routed.keys.slice(group.start, length)
@@ -76,7 +80,8 @@ class Flusher:
                 first_row=first_row + group.start,
             )
             if target.is_base:
-                return base_name(target.file_id, WRITE_TOKEN, self._instant), [encode_base_file(rows, keys, self._layout, self._avro)]
+                name = base_name(target.file_id, WRITE_TOKEN, self._instant)
+                return name, [encode_base_file(rows, keys, self._layout, self._avro)]
             return self._log_name(target), encode_log_file(self._instant, self._avro, rows, self._layout, None)
 
         contents = self._in_parallel(encode, targets, len(routed.keys))
@@ -86,7 +91,7 @@ class Flusher:
         """One log file per target with one delete block. The files are durable when this returns."""
         ordering = routed.rows[self._definition.ordering].combine_chunks() if self._definition.ordering else None
 
-        def encode(target: Target) -> tuple[str, Buffers]:
+        def encode(target: Target) -> Encoded:
             group = target.group
             length = group.stop - group.start
             values = ordering.slice(group.start, length) if ordering is not None else None
@@ -100,18 +105,18 @@ class Flusher:
         return log_name(target.file_id, self._instant, target.log_version, WRITE_TOKEN)
 
     @staticmethod
-    def _in_parallel(work: Callable[[Target], tuple[str, Buffers]], items: Sequence[Target], rows: int) -> list[tuple[str, Buffers]]:
+    def _in_parallel(work: Callable[[Target], Encoded], items: Sequence[Target], rows: int) -> list[Encoded]:
         if rows < _THREADED_ROWS or len(items) < 2:
             return [work(item) for item in items]
         with ThreadPoolExecutor(THREADS, thread_name_prefix="headgate-encode") as pool:
             return list(pool.map(work, items))
 
-    def _write(self, targets: Sequence[Target], contents: Sequence[tuple[str, Buffers]], *, deletes: bool) -> list[WriteStatus]:
+    def _write(self, targets: Sequence[Target], contents: Sequence[Encoded], *, deletes: bool) -> list[WriteStatus]:
         statuses: list[WriteStatus] = []
         writes: list[tuple[str, Buffers]] = []
         for target, (name, content) in zip(targets, contents, strict=True):
             rows = target.group.stop - target.group.start
-            size = sum(len(piece) if isinstance(piece, bytes) else piece.nbytes if isinstance(piece, memoryview) else piece.size for piece in content)
+            size = sum(memoryview(piece).nbytes for piece in content)
             counts = (0, rows) if deletes else (rows, 0)
             stat = WriteStat(target.file_id, target.group.partition, name, size, *counts, target.log_version)
             stage = f"{self._stage}/{self._instant}_{self._files_staged}" if self._stage else ""
@@ -132,9 +137,11 @@ class Flusher:
             for (write, status), outcome in zip(pending, outcomes, strict=True):
                 if outcome is Outcome.EXISTS and _sha256([self._store.get(write[0])]) != status.file.sha256:
                     raise CorruptFileError(
-                        f"{write[0]} is taken by other bytes", fix="Roll back; a new transaction gets names of its own. Look who else writes here."
+                        f"{write[0]} is taken by other bytes",
+                        fix="Roll back; a new transaction gets names of its own. Look who else writes here.",
                     )
-            pending = [entry for entry, outcome in zip(pending, outcomes, strict=True) if outcome is Outcome.UNKNOWN]
+            open_ends = [outcome is Outcome.UNKNOWN for outcome in outcomes]
+            pending = [entry for entry, unknown in zip(pending, open_ends, strict=True) if unknown]
             if not pending:
                 return
         raise StoreUnavailableError(

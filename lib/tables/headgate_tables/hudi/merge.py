@@ -1,16 +1,20 @@
-"""The merge kernel: which row of each key a snapshot shows. Keys and ordering values in, positions out; no other column is touched.
+"""The merge kernel: which row of each key a snapshot shows. Keys and ordering values in, positions out; nothing else is read.
 
 Rules (spec hudi-format 8.3, 11.5; each seen with real Hudi): with event time the larger ordering value wins, a tie goes
 to the later row; with commit time the later row wins. A delete obeys its ordering value like a row; one without
 (``unconditional``) beats everything before it, the base row included, and nothing after it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from headgate_tables.arrow import pc
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -27,8 +31,8 @@ class Entries:
     ``deletes``, ``unconditional``: bool[n] (an unconditional delete is set in both).
     """
 
-    keys: pa.Array
-    ordering: pa.Array | None
+    keys: pa.Array[Any]
+    ordering: pa.Array[Any] | None
     deletes: Mask
     unconditional: Mask
 
@@ -40,11 +44,11 @@ class Winners:
     ``positions``: int64[u] into the entries. ``ordering``: the winners' ordering values, None with commit time.
     """
 
-    keys: pa.Array
+    keys: pa.Array[Any]
     positions: Positions
     deletes: Mask
     unconditional: Mask
-    ordering: pa.Array | None
+    ordering: pa.Array[Any] | None
 
 
 def merge_logs(entries: Entries) -> Winners:
@@ -56,7 +60,7 @@ def merge_logs(entries: Entries) -> Winners:
         winning = _last(codes, positions, len(encoded.dictionary))
     else:
         winning = _largest(codes, positions, len(encoded.dictionary), entries)
-    ordering = entries.ordering.take(pa.array(winning)) if entries.ordering is not None else None
+    ordering = entries.ordering.take(winning) if entries.ordering is not None else None
     return Winners(encoded.dictionary, winning, entries.deletes[winning], entries.unconditional[winning], ordering)
 
 
@@ -85,7 +89,7 @@ def _last_of_largest(codes: Codes, positions: Positions, ranks: Ranks, keys: int
     return _last(codes[top], positions[top], keys)
 
 
-def latest_rows(identity: Positions, ordering: pa.Array | None) -> Positions:
+def latest_rows(identity: Positions, ordering: pa.Array[Any] | None) -> Positions:
     """Positions of the rows that win among rows of one batch; ``identity`` numbers the keys 0..u-1. Ascending."""
     positions = np.arange(len(identity), dtype=np.int64)
     keys = int(identity.max()) + 1 if len(identity) else 0
@@ -94,7 +98,7 @@ def latest_rows(identity: Positions, ordering: pa.Array | None) -> Positions:
     return np.sort(_last_of_largest(identity, positions, rank(ordering), keys))
 
 
-def rank(values: pa.Array) -> Ranks:
+def rank(values: pa.Array[Any]) -> Ranks:
     """int64 numbers in the order of ``values`` (nulls: any number). Fixed-width types rank alike in every call, so that
     ranks of two arrays compare; text, binary and decimals only within one (see ``beats``).
 
@@ -107,9 +111,11 @@ def rank(values: pa.Array) -> Ranks:
     if comparable_ranks(kind):
         if pa.types.is_temporal(kind):
             values = values.view(pa.int64() if kind.bit_width == 64 else pa.int32())
-        return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    ranked = pc.rank(values, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-    return ranked.to_numpy(zero_copy_only=False).astype(np.int64)
+        plain: Ranks = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        return plain
+    ranked = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
+    ranks: Ranks = ranked.to_numpy(zero_copy_only=False).astype(np.int64)
+    return ranks
 
 
 def comparable_ranks(kind: pa.DataType) -> bool:
@@ -117,7 +123,7 @@ def comparable_ranks(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
 
 
-def _float_bits(values: pa.Array) -> npt.NDArray[np.int64]:
+def _float_bits(values: pa.Array[Any]) -> npt.NDArray[np.int64]:
     numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     return np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
 
@@ -130,7 +136,7 @@ class BaseOutcome:
     beaten: Positions
 
 
-def merge_base(winners: Winners, keys: pa.Array, ordering: pa.Array | None) -> BaseOutcome:
+def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | None) -> BaseOutcome:
     """Compares base rows (string[rows], ordering[rows]) with the logs' winners of the same keys.
 
     The log wins when base <= log; a base row without an ordering value loses.
@@ -141,16 +147,17 @@ def merge_base(winners: Winners, keys: pa.Array, ordering: pa.Array | None) -> B
         return BaseOutcome(~matched, np.empty(0, dtype=np.int64))
     at = np.flatnonzero(matched)
     candidates = pc.drop_null(found).to_numpy(zero_copy_only=False).astype(np.int64)
-    base_wins = _exceeds(ordering.take(pa.array(at)), winners.ordering.take(pa.array(candidates)))
+    base_wins = _exceeds(ordering.take(at), winners.ordering.take(candidates))
     base_wins &= ~winners.unconditional[candidates]
     keep = ~matched
     keep[at[base_wins]] = True
     return BaseOutcome(keep, candidates[base_wins])
 
 
-def _exceeds(left: pa.Array, right: pa.Array) -> Mask:
-    """left > right, False where either is null."""
-    known = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
+def _exceeds(left: pa.Array[Any], right: pa.Array[Any]) -> Mask:
+    """Left > right, False where either is null."""
+    known: Mask = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
+    larger: Mask
     if comparable_ranks(left.type):
         larger = rank(left) > rank(right)
     else:

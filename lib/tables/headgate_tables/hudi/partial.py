@@ -4,6 +4,8 @@ A block with IS_PARTIAL has only the changed columns; the others keep their olde
 by Spark only, so the whole slice is held in memory here instead of streamed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Entries of one base file or block, in merge order. ``rows``: their stored columns in the table's types, None for deletes."""
+    """Entries of one base file or block, in merge order. ``rows``: their columns in the table's types, None for deletes."""
 
     entries: Entries
     rows: pa.Table | None
@@ -57,7 +59,7 @@ class _Winning:
     keys: int
 
 
-def _column(field: "pa.Field[Any]", sources: Sequence[Source], winning: _Winning) -> "pa.Array[Any]":
+def _column(field: pa.Field[Any], sources: Sequence[Source], winning: _Winning) -> pa.Array[Any]:
     """For each shown key the value of its last entry that has the column."""
     held: list[pa.Array[Any]] = []
     at = np.full(len(winning.codes), _NONE, dtype=np.int64)
@@ -73,12 +75,13 @@ def _column(field: "pa.Field[Any]", sources: Sequence[Source], winning: _Winning
     last = _largest(winning.codes[having], winning.sequence[having], winning.keys)[winning.shown]
     taken = np.where(last == _NONE, _NONE, at[winning.position[last]])
     if not held:
-        return pa.nulls(len(taken), field.type)
-    return pa.concat_arrays(held).take(pa.array(taken, mask=taken == _NONE))
+        empty: pa.Array[Any] = pa.nulls(len(taken), field.type)
+        return empty
+    return pa.concat_arrays(held).take(pa.array(taken, pa.int64(), mask=taken == _NONE))
 
 
 def _sequence(sources: Sequence[Source]) -> Numbers:
-    """The place of each entry in the order in which later ones win: ordering value, then position; position alone with commit time."""
+    """The place of each entry in the order in which later ones win: by ordering value, then position."""
     ordering = [source.entries.ordering for source in sources if source.entries.ordering is not None]
     total = sum(len(source.entries.keys) for source in sources)
     if not ordering:

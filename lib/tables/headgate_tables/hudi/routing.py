@@ -3,14 +3,18 @@
 Every step is a kernel over whole columns. The same code serves a writer of the cluster and the library's own upsert.
 """
 
+from __future__ import annotations
+
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from headgate_tables.arrow import pc
 from headgate_tables.errors import NullOrderingError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import buckets_of_hashes, record_hashes
@@ -41,7 +45,7 @@ class Routed:
     """
 
     rows: pa.Table
-    keys: pa.Array
+    keys: pa.Array[Any]
     groups: Sequence[Group]
     dropped: int
 
@@ -64,12 +68,11 @@ def route(table: pa.Table, definition: Definition) -> Routed:
     picked = order if kept is None else kept[order]
     groups = list(_groups(group_codes[picked], paths, definition.buckets))
     if kept is not None or len(groups) > 1:
-        at = pa.array(picked)
-        table, keys = table.take(at), keys.take(at)
+        table, keys = table.take(picked), keys.take(picked)
     return Routed(table, keys, groups, len(group_codes) - len(picked))
 
 
-def _ordering(table: pa.Table, definition: Definition) -> pa.Array | None:
+def _ordering(table: pa.Table, definition: Definition) -> pa.Array[Any] | None:
     """The ordering column; refuses nulls (rule DE1: Spark could not read the table any more)."""
     if definition.ordering is None:
         return None
@@ -83,7 +86,9 @@ def _ordering(table: pa.Table, definition: Definition) -> pa.Array | None:
     return column
 
 
-def _one_row_per_key(keys: pa.Array, ordering: pa.Array | None, groups: Ints, hashes: npt.NDArray[np.uint32]) -> Ints | None:
+def _one_row_per_key(
+    keys: pa.Array[Any], ordering: pa.Array[Any] | None, groups: Ints, hashes: npt.NDArray[np.uint32]
+) -> Ints | None:
     """Positions of the rows that stand for their key, ascending; None when every key stands once.
 
     Keys are compared only among rows whose group and hash occur twice; all others are known to be alone.
@@ -96,10 +101,9 @@ def _one_row_per_key(keys: pa.Array, ordering: pa.Array | None, groups: Ints, ha
     seen = np.zeros(1 << _TABLE_BITS, dtype=bool)
     seen[_fold_mark(repeated)] = True
     suspects = np.flatnonzero(seen[_fold_mark(marks)])
-    at = pa.array(suspects)
-    codes = keys.take(at).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = keys.take(suspects).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     _, identity = np.unique((groups[suspects] << 32) | codes, return_inverse=True)
-    winners = latest_rows(identity, ordering.take(at) if ordering is not None else None)
+    winners = latest_rows(identity, ordering.take(suspects) if ordering is not None else None)
     if len(winners) == len(suspects):
         return None
     keep = np.ones(len(marks), dtype=bool)
@@ -123,6 +127,6 @@ def _groups(sorted_codes: Ints, paths: Sequence[str], buckets: int) -> Iterator[
         return
     edges = np.flatnonzero(np.diff(sorted_codes)) + 1
     bounds = [0, *edges.tolist(), len(sorted_codes)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in itertools.pairwise(bounds):
         partition, bucket = divmod(int(sorted_codes[start]), buckets)
         yield Group(paths[partition], bucket, start, stop)

@@ -1,15 +1,17 @@
 """Reads one file slice merged: the winners of its logs first, then the base file past them, then the winning log rows."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from headgate_tables.arrow import pc
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.definition import Layout
@@ -65,7 +67,7 @@ class SliceReader:
         logs = self._merge_logs(blocks) if blocks else None
         beaten: list[Positions] = []
         if part.base is not None:
-            for rows in self._base_rows(part, part.path(part.base), logs, wanted, beaten):
+            for rows in self._base_rows(part.path(part.base), logs, wanted, beaten):
                 yield self._finish(rows, wanted)
         if logs is not None:
             for rows in self._log_rows(logs, beaten, wanted):
@@ -135,8 +137,7 @@ class SliceReader:
         deletes = np.ones(len(rows.keys), dtype=bool)
         kind = self._ordering_type()
         if kind is None or rows.ordering is None:
-            ordering = pa.nulls(len(deletes), kind) if kind is not None else None
-            return Entries(rows.keys, ordering, deletes, deletes)
+            return Entries(rows.keys, _nulls(len(deletes), kind) if kind is not None else None, deletes, deletes)
         target = pa.schema([pa.field(self._ordering or "", kind)])
         values = conform(pa.table({self._ordering: as_ordering(rows.ordering, kind)}), target, block.path).column(0)
         ordering = _one(values)
@@ -144,7 +145,7 @@ class SliceReader:
 
     # --- second pass: the rows themselves ---
 
-    def _base_rows(self, part: FileSlice, path: str, logs: LogRows | None, wanted: Wanted, beaten: list[Positions]) -> Iterator[pa.Table]:
+    def _base_rows(self, path: str, logs: LogRows | None, wanted: Wanted, beaten: list[Positions]) -> Iterator[pa.Table]:
         source, file = self._open_base(path)
         matching, others = _row_groups(source, file.metadata.num_row_groups, wanted.filter)
         keyed = logs is not None
@@ -164,7 +165,7 @@ class SliceReader:
     def _merge_columns(self, *, keyed: bool) -> list[str]:
         return [RECORD_KEY, *([self._ordering] if self._ordering else [])] if keyed else []
 
-    def _base_ordering(self, rows: pa.Table) -> pa.Array | None:
+    def _base_ordering(self, rows: pa.Table) -> pa.Array[Any] | None:
         return _one(rows[self._ordering]) if self._ordering else None
 
     def _open_base(self, path: str) -> tuple[pa.NativeFile, pq.ParquetFile]:
@@ -180,7 +181,8 @@ class SliceReader:
         """Batches of the base file in the table's types; a column that the file lacks is null."""
         target = pa.schema([self._schema.field(name) for name in columns])
         present = [name for name in columns if name in file.schema_arrow.names]
-        batches: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=list(row_groups), columns=present, use_threads=False)
+        groups = list(row_groups)
+        batches: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
@@ -203,7 +205,7 @@ class SliceReader:
             names = [name for name in wanted.read if name in block.column_names]
             rows = block.read(names)
             if last - first < rows.num_rows:
-                rows = rows.take(pa.array(shown[first:last] - logs.starts[index]))
+                rows = rows.take(shown[first:last] - logs.starts[index])
             yield conform(rows, target, block.path)
 
 
@@ -217,7 +219,7 @@ def drop_compacted(blocks: Sequence[Block]) -> list[Block]:
     return sorted(kept, key=lambda block: place.get(id(block), block.instant))
 
 
-def as_ordering(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def as_ordering(values: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     """A delete's ordering values in the ordering column's type; the wrapper may be a wider or a plain number."""
     if values.type == kind:
         return values
@@ -248,9 +250,16 @@ def _concatenate(entries: Sequence[Entries], kind: pa.DataType | None) -> Entrie
     )
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    merged = column.combine_chunks()
-    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged
+def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    """One array; a column without chunks is an empty one."""
+    chunks = column.chunks
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else _nulls(0, column.type)
+
+
+def _nulls(length: int, kind: pa.DataType) -> pa.Array[Any]:
+    nulls: Any = pa.nulls
+    made: pa.Array[Any] = nulls(length, kind)
+    return made
 
 
 def _row_groups(source: pa.NativeFile, groups: int, expression: pc.Expression | None) -> tuple[list[int], list[int]]:
@@ -258,13 +267,16 @@ def _row_groups(source: pa.NativeFile, groups: int, expression: pc.Expression | 
     everything = list(range(groups))
     if expression is None:
         return everything, []
-    fragment = ds.ParquetFileFormat().make_fragment(source)
+    fragment: Any = ds.ParquetFileFormat().make_fragment(source)  # type: ignore[arg-type]
     matching = {group.id for group in fragment.subset(filter=expression).row_groups}
     return sorted(matching), [group for group in everything if group not in matching]
 
 
 def _gone(path: str) -> MissingFileError:
-    return MissingFileError(f"{path} is part of the table, but not there", fix="Restore it from a copy. If a cleaner removed it meanwhile, read again.")
+    return MissingFileError(
+        f"{path} is part of the table, but not there",
+        fix="Restore it from a copy. If a cleaner removed it meanwhile, read again.",
+    )
 
 
 def _damaged(path: str, error: Exception) -> CorruptFileError:

@@ -16,6 +16,7 @@ from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_writable
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log.deletes import check_ordering_type
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
@@ -282,6 +283,8 @@ def _used_columns(definition: Definition) -> tuple[str, ...]:
 
 def _check_definition(definition: Definition) -> None:
     definition.check()
+    if definition.ordering:
+        check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
     no_rows = definition.schema.empty_table()
     route(no_rows, definition)
 

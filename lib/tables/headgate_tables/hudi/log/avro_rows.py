@@ -44,7 +44,10 @@ def decode(content: pa.Buffer, schema_json: str, columns: Collection[str] | None
     if decoded is None:
         decoded = _decode_rows(content, count, shape, where)
     by_name = {field["name"]: field["type"] for field in shape["fields"]}
-    arrays = [restore(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
+    try:
+        arrays = [restore(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
+    except pa.ArrowException as error:
+        raise _corrupt(where, f"a value is out of range ({error})") from error
     return pa.table(arrays, schema=wanted) if arrays else _no_columns(count)
 
 
@@ -116,7 +119,7 @@ def _decode_rows(content: pa.Buffer, count: int, shape: Any, where: str) -> pa.T
     try:
         kinds = pa.schema([pa.field(field["name"], _physical_type(field["type"])) for field in shape["fields"]])
         return pa.Table.from_pylist(rows, schema=kinds)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise _corrupt(where, f"a value is out of range ({error})") from error
 
 

@@ -60,12 +60,18 @@ def check_ordering_type(kind: pa.DataType, column: str) -> None:
     """Whether deletes of a table ordered by this column can be written so that Spark and hudi-rs obey them.
 
     Raises UnsupportedTypeError. Seen with Hudi 1.2.0 and hudi-rs 0.5.0: neither orders bytes, hudi-rs ignores the
-    ordering of booleans; a DecimalWrapper holds 15 digits on each side of the point.
+    ordering of booleans; a DecimalWrapper holds 15 digits on each side of the point; Spark compares the milliseconds of a
+    delete with the microseconds that it makes of a row's (interop: test_every_type_that_can_order_rows).
     """
     if pat.is_decimal(kind) and (kind.scale > 15 or kind.precision - kind.scale > 15):
         raise UnsupportedTypeError(
             f"Ordering column {column!r} is {kind}; Hudi orders by 15 digits on each side of the point",
             fix="Use decimal128(30, 15) or less.",
+        )
+    if pat.is_timestamp(kind) and kind.unit != "us":
+        raise UnsupportedTypeError(
+            f"Ordering column {column!r} is {kind}; Spark would take its deletes for older than they are",
+            fix="Use timestamp('us').",
         )
     if pat.is_boolean(kind) or not (pat.is_primitive(kind) or pat.is_string(kind) or pat.is_decimal(kind)):
         raise UnsupportedTypeError(

@@ -49,10 +49,11 @@ def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
     """
     missing = [name for name in target.names if name not in rows.column_names]
     unknown = [name for name in rows.column_names if name not in target.names]
-    if missing or unknown or rows.num_columns != len(target):
-        parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+    repeated = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
+    problems = {"missing": missing, "unknown": unknown, "more than once": repeated}
+    if any(problems.values()):
         raise SchemaError(
-            f"The columns are not the table's ({'; '.join(parts) or 'one is there twice'})",
+            f"The columns are not the table's ({'; '.join(f'{what}: {', '.join(names)}' for what, names in problems.items() if names)})",
             fix=f"Send exactly these: {', '.join(target.names)}.",
         )
     try:

@@ -5,10 +5,11 @@ slice follows from its completion time, also after archiving.
 """
 
 import json
+from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate_tables.arrow import pc
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Store
@@ -30,6 +31,7 @@ def archived_completions(store: Store, history_folder: str) -> dict[str, str]:
             raise CorruptFileError(
                 f"{folder}/manifest_{version} names {path}, which is not there", fix="Restore `.hoodie/timeline` from a copy."
             ) from error
+        instants: list[Any] = table["instantTime"].to_pylist()
         times = pc.coalesce(table["completionTime"], table["instantTime"])
-        completions.update(zip(table["instantTime"].to_pylist(), times.to_pylist(), strict=True))
+        completions.update(zip(instants, times.to_pylist(), strict=True))
     return completions
