@@ -1,4 +1,4 @@
-"""Loads the flights that left New York in 2013 into a Hudi table month by month and shows what hudi-rs, an independent reader, sees.
+"""Loads the flights that left New York in 2013 into a Hudi table, month by month, and shows what hudi-rs sees of it.
 
 Run it as ``./task demo``. Exit code 0: both readers agree with the file the rows came from.
 """
@@ -44,7 +44,7 @@ def progress(done: int, total: int, text: str) -> None:
 def load(table: hudi.Table, flights: pa.Table) -> float:
     """One commit a month; then every cancelled flight (no departure) is deleted. Returns the seconds it took."""
     start = time.perf_counter()
-    months = sorted(pc.unique(flights["month_of_2013"]).to_pylist())
+    months: list[str] = sorted(pc.unique(flights["month_of_2013"]).to_pylist())
     for number, month in enumerate(months, 1):
         rows = flights.filter(pc.field("month_of_2013") == month)
         result = table.upsert(rows)
@@ -64,13 +64,15 @@ def main() -> int:
     wanted = flights.filter(pc.field("dep_time").is_valid())
     with tempfile.TemporaryDirectory() as temporary:
         url = f"file://{Path(options.keep).resolve() if options.keep else Path(temporary) / 'flights'}"
-        table = hudi.create_table(url, flights.schema, record_key="id", partition_by="month_of_2013", ordering="time_hour", buckets=2)
+        table = hudi.create_table(
+            url, flights.schema, record_key="id", partition_by="month_of_2013", ordering="time_hour", buckets=2
+        )
         print(f"Loading {flights.num_rows:,} flights into {url}")
         seconds = load(table, flights)
         ours = table.scan(["id", "air_time"]).to_table()
         theirs = pa.Table.from_batches(hudi_rs.HudiTableBuilder.from_base_uri(url).build().read())
-    expected = sorted(wanted["id"].to_pylist())
-    agree = sorted(ours["id"].to_pylist()) == expected and sorted(theirs["id"].to_pylist()) == expected
+    expected, *found = (sorted(map(str, rows["id"].to_pylist())) for rows in (wanted, ours, theirs))
+    agree = all(ids == expected for ids in found)
     print(f"{flights.num_rows / seconds:,.0f} rows/s. Flights that flew: {len(expected):,} in the file,")
     print(f"  {ours.num_rows:,} by our reader, {theirs.num_rows:,} by hudi-rs: {'all agree' if agree else 'THEY DIFFER'}")
     print("Air time in all (minutes): " + ", ".join(f"{pc.sum(t['air_time']).as_py():,}" for t in (wanted, ours, theirs)))

@@ -10,31 +10,32 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.events import events, with_meta
 
 from bench.tables.usage import Moment, peak_bytes
+from support.events import events, with_meta
 
 _INSTANT = "20260201000000000"
 _FILE_ID = "00000000-7c1f-4b5e-9a51-0c7f4a3e9d10-0"
 
 
 def encode_parquet(contender: str, rows: int, times: int) -> dict[str, float]:
-    """The 12-column rows to the bytes of one block. ``contender``: ``headgate`` or ``pyarrow`` (its defaults: snappy, dictionaries)."""
+    """Rows with their meta columns to the bytes of one block. ``contender``: ``headgate`` or ``pyarrow`` (with its defaults)."""
     plain = events(rows)
     if contender == "headgate":
         from headgate_tables.hudi.log.parquet_rows import ParquetLayout, encode
         from headgate_tables.hudi.schema.meta_columns import attach_meta
 
         layout = ParquetLayout(stats=["event_id", "version"])
+        stored = attach_meta(plain, plain["event_id"], instant=_INSTANT, partition="", file_name=_FILE_ID)
 
         def block() -> int:
-            meta = {"instant": _INSTANT, "partition": "", "file_name": _FILE_ID}
-            return encode(attach_meta(plain, plain["event_id"], **meta), layout).size
+            return encode(stored, layout).size
     else:
+        stored = with_meta(plain, _INSTANT, _FILE_ID)
 
         def block() -> int:
             sink = pa.BufferOutputStream()
-            pq.write_table(with_meta(plain, _INSTANT, _FILE_ID), sink)
+            pq.write_table(stored, sink)
             return sink.getvalue().size
 
     size = block()

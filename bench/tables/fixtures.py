@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from headgate_tables import hudi
-from support.events import EVENTS_SCHEMA
 
 from bench.tables import CACHE, ROOT
+from headgate_tables import hudi
+from support.events import EVENTS_SCHEMA
 
 
 def merged_table(workload: str, log_batches: int) -> str:

@@ -5,26 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from support.events import EVENTS_SCHEMA
 
+from bench.tables.compare import differences
 from bench.tables.usage import Moment, peak_bytes
+from support.events import EVENTS_SCHEMA
 
 _FEW = ["event_id", "amount", "version"]
 
 
-def snapshot(contender: str, folder: str, how: str, times: int, result: str | None) -> dict[str, Any]:
+def snapshot(contender: str, folder: str, how: str, times: int, oracle: str | None) -> dict[str, Any]:
     """Reads the table ``times`` times after a first read that warms up. ``contender``: ``headgate`` or ``hudi-rs``.
 
     ``how``: ``table`` (all 12 columns at once), ``stream`` (the same as batches that are let go), ``few`` (3 columns at once).
-    Returns ``walls`` and ``cpus`` in seconds, ``rows`` and ``peak`` bytes.
+    Returns ``walls`` and ``cpus`` in seconds, ``rows`` and ``peak`` bytes; with an ``oracle`` only the ``differences``.
     """
     columns = _FEW if how == "few" else EVENTS_SCHEMA.names
     read = _headgate if contender == "headgate" else _hudi_rs
-    if result is not None:
-        rows = pa.Table.from_batches(read(folder, columns, stream=False))
-        with pa.OSFile(result, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        return {}
+    if oracle is not None:
+        rows = pa.Table.from_batches(read(folder, columns, stream=how == "stream"))
+        return {"differences": differences(rows, oracle, columns)}
     walls, cpus, count = [], [], 0
     for _ in range(times + 1):
         gc.collect()
@@ -42,15 +41,15 @@ def opening(contender: str, folder: str) -> dict[str, Any]:
         from headgate_tables import hudi
 
         begin = Moment.now()
-        slices = [group.slices() for group in hudi.open_table(f"file://{folder}").file_groups()]
+        groups = len([group.slices() for group in hudi.open_table(f"file://{folder}").file_groups()])
         used = Moment.now() - begin
     else:
         from hudi import HudiTable
 
         begin = Moment.now()
-        slices = HudiTable(f"file://{folder}").get_file_slices()
+        groups = len(HudiTable(f"file://{folder}").get_file_slices())
         used = Moment.now() - begin
-    return {"wall": used.wall, "cpu": used.cpu, "groups": len(slices), "peak": peak_bytes()}
+    return {"wall": used.wall, "cpu": used.cpu, "groups": groups, "peak": peak_bytes()}
 
 
 def _headgate(folder: str, columns: list[str], *, stream: bool) -> Any:

@@ -8,28 +8,29 @@ from typing import Any
 
 import pyarrow as pa
 
+from bench.tables.compare import differences
 from bench.tables.scratch import scratch_folder
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 
 
-def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, result: str | None) -> dict[str, Any]:
-    """Upserts every batch and measures each. ``contender``: ``module:class``; ``result``: where the end state goes, as an Arrow file.
+def run(
+    contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, oracle: str | None
+) -> dict[str, Any]:
+    """Upserts every batch and measures each. ``contender``: ``module:class``; ``oracle``: the end state to compare with.
 
-    Returns per phase the ``walls`` and ``cpus`` of its commits in seconds, ``rows`` handed in, ``kept`` (distinct keys of each
-    batch, so what an ideal writer stores), ``bytes`` that the table's folder grew by, and the process's ``peak`` in bytes.
+    Returns under ``phases`` the ``walls`` and ``cpus`` of the commits in seconds, ``rows`` handed in, ``kept`` (distinct keys of
+    each batch: what has to be stored) and ``bytes`` that the table's folder grew by; the process's ``peak`` in bytes; and under
+    ``differences`` what each reader found different.
     """
     module, _, name = contender.partition(":")
     with scratch_folder(name.lower()) as folder:
         batches = {phase: pa.ipc.open_file(pa.memory_map(f"{workload}/{phase}.arrow")) for phase in phases}
         schema = next(iter(batches.values())).schema
-        table = getattr(importlib.import_module(module), name)(folder, schema, partitioned=partitioned)
-        measured = {phase: _phase(table, batches[phase], count, folder) for phase, (_, count) in phases.items()}
-        measured["peak"] = peak_bytes(table.processes)
-        if result is not None:
-            rows = table.rows()
-            with pa.OSFile(result, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-                writer.write_table(rows)
-        return measured
+        table = getattr(importlib.import_module(module), name)(folder / "data", schema, partitioned=partitioned)
+        measured = {phase: _phase(table, batches[phase], commits, folder) for phase, (_, commits) in phases.items()}
+        peak = peak_bytes(table.processes)
+        found = {reader: differences(rows, oracle) for reader, rows in table.states()} if oracle else {}
+        return {"phases": measured, "peak": peak, "differences": found}
 
 
 def _phase(table: Any, batches: pa.ipc.RecordBatchFileReader, count: int, folder: Path) -> dict[str, Any]:

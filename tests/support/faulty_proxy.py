@@ -13,6 +13,7 @@ class Fault(enum.Enum):
     """What happens to one request of the armed method."""
 
     DROP_ANSWER = "forwarded and done; the connection is reset before the answer"
+    DROP_CONDITION = "forwarded without If-None-Match, as if the server did not know that header"
     SWALLOW_ANSWER = "forwarded and done; the answer never comes and the connection stays open"
 
 
@@ -78,11 +79,13 @@ class FaultyProxy:
                 if isinstance(fault, int):
                     connection.sendall(_refusal(fault))
                     continue
+                if fault is Fault.DROP_CONDITION:
+                    head = _without_condition(head)
                 answer = self._forward(head, body)
                 if fault is Fault.DROP_ANSWER:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return
-                if fault is None:
+                if fault is not Fault.SWALLOW_ANSWER:
                     connection.sendall(answer)
 
     def _forward(self, head: bytes, body: bytes) -> bytes:
@@ -101,6 +104,10 @@ def _head(requests: BinaryIO) -> bytes:
             return b""
         lines.append(line)
     return b"".join(lines)
+
+
+def _without_condition(head: bytes) -> bytes:
+    return b"".join(line for line in head.splitlines(keepends=True) if not line.lower().startswith(b"if-none-match:"))
 
 
 def _content_length(head: bytes) -> int:

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 
 import pyarrow as pa
+
 from support.golden import GOLDEN
 
 

@@ -1,6 +1,6 @@
 """What the upsert benchmark asks of a table format's writer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -21,5 +21,5 @@ class Contender(Protocol):
     def upsert(self, rows: Any) -> None:
         """One commit: rows inserted, or replacing those of the same key and no larger version. Visible when this returns."""
 
-    def rows(self) -> pa.Table:
-        """All rows of the table, by a fresh reader."""
+    def states(self) -> Iterator[tuple[str, pa.Table]]:
+        """All rows of the table as each of the readers that the format has here sees them."""

@@ -1,11 +1,13 @@
 """Ours: a merge-on-read table of 8 buckets, each upsert one durable commit."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from headgate_tables import hudi
+from hudi import HudiReadOptions, HudiTable
 
 from bench.tables.contenders.contender import KEY, ORDERING, PARTITION
+from headgate_tables import hudi
 
 
 class Headgate:
@@ -14,9 +16,9 @@ class Headgate:
     processes = ()
 
     def __init__(self, folder: Path, schema: pa.Schema, *, partitioned: bool) -> None:
-        self._url = f"file://{folder}/table"
-        partition_by = [PARTITION] if partitioned else []
-        self._table = hudi.create_table(self._url, schema, record_key=[KEY], partition_by=partition_by, ordering=ORDERING, buckets=8)
+        self._url = f"file://{folder}"
+        days = [PARTITION] if partitioned else []
+        self._table = hudi.create_table(self._url, schema, record_key=KEY, partition_by=days, ordering=ORDERING, buckets=8)
 
     def prepare(self, rows: pa.Table) -> pa.Table:
         return rows
@@ -24,14 +26,7 @@ class Headgate:
     def upsert(self, rows: pa.Table) -> None:
         self._table.upsert(rows)
 
-    def rows(self) -> pa.Table:
-        return hudi.open_table(self._url).scan().to_table()
-
-
-class HeadgateReadByHudiRs(Headgate):
-    """The same writer; hudi-rs, which shares no code with it, says what the table holds."""
-
-    def rows(self) -> pa.Table:
-        from hudi import HudiReadOptions, HudiTable
-
-        return pa.Table.from_batches(HudiTable(self._url).read(HudiReadOptions(projection=self._table.schema.names)))
+    def states(self) -> Iterator[tuple[str, pa.Table]]:
+        """By our reader, and by hudi-rs, which shares no code with it."""
+        yield "headgate", hudi.open_table(self._url).scan().to_table()
+        yield "hudi-rs", pa.Table.from_batches(HudiTable(self._url).read(HudiReadOptions(projection=self._table.schema.names)))

@@ -4,6 +4,7 @@ What makes it fast: the two ``native`` options, an absolute path of the warehous
 commits (a batch writer made anew for each costs 15 ms more). It neither syncs its files nor merges more than a batch.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ class Paimon:
         self._write.write_arrow(rows)
         self._commit.commit(self._write.prepare_commit(self._commits), self._commits)
 
-    def rows(self) -> pa.Table:
+    def states(self) -> Iterator[tuple[str, pa.Table]]:
         table = self._catalog.get_table("bench.events").copy({"read.native.enabled": "true"})
         builder = table.new_read_builder()
-        return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        yield "PyPaimon", builder.new_read().to_arrow(builder.new_scan().plan().splits())

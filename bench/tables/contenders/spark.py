@@ -5,6 +5,7 @@ but reading it is (some 20 ms). Metadata table, timeline server and compaction a
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ class HudiSpark:
         self._folder = folder
         self._names = schema.names
         self._session = _session(folder)
-        self.processes = (self._session.sparkContext._gateway.proc.pid,)  # type: ignore[union-attr] # noqa: SLF001
+        self.processes = (self._session.sparkContext._gateway.proc.pid,)
         generator = "SimpleKeyGenerator" if partitioned else "NonpartitionedKeyGenerator"
         self._options = {
             "hoodie.table.name": "events",
@@ -54,10 +55,10 @@ class HudiSpark:
         frame = self._session.read.parquet(path)
         frame.write.format("hudi").options(**self._options).mode("append").save(self._path)
 
-    def rows(self) -> pa.Table:
+    def states(self) -> Iterator[tuple[str, pa.Table]]:
         target = f"{self._folder}/read"
         self._session.read.format("hudi").load(self._path).select(*self._names).write.parquet(target)
-        return pq.read_table(target)
+        yield "Hudi on Spark", pq.read_table(target)
 
 
 def _session(folder: Path) -> SparkSession:

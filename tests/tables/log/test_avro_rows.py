@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.events import events, with_meta
-from support.golden_logs import golden_logs
 
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log import avro_rows
@@ -22,6 +20,8 @@ from headgate_tables.hudi.log.avro_rows import decode
 from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, read_blocks
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
+from support.events import events, with_meta
+from support.golden_logs import golden_logs
 
 Json = Any
 Row = Mapping[str, Any]
@@ -40,7 +40,12 @@ def content_of(schema: Json, rows: Sequence[Row], *, version: int = 3) -> pa.Buf
 
 
 def record(**columns: Json) -> Json:
-    return {"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": [{"name": name, "type": kind} for name, kind in columns.items()]}
+    return {
+        "type": "record",
+        "name": "t_record",
+        "namespace": "hoodie.t",
+        "fields": [{"name": name, "type": kind} for name, kind in columns.items()],
+    }
 
 
 def slowly(content: pa.Buffer, schema: str) -> pa.Table:
@@ -59,7 +64,11 @@ _NUMBERS = {
     "float": st.floats(width=32, allow_nan=False),
     "double": st.floats(allow_nan=False),
 }
-_PLAIN: dict[str, st.SearchStrategy[Any]] = _NUMBERS | {"boolean": st.booleans(), "string": st.text(max_size=70), "bytes": st.binary(max_size=70)}
+_PLAIN: dict[str, st.SearchStrategy[Any]] = _NUMBERS | {
+    "boolean": st.booleans(),
+    "string": st.text(max_size=70),
+    "bytes": st.binary(max_size=70),
+}
 
 
 class Kinds:
@@ -71,7 +80,15 @@ class Kinds:
         self._named: list[tuple[str, st.SearchStrategy[Any]]] = []
 
     def any(self, depth: int) -> tuple[Json, st.SearchStrategy[Any]]:
-        options = ["plain", "logical", "decimal", "fixed", "enum", *(["array", "map", "record"] if depth else []), *(["again"] if self._named else [])]
+        options = [
+            "plain",
+            "logical",
+            "decimal",
+            "fixed",
+            "enum",
+            *(["array", "map", "record"] if depth else []),
+            *(["again"] if self._named else []),
+        ]
         build = getattr(self, f"_{self._draw(st.sampled_from(options))}")
         kind, values = build(depth)
         shape = self._draw(st.sampled_from(["plain", "null first", "null last"]))
@@ -85,7 +102,10 @@ class Kinds:
 
     def _logical(self, _: int) -> tuple[Json, st.SearchStrategy[Any]]:
         # Values stay raw integers: fastavro writes those as they are, and times beyond year 9999 occur.
-        logical = {"int": ["date", "time-millis"], "long": ["time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-micros"]}
+        logical = {
+            "int": ["date", "time-millis"],
+            "long": ["time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-micros"],
+        }
         name = self._draw(st.sampled_from(sorted(logical)))
         meaning = self._draw(st.sampled_from(logical[name]))
         day = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
@@ -119,7 +139,9 @@ class Kinds:
     def _record(self, depth: int) -> tuple[Json, st.SearchStrategy[Any]]:
         fields = {f"f{n}": self.any(depth - 1) for n in range(self._draw(st.integers(1, 3)))}
         listed = [{"name": name, "type": kind} for name, (kind, _) in fields.items()]
-        return self._keep({"type": "record", "fields": listed}, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()}))
+        return self._keep(
+            {"type": "record", "fields": listed}, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()})
+        )
 
     def _again(self, _: int) -> tuple[Json, st.SearchStrategy[Any]]:
         chosen: tuple[Json, st.SearchStrategy[Any]] = self._draw(st.sampled_from(self._named))
@@ -161,12 +183,16 @@ def test_any_block_is_read_as_fastavro_wrote_it(block: tuple[Json, list[Row]]) -
     text = json.dumps(schema)
     kinds = arrow_schema(text, "f")
     content = content_of(schema, rows)
-    expected = pa.table([pa.array([as_arrow(row[field.name], field.type) for row in rows], field.type) for field in kinds], schema=kinds)
+    expected = pa.table(
+        [pa.array([as_arrow(row[field.name], field.type) for row in rows], field.type) for field in kinds], schema=kinds
+    )
     decoded = decode(content, text, None, "f")
     decoded.validate(full=True)
     assert decoded.equals(expected)
     if rows:
-        assert avro_rows._decode_columns(content, len(rows), avro_rows._shape(text), kinds.names) is not None, "the fast way must do it"
+        assert avro_rows._decode_columns(content, len(rows), avro_rows._shape(text), kinds.names) is not None, (
+            "the fast way must do it"
+        )
         assert slowly(content, text).equals(expected)
 
 
@@ -190,10 +216,18 @@ def test_damaged_bytes_are_a_typed_error_or_rows_in_step(block: tuple[Json, list
 
 
 @pytest.mark.parametrize(
-    "table", ["spark/h120_v8_mor_types_avro", "spark/h120_v8_mor_bucket_part2_url", "spark/h120_v9_mor_partial_update", "flink/mor_bucket_upsert_delete_v9"]
+    "table",
+    [
+        "spark/h120_v8_mor_types_avro",
+        "spark/h120_v8_mor_bucket_part2_url",
+        "spark/h120_v9_mor_partial_update",
+        "flink/mor_bucket_upsert_delete_v9",
+    ],
 )
 def test_both_ways_read_real_blocks_alike(table: str) -> None:
-    found = [block for path, content in golden_logs(table) for block in read_blocks(content, path) if block.kind is BlockKind.AVRO_DATA]
+    found = [
+        block for path, content in golden_logs(table) for block in read_blocks(content, path) if block.kind is BlockKind.AVRO_DATA
+    ]
     assert found
     for block in found:
         schema = block.headers[HeaderKey.SCHEMA]
@@ -217,7 +251,10 @@ ROWS = [{"a": 1, "b": "x", "c": {"k": 1}}, {"a": 2, "b": None, "c": {}}]
 
 def test_only_the_wanted_columns_are_returned_in_stored_order() -> None:
     content = content_of(SCHEMA, ROWS)
-    assert decode(content, json.dumps(SCHEMA), ["c", "a", "unknown"], "f").to_pylist() == [{"a": 1, "c": [("k", 1)]}, {"a": 2, "c": []}]
+    assert decode(content, json.dumps(SCHEMA), ["c", "a", "unknown"], "f").to_pylist() == [
+        {"a": 1, "c": [("k", 1)]},
+        {"a": 2, "c": []},
+    ]
 
 
 def test_no_columns_still_have_rows() -> None:

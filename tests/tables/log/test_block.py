@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.golden_logs import golden_logs
 
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, encode_block, read_blocks
+from support.golden_logs import golden_logs
 
 HEADERS = {HeaderKey.INSTANT_TIME: "20261121001053580", HeaderKey.SCHEMA: '{"type":"string"}'}
 WRITABLE = [kind for kind in BlockKind if kind is not BlockKind.CORRUPT]
@@ -55,20 +55,29 @@ def test_content_is_read_as_a_slice_of_the_file() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(WRITABLE), st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=20)), st.binary(max_size=50)), max_size=4
+        st.tuples(
+            st.sampled_from(WRITABLE), st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=20)), st.binary(max_size=50)
+        ),
+        max_size=4,
     )
 )
 def test_blocks_read_back_as_written(written: list[tuple[BlockKind, dict[HeaderKey, str], bytes]]) -> None:
-    file = b"".join(bytes(memoryview(piece)) for kind, headers, content in written for piece in encode_block(kind, headers, [content]))
+    file = b"".join(
+        bytes(memoryview(piece)) for kind, headers, content in written for piece in encode_block(kind, headers, [content])
+    )
     read = blocks(file)
     assert [(block.kind, dict(block.headers), block.content.to_pybytes()) for block in read] == written
     assert sum(block.size for block in read) == len(file)
 
 
-@pytest.mark.parametrize("table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v9_mor_partial_update", "spark/h120_v9_mor_logcompaction"])
+@pytest.mark.parametrize(
+    "table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v9_mor_partial_update", "spark/h120_v9_mor_logcompaction"]
+)
 def test_real_log_files_are_reproduced_to_the_byte(table: str) -> None:
     for path, content in golden_logs(table):
-        pieces = [piece for block in read_blocks(content, path) for piece in encode_block(block.kind, block.headers, [block.content])]
+        pieces = [
+            piece for block in read_blocks(content, path) for piece in encode_block(block.kind, block.headers, [block.content])
+        ]
         assert b"".join(bytes(memoryview(piece)) for piece in pieces) == content.to_pybytes()
 
 
@@ -152,7 +161,13 @@ def test_a_block_wrong_inside_is_a_typed_error_or_another_block(data: st.DataObj
 def test_parts_that_do_not_fill_the_block_are_corrupt() -> None:
     file = bytearray(block_bytes(b"content"))
     at = file.index(b"content")
-    damage = ((6, "header map of"), (3, "header map of"), (11, "ends inside"), (2**40, "longer than the block"), (-1, "longer than the block"))
+    damage = (
+        (6, "header map of"),
+        (3, "header map of"),
+        (11, "ends inside"),
+        (2**40, "longer than the block"),
+        (-1, "longer than the block"),
+    )
     for length, said in damage:
         file[at - 8 : at] = struct.pack(">q", length)
         with pytest.raises(CorruptFileError, match=said):

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.golden_logs import golden_logs
 
 from headgate_tables.errors import CorruptFileError, NullOrderingError, TablesError, UnsupportedTableError, UnsupportedTypeError
 from headgate_tables.hudi.log import deletes
@@ -20,6 +19,7 @@ from headgate_tables.hudi.log.avro_binary import read_varint, varint, varint_siz
 from headgate_tables.hudi.log.block import BlockKind, read_blocks
 from headgate_tables.hudi.log.delete_list import DELETE_LIST, decode_list
 from headgate_tables.hudi.log.deletes import DeleteRows, check_ordering_type, decode, encode
+from support.golden_logs import golden_logs
 
 MODEL = "org.apache.hudi.avro.model"
 US = pa.timestamp("us", tz="UTC")
@@ -94,7 +94,13 @@ def test_deletes_read_back(ordering: pa.Array | None, read_as: pa.DataType | Non
     else:
         assert read.ordering is not None
         assert read.ordering.type == read_as
-        plain = ordering.cast(read_as) if pa.types.is_decimal(read_as) else ordering.view(read_as) if pa.types.is_temporal(ordering.type) else ordering
+        plain = (
+            ordering.cast(read_as)
+            if pa.types.is_decimal(read_as)
+            else ordering.view(read_as)
+            if pa.types.is_temporal(ordering.type)
+            else ordering
+        )
         assert read.ordering == plain
 
 
@@ -115,7 +121,9 @@ def test_a_null_ordering_value_is_refused() -> None:
         encode(pa.array(["a", "b"]), "p", pa.array([1, None]))
 
 
-@given(st.lists(st.tuples(st.text(max_size=200), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=300), st.text(max_size=200))
+@given(
+    st.lists(st.tuples(st.text(max_size=200), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=300), st.text(max_size=200)
+)
 def test_what_is_written_is_what_avro_would_write(rows: list[tuple[str, int]], partition: str) -> None:
     keys, values = pa.array([key for key, _ in rows], pa.string()), pa.array([value for _, value in rows], pa.int64())
     content = encode(keys, partition, values)
@@ -135,17 +143,30 @@ def test_numbers_of_any_size_take_the_bytes_that_avro_gives_them(numbers: list[i
     encoded = varints(np.array(numbers, dtype=np.int64)).to_pylist()
     assert encoded == [varint(number) for number in numbers]
     assert varint_sizes(np.array(numbers, dtype=np.int64)).tolist() == [len(raw) for raw in encoded]
-    assert [read_varint(memoryview(raw), 0) for raw in encoded] == [(number, len(raw)) for number, raw in zip(numbers, encoded, strict=True)]
+    assert [read_varint(memoryview(raw), 0) for raw in encoded] == [
+        (number, len(raw)) for number, raw in zip(numbers, encoded, strict=True)
+    ]
 
 
 # --- blocks of other writers ---
 
 
 @pytest.mark.parametrize(
-    "table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v8_mor_event_time_late", "spark/h120_v9_mor_parquetlog", "flink/mor_bucket_upsert_delete_v9"]
+    "table",
+    [
+        "spark/h120_v8_mor_bucket_np",
+        "spark/h120_v8_mor_event_time_late",
+        "spark/h120_v9_mor_parquetlog",
+        "flink/mor_bucket_upsert_delete_v9",
+    ],
 )
 def test_both_ways_read_real_delete_blocks_alike(table: str) -> None:
-    found = [block.content for path, content in golden_logs(table) for block in read_blocks(content, path) if block.kind is BlockKind.DELETE]
+    found = [
+        block.content
+        for path, content in golden_logs(table)
+        for block in read_blocks(content, path)
+        if block.kind is BlockKind.DELETE
+    ]
     assert found
     for content in found:
         assert as_lists(decode(content, "f")) == as_lists(DeleteRows(*decode_list(content.slice(8), "f")))
@@ -228,7 +249,18 @@ def test_damaged_bytes_are_a_typed_error_or_what_avro_makes_of_them(data: st.Dat
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32(), US, pa.decimal128(30, 15), pa.decimal128(18, 4)]
+    "kind",
+    [
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.date32(),
+        US,
+        pa.decimal128(30, 15),
+        pa.decimal128(18, 4),
+    ],
 )
 def test_a_column_whose_deletes_readers_obey_may_order(kind: pa.DataType) -> None:
     check_ordering_type(kind, "ts")
@@ -239,7 +271,18 @@ def test_a_column_whose_deletes_readers_obey_may_order(kind: pa.DataType) -> Non
     assert decode(encode(pa.array(["a"]), "", one), "f").ordering is not None
 
 
-@pytest.mark.parametrize("kind", [pa.bool_(), pa.binary(), pa.binary(4), pa.list_(pa.int32()), pa.timestamp("ms", "UTC"), pa.decimal128(30, 16), pa.decimal128(31, 15)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.bool_(),
+        pa.binary(),
+        pa.binary(4),
+        pa.list_(pa.int32()),
+        pa.timestamp("ms", "UTC"),
+        pa.decimal128(30, 16),
+        pa.decimal128(31, 15),
+    ],
+)
 def test_other_columns_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedTypeError, match="Ordering column 'ts' is"):
         check_ordering_type(kind, "ts")

@@ -1,9 +1,9 @@
 """Names of base and log files."""
 
 import pytest
-from support.golden_logs import golden_files
 
 from headgate_tables.hudi.log.names import BaseName, LogName, base_name, log_name, parse_base_name, parse_log_name
+from support.golden_logs import golden_files
 
 FILE_ID = "00000003-1c2d-4e5f-8a9b-0123456789ab-0"
 INSTANT = "20261121001053580"
@@ -43,7 +43,9 @@ def test_other_names_are_neither(name: str) -> None:
     assert parse_base_name(name) is None
 
 
-@pytest.mark.parametrize("table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v9_mor_logcompaction", "flink/mor_nbcc_two_writers_v9"])
+@pytest.mark.parametrize(
+    "table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v9_mor_logcompaction", "flink/mor_nbcc_two_writers_v9"]
+)
 def test_every_data_file_of_a_real_table_has_a_name_that_parses(table: str) -> None:
     data = [path.rpartition("/")[2] for path, _ in golden_files(table) if not path.startswith(".hoodie")]
     named = [name for name in data if name != ".hoodie_partition_metadata"]
@@ -57,7 +59,9 @@ def test_every_data_file_of_a_real_table_has_a_name_that_parses(table: str) -> N
             assert base_name(*base) == name
 
 
-@pytest.mark.parametrize(("file_id", "token"), [("a_b", "0-1-2"), ("a/b", "0-1-2"), ("", "0-1-2"), ("a", "0-1"), ("a", "x-1-2"), ("a", "")])
+@pytest.mark.parametrize(
+    ("file_id", "token"), [("a_b", "0-1-2"), ("a/b", "0-1-2"), ("", "0-1-2"), ("a", "0-1"), ("a", "x-1-2"), ("a", "")]
+)
 def test_a_name_that_would_not_parse_back_is_never_made(file_id: str, token: str) -> None:
     with pytest.raises(ValueError, match="not a file id and write token"):
         log_name(file_id, INSTANT, 1, token)

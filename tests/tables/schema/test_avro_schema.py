@@ -6,13 +6,13 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.golden_logs import golden_files, golden_logs
 
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.log.block import HeaderKey, read_blocks
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema, decimal_size, sanitize
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, with_meta, without_meta
+from support.golden_logs import golden_files, golden_logs
 
 SPARK_TABLES = ["h120_v8_mor_types_avro", "h102_v8_mor_types_avro", "h120_v8_mor_bucket_part2_url"]
 
@@ -39,7 +39,11 @@ def test_the_schema_agrees_with_the_parquet_files_that_spark_wrote_beside_it(tab
     base = next(content for path, content in golden_files(f"spark/{table}") if path.endswith(".parquet"))
     stored = pq.read_schema(pa.BufferReader(base))
     assert stored.names == schema.names
-    assert all(stored.field(name).type == schema.field(name).type for name in schema.names if not pa.types.is_nested(schema.field(name).type))
+    assert all(
+        stored.field(name).type == schema.field(name).type
+        for name in schema.names
+        if not pa.types.is_nested(schema.field(name).type)
+    )
 
 
 def test_meta_columns_are_left_out_or_put_in_front_once() -> None:
@@ -51,7 +55,9 @@ def test_meta_columns_are_left_out_or_put_in_front_once() -> None:
     assert without_meta(with_meta(columns)) == columns
 
 
-@pytest.mark.parametrize(("name", "clean"), [("orders", "orders"), ("my-orders 2", "my__orders__2"), ("7days", "__days"), ("ä", "__")])
+@pytest.mark.parametrize(
+    ("name", "clean"), [("orders", "orders"), ("my-orders 2", "my__orders__2"), ("7days", "__days"), ("ä", "__")]
+)
 def test_illegal_characters_of_a_table_name_become_two_underscores_each(name: str, clean: str) -> None:
     assert sanitize(name) == clean
 
@@ -88,7 +94,10 @@ def test_every_type_that_hudi_writes_has_an_arrow_form(avro: object, arrow: pa.D
 
 def test_a_type_may_be_named_again_instead_of_spelled_out() -> None:
     point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "double"}]}
-    schema = arrow_schema(record({"name": "a", "type": point}, {"name": "b", "type": ["null", "Point"]}, {"name": "c", "type": "hoodie.t.Point"}), "f")
+    schema = arrow_schema(
+        record({"name": "a", "type": point}, {"name": "b", "type": ["null", "Point"]}, {"name": "c", "type": "hoodie.t.Point"}),
+        "f",
+    )
     expected = pa.struct([pa.field("x", pa.float64(), nullable=False)])
     assert [field.type for field in schema] == [expected] * 3
 
@@ -99,7 +108,10 @@ def test_a_type_may_be_named_again_instead_of_spelled_out() -> None:
         (["null", "int", "string"], "a union of 2 types"),
         (["null"], "a union of 0 types"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 2}, r"decimal\(40, 2\)"),
-        ({"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]}, "the recursive record 'Tree'"),
+        (
+            {"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]},
+            "the recursive record 'Tree'",
+        ),
         ("Unknown", "the type 'Unknown'"),
     ],
 )
@@ -108,7 +120,9 @@ def test_a_type_without_arrow_form_is_refused_by_name(avro: object, said: str) -
         arrow_schema(record({"name": "c", "type": avro}), "f.log")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"string"', '{"type":"record","name":"t"}', '{"type":"record","fields":[]}', '{"fields":[]}', "null"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"string"', '{"type":"record","name":"t"}', '{"type":"record","fields":[]}', '{"fields":[]}', "null"]
+)
 def test_text_that_is_no_record_schema_is_a_corrupt_file(text: str) -> None:
     with pytest.raises(CorruptFileError, match=re.escape("f.log")):
         arrow_schema(text, "f.log")

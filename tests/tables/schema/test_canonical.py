@@ -41,7 +41,9 @@ def test_each_type_has_one_stored_form(given: pa.DataType, stored: pa.DataType) 
 
 
 def test_list_and_map_children_get_the_names_of_three_level_parquet_lists() -> None:
-    schema = table_schema(pa.schema([("l", pa.list_(pa.field("item", pa.int32()))), ("m", pa.map_(pa.string(), pa.field("v", pa.int32())))]))
+    schema = table_schema(
+        pa.schema([("l", pa.list_(pa.field("item", pa.int32()))), ("m", pa.map_(pa.string(), pa.field("v", pa.int32())))])
+    )
     assert schema.field("l").type.value_field.name == "element"
     assert (schema.field("m").type.key_field.name, schema.field("m").type.item_field.name) == ("key", "value")
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.golden_logs import golden_files
 
 from headgate_tables.errors import SchemaError, UnsupportedTableError
 from headgate_tables.hudi.schema.canonical import table_schema
 from headgate_tables.hudi.schema.conform import conform, stored_rows
+from support.golden_logs import golden_files
 
 DATA = pa.table({"id": ["a", "b"], "n": pa.array([1, None], pa.int32())})
 
@@ -42,8 +42,16 @@ def test_rows_that_fit_are_not_touched() -> None:
         (pa.array(["ä", None]), pa.binary(), ["ä".encode(), None]),
         (pa.array([b"x"]), pa.string(), ["x"]),
         (pa.array([Decimal("1.50")], pa.decimal128(5, 2)), pa.decimal128(18, 4), [Decimal("1.5000")]),
-        (pa.array([1500], pa.timestamp("ms", tz="UTC")), pa.timestamp("us", tz="UTC"), [dt.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC)]),
-        (pa.array([1500], pa.timestamp("ms")), pa.timestamp("ms", tz="UTC"), [dt.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC)]),
+        (
+            pa.array([1500], pa.timestamp("ms", tz="UTC")),
+            pa.timestamp("us", tz="UTC"),
+            [dt.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC)],
+        ),
+        (
+            pa.array([1500], pa.timestamp("ms")),
+            pa.timestamp("ms", tz="UTC"),
+            [dt.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC)],
+        ),
         (pa.array(["x", None, "x"]).dictionary_encode(), pa.string(), ["x", None, "x"]),
     ],
 )
@@ -57,12 +65,18 @@ NESTED = [
     ([[("k", 1)], None, [], [("l", None)]], pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64())),
     ([{"a": 1}, None, {"a": None}, {"a": 3}], pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64())])),
     ([[{"a": 1}], None, [], [None]], pa.list_(pa.struct([("a", pa.int32())])), pa.list_(pa.struct([("a", pa.int64())]))),
-    ([{"l": [1]}, None, {"l": None}, {"l": [3]}], pa.struct([("l", pa.list_(pa.int32()))]), pa.struct([("l", pa.list_(pa.int64()))])),
+    (
+        [{"l": [1]}, None, {"l": None}, {"l": [3]}],
+        pa.struct([("l", pa.list_(pa.int32()))]),
+        pa.struct([("l", pa.list_(pa.int64()))]),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("values", "source", "target"), NESTED)
-def test_nested_values_are_promoted_inside_whatever_part_of_a_file_is_read(values: list[object], source: pa.DataType, target: pa.DataType) -> None:
+def test_nested_values_are_promoted_inside_whatever_part_of_a_file_is_read(
+    values: list[object], source: pa.DataType, target: pa.DataType
+) -> None:
     array = pa.array(values, source)
     for start, stop in ((0, 4), (1, 4), (1, 3), (3, 4), (2, 2)):
         assert one(array.slice(start, stop - start), target) == values[start:stop]
@@ -165,7 +179,7 @@ def test_the_columns_must_be_the_tables() -> None:
 
 
 def test_a_column_given_twice_is_refused() -> None:
-    with pytest.raises(SchemaError, match="twice"):
+    with pytest.raises(SchemaError, match="more than once: n"):
         stored_rows(pa.table([DATA["id"], DATA["n"], DATA["n"]], names=["id", "n", "n"]), DATA.schema)
 
 

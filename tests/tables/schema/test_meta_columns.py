@@ -10,7 +10,13 @@ INSTANT = "20261121001053580"
 
 def test_rows_get_the_five_columns_in_front() -> None:
     rows = attach_meta(
-        pa.table({"id": ["a", "b"], "n": [1, 2]}), pa.array(["a", "b"]), instant=INSTANT, partition="dt=1", file_name="fid-0", task=3, first_row=9
+        pa.table({"id": ["a", "b"], "n": [1, 2]}),
+        pa.array(["a", "b"]),
+        instant=INSTANT,
+        partition="dt=1",
+        file_name="fid-0",
+        task=3,
+        first_row=9,
     )
     assert rows.column_names == [*META_COLUMNS, "id", "n"]
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
@@ -20,7 +26,9 @@ def test_rows_get_the_five_columns_in_front() -> None:
 
 
 def test_no_rows_get_five_empty_columns() -> None:
-    rows = attach_meta(pa.table({"id": pa.array([], pa.string())}), pa.array([], pa.string()), instant=INSTANT, partition="", file_name="f")
+    rows = attach_meta(
+        pa.table({"id": pa.array([], pa.string())}), pa.array([], pa.string()), instant=INSTANT, partition="", file_name="f"
+    )
     assert rows.num_rows == 0
     assert rows.num_columns == 6
 

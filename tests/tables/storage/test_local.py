@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError, StoreUnavailableError
+from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
@@ -329,5 +329,5 @@ def test_a_name_too_long_is_a_mistake_of_the_call(local: Store) -> None:
 
 def test_a_file_in_a_folders_place_is_reported(local: Store) -> None:
     local.create("a", [b"x"], durable=False)
-    with pytest.raises(StoreUnavailableError, match="Not a directory"):
+    with pytest.raises(OptionError, match=r"Not a directory\. A file stands where a folder"):
         local.create("a/b", [b"x"], durable=False)

@@ -8,7 +8,7 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
-from support.faulty_proxy import FaultyProxy, faulty_proxy
+from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.s3 import S3Endpoint, s3rver_s3
 
 
@@ -34,7 +34,7 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_clean(tmp_path: Pat
     with s3rver_s3(tmp_path) as endpoint:
         store = open_store(endpoint.make_bucket("bucket") + "/table", endpoint.options, SystemIds())
         assert store.create("file", [b"1"], durable=True) is Outcome.CREATED
-        with pytest.raises(UnsafeStoreError, match=r"ignores conditional writes\. Move the table"):
+        with pytest.raises(UnsafeStoreError, match=r"[2-8] of 8 simultaneous creates of one file succeeded.*\. Move the table"):
             probe(store, SystemIds())
         assert endpoint.keys("bucket") == ["table/file"]
 
@@ -56,4 +56,16 @@ def test_a_store_that_gives_no_verdict_at_all_is_unavailable(behind: Store, prox
 def test_a_store_that_takes_no_create_at_all_is_refused(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", *[412] * 8)
     with pytest.raises(UnsafeStoreError, match="none of several"):
+        probe(behind, SystemIds())
+
+
+def test_a_store_that_lets_two_simultaneous_creates_succeed_is_refused(behind: Store, proxy: FaultyProxy) -> None:
+    proxy.arm("PUT", *[Fault.DROP_CONDITION] * 8)
+    with pytest.raises(UnsafeStoreError, match="8 of 8 simultaneous creates of one file succeeded"):
+        probe(behind, SystemIds())
+
+
+def test_a_store_that_lets_a_later_create_succeed_is_refused(behind: Store, proxy: FaultyProxy) -> None:
+    proxy.arm("PUT", *[None] * 8, Fault.DROP_CONDITION)
+    with pytest.raises(UnsafeStoreError, match="a create on a name that was taken succeeded"):
         probe(behind, SystemIds())

@@ -12,7 +12,15 @@ from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
-from headgate_tables.errors import DeposedError, MissingFileError, TableExistsError, TableOwnedError, TransactionError
+from headgate_tables.errors import (
+    DeposedError,
+    MissingFileError,
+    OutcomeUnknownError,
+    TableExistsError,
+    TableOwnedError,
+    TablesError,
+    TransactionError,
+)
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
@@ -36,6 +44,7 @@ class CommitLog:
         self._times: TimeGenerator | None = None
         self._deposed = False
         self._open: list[str] = []
+        self._behind: list[Slot] = []
 
     @property
     def owned(self) -> bool:
@@ -60,18 +69,25 @@ class CommitLog:
     def own(self) -> bool:
         """Fences if this handle does not own the table yet; says whether it did so just now.
 
+        Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
         Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
         """
         if self._deposed:
             raise self._deposed_error()
-        if self._times is not None:
-            return False
-        while not self._fence():
-            pass
-        self._revoke_stages()
-        for slot in self._unfolded:
-            publish(self.store, slot)
-        return True
+        fences = self._times is None
+        if fences:
+            while not self._fence():
+                pass
+        self._catch_up()
+        return fences
+
+    def _catch_up(self) -> None:
+        """What fails here is tried again before anything new is decided, so that slots are published in order (rule P1)."""
+        if self._behind:
+            self._revoke_stages()
+        while self._behind:
+            publish(self.store, self._behind[0])
+            del self._behind[0]
 
     def begin(self) -> str:
         """The instant of a new transaction. Raises TransactionError when two are open."""
@@ -102,9 +118,9 @@ class CommitLog:
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
-        ``derive`` makes the derived files from the completion time. ``channels`` maps a channel to (incarnation, committed offset).
-        Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. An error
-        of the store before the slot was sent leaves the transaction open.
+        ``derive`` makes the derived files from the completion time. ``channels``: channel to (incarnation, committed offset).
+        Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
+        error that is no ReopenTable nothing was decided and the transaction is open still.
         """
         self._check_open(instant)
         if self._open[0] != instant:
@@ -113,6 +129,7 @@ class CommitLog:
                 fix="Commit or roll it back first: transactions commit in the order of their instants.",
             )
         times = self._issued()
+        self._catch_up()
         completion = times.next()
         body = {
             "instant": instant,
@@ -142,8 +159,10 @@ class CommitLog:
         self.state.dead[instant] = None
 
     def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
-        """Wins a DEAD slot: ``named`` maps dead instants to the names that may now be deleted, ``swept`` ones are gone (rule D1)."""
-        self._append(Kind.DEAD, {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._renewed()})
+        """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted, ``swept`` ones are gone (rule D1)."""
+        self._append(
+            Kind.DEAD, {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._renewed()}
+        )
 
     def fold_is_due(self) -> bool:
         """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
@@ -160,12 +179,17 @@ class CommitLog:
 
     def _publish_own(self, slot: Slot) -> None:
         """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
+        self._behind.append(slot)
         try:
             publish(self.store, slot)
-        except MissingFileError:
-            if read_state(self.store)[0].epoch == self.state.epoch:
-                raise
+        except TablesError as error:
+            if not isinstance(error, MissingFileError) or read_state(self.store)[0].epoch == self.state.epoch:
+                raise OutcomeUnknownError(
+                    f"slot {slot.n} has decided the commit for good, but readers do not see it yet: {error.message}",
+                    fix="Do not send the rows again. Remove the cause; the next write to the table puts the commit in place.",
+                ) from error
             self._deposed = True
+        self._behind.remove(slot)
 
     def _fence(self) -> bool:
         """One try at T1 to T5. False: somebody else won the number; look again."""
@@ -174,7 +198,7 @@ class CommitLog:
         if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
                 f"the table belongs to {holder.describe()}",
-                fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open the table with take_over=True.",
+                fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open with take_over=True.",
             )
         times = TimeGenerator(self._system.clock, self.state.time)
         reserved = [times.next() for _ in range(ALIVE)]
@@ -185,6 +209,7 @@ class CommitLog:
             return False
         self._take_in(slot, own_hash)
         self._times = times
+        self._behind = list(self._unfolded)
         return True
 
     def _revoke_stages(self) -> None:
@@ -231,7 +256,7 @@ class CommitLog:
         holder = read_state(self.store)[0].holder
         return DeposedError(
             f"{holder.describe() if holder else 'another process'} took the table over",
-            fix="Nothing that was returned as committed is lost. Open the table again to write; let one process at a time write a table.",
+            fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",
         )
 
 

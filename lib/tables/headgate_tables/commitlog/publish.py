@@ -61,7 +61,7 @@ def publish(store: Store, slot: Slot) -> None:
         if outcome is Outcome.EXISTS and slot.kind is Kind.COMMIT and store.get(path).to_pybytes() != content:
             raise CorruptFileError(
                 f"{path} is there, but holds something else than slot {slot.n} decided",
-                fix="Another program wrote that name. Move it away after looking at it; the next write puts the right one in place.",
+                fix="Another program wrote that name. Move it away; the next write puts the right one in place.",
             )
 
 

@@ -100,5 +100,7 @@ class LogState:
     def decode(cls, content: Mapping[str, Any]) -> "LogState":
         """A fold's state."""
         holder = content["holder"]
-        fields = {key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead", "channels")}
+        fields = {
+            key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead", "channels")
+        }
         return cls(holder=Holder(**holder) if holder else None, folded=content["n"], **fields)

@@ -1,6 +1,16 @@
 """Reading the log: newest fold, then every slot after it (rules T1, T5). Never writes."""
 
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Slot, decode_slot, hash_of, number_name, slot_path, unseal
+from headgate_tables.commitlog.slot import (
+    BOUND_FOLDER,
+    FOLD_FOLDER,
+    SLOT_FOLDER,
+    Slot,
+    decode_slot,
+    hash_of,
+    number_name,
+    slot_path,
+    unseal,
+)
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store

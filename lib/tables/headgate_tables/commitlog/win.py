@@ -2,7 +2,7 @@
 
 from headgate_tables.commitlog.slot import Slot, hash_of, slot_path
 from headgate_tables.commitlog.tail import read_boundary
-from headgate_tables.errors import OutcomeUnknownError
+from headgate_tables.errors import OperatorNeeded, OutcomeUnknownError, RetryLater, TablesError
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Clock
 
@@ -21,8 +21,15 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
     """
     data = slot.encode()
     path = slot_path(slot.n)
+    failed: TablesError | None = None
     for attempt in range(ATTEMPTS):
-        outcome = store.create(path, [data], durable=True)
+        try:
+            outcome = store.create(path, [data], durable=True)
+        except (RetryLater, OperatorNeeded) as error:
+            if attempt == 0:
+                raise
+            # This attempt created nothing for certain; an earlier one, whose outcome is unknown, may have.
+            failed, outcome = error, Outcome.UNKNOWN
         if outcome is Outcome.CREATED or (outcome is Outcome.EXISTS and store.get(path).to_pybytes() == data):
             return None if read_boundary(store) >= slot.n else hash_of(data)
         if outcome is Outcome.EXISTS:
@@ -31,4 +38,4 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
     raise OutcomeUnknownError(
         f"the store did not say in {ATTEMPTS} attempts whether slot {slot.n} was created",
         fix="Open the table again once the store answers; `commits()` then tells whether this commit is there.",
-    )
+    ) from failed

@@ -23,12 +23,14 @@ def table_chunks(data: Any) -> Iterator[pa.Table]:
     if not hasattr(data, "__arrow_c_stream__"):
         raise OptionError(
             f"{type(data).__name__} cannot be read as Arrow data",
-            fix="Pass a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, or anything else with __arrow_c_stream__.",
+            fix="Pass a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, or a duckdb relation.",
         )
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, TypeError) as error:
-        raise OptionError(f"{type(data).__name__} is no stream of rows: {error}", fix="Pass a table, not a single column.") from error
+        raise OptionError(
+            f"{type(data).__name__} is no stream of rows: {error}", fix="Pass a table, not a single column."
+        ) from error
     batches: list[pa.RecordBatch] = []
     size = 0
     found = False
@@ -61,5 +63,7 @@ def _one_chunk(table: pa.Table) -> pa.Table:
         return table
     merged = table.combine_chunks()
     if merged.num_rows and any(column.num_chunks > 1 for column in merged.columns):
-        raise OptionError("a text column holds more than 2 GiB in one batch", fix="Write it in smaller batches, or pass a stream.")
+        raise OptionError(
+            "a text column holds more than 2 GiB in one batch", fix="Write it in smaller batches, or pass a stream."
+        )
     return merged

@@ -28,7 +28,8 @@ _PAYLOAD = {
 class Layout:
     """What a reader needs to know, from ``hoodie.properties`` alone.
 
-    ``ordering`` is None in a commit-time table. ``partition_by`` is empty for a table without partitions.
+    ``ordering`` is None in a commit-time table. ``partition_by`` is empty for a table without partitions. ``values_in_path``:
+    whether a partition's path spells the values of its columns; a time formatted by Hudi's timestamp key generator does not.
     """
 
     name: str
@@ -38,14 +39,15 @@ class Layout:
     ordering: str | None
     hive_style: bool
     url_encode: bool
+    values_in_path: bool
     history_folder: str
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str) -> "Layout":
         """Raises UnsupportedTableError for what cannot be read right, CorruptFileError when a key is missing."""
-        version = TableVersion.of(properties, path)
         if not properties.get("hoodie.table.name"):
             raise CorruptFileError(f"{path} names no table", fix="Restore hoodie.properties from a copy of the table.")
+        version = TableVersion.of(properties, path)
         if properties.get("hoodie.populate.meta.fields", "true") == "false":
             raise UnsupportedTableError(
                 f"{path} has virtual keys (hoodie.populate.meta.fields=false)",
@@ -63,8 +65,19 @@ class Layout:
             ordering=version.ordering(properties, path),
             hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning") == "true",
             url_encode=properties.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
+            values_in_path=_values_in_path(properties),
             history_folder=properties.get("hoodie.timeline.history.path", "history"),
         )
+
+
+def _values_in_path(properties: Mapping[str, str]) -> bool:
+    generator = (
+        properties.get("hoodie.table.keygenerator.type")
+        or properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    )
+    kind = generator.upper().replace("_", "").removesuffix("KEYGENERATOR").removesuffix("AVRO")
+    formats = {name.partition(":")[2].upper() for name in _names(properties, "hoodie.table.partition.fields")}
+    return kind in ("", "SIMPLE", "COMPLEX", "CUSTOM", "GLOBALDELETE") and formats <= {"", "SIMPLE"}
 
 
 def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:

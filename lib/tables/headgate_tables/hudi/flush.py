@@ -124,10 +124,18 @@ class Flusher:
             statuses.append(WriteStatus(stat, DataFile(stat.path, size, _sha256(content), stage)))
             writes.append((stage or stat.path, content))
         if self._stage:
-            self._store.stage(writes)
+            self._stage_all(writes)
         else:
             self._create(writes, statuses)
         return statuses
+
+    def _stage_all(self, writes: Sequence[tuple[str, Buffers]]) -> None:
+        try:
+            self._store.stage(writes)
+        except Exception:
+            # No status names them yet, so no rollback would: on a full disk they are what keeps it full.
+            self._store.delete(path for path, _ in writes)
+            raise
 
     def _create(self, writes: Sequence[tuple[str, Buffers]], statuses: Sequence[WriteStatus]) -> None:
         """In place under names that no other attempt uses (rule W3). A name that is taken must hold our bytes (rule FI3)."""

@@ -7,7 +7,7 @@ from headgate_tables.hudi.view import FileSystemView
 
 
 class GroupIds:
-    """File ids of one table's buckets (rule FI1): groups that exist keep theirs, new ones are computed, replaced ones never return."""
+    """File ids of one table's buckets (rule FI1): those that exist stay, new ones are computed, replaced ones stay gone."""
 
     def __init__(self, definition: Definition, view: FileSystemView) -> None:
         self._definition = definition

@@ -4,23 +4,42 @@ from collections.abc import Mapping, Sequence
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import ForeignWriterError, MetadataTableError, OptionError, UnsupportedTableError
+from headgate_tables.errors import ForeignWriterError, MetadataTableError, MissingFileError, OptionError, UnsupportedTableError
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.storage.store import Store
 
 METADATA_FOLDER = ".hoodie/metadata"
+METADATA_PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 
 def check_writable(properties: Mapping[str, str]) -> None:
     """Raises UnsupportedTableError for a feature that this library does not write, naming the feature and the way out."""
+    check_features(properties)
+    _refuse_metadata(properties)
+
+
+def check_features(properties: Mapping[str, str]) -> None:
+    """All of ``check_writable`` but the metadata table, which can be removed."""
     refused = {
-        "hoodie.table.type": ("MERGE_ON_READ", "is a copy-on-write table", "Create a merge-on-read table and load the rows into it."),
-        "hoodie.table.version": ("8", "has another table version than 8", "Write it with Spark, or load its rows into a new table."),
+        "hoodie.table.type": (
+            "MERGE_ON_READ",
+            "is a copy-on-write table",
+            "Create a merge-on-read table and load the rows into it.",
+        ),
+        "hoodie.table.version": (
+            "8",
+            "has another table version than 8",
+            "Write it with Spark, or load its rows into a new table.",
+        ),
         "hoodie.table.cdc.enabled": ("false", "keeps change data (CDC)", "Switch hoodie.table.cdc.enabled off with Spark first."),
-        "hoodie.populate.meta.fields": ("true", "has virtual keys", "Load the rows into a new table; keys must be stored to be merged."),
+        "hoodie.populate.meta.fields": (
+            "true",
+            "has virtual keys",
+            "Load the rows into a new table; keys must be stored to be merged.",
+        ),
         "hoodie.table.base.file.format": ("PARQUET", "has base files that are no Parquet", "Load the rows into a new table."),
         "hoodie.datasource.write.drop.partition.columns": ("false", "drops partition columns", "Load the rows into a new table."),
     }
@@ -28,7 +47,6 @@ def check_writable(properties: Mapping[str, str]) -> None:
         found = properties.get(key, wanted)
         if found != wanted:
             raise UnsupportedTableError(f"the table {what} ({key}={found}), which is not written here", fix=fix)
-    _refuse_metadata(properties)
 
 
 def _refuse_metadata(properties: Mapping[str, str]) -> None:
@@ -36,7 +54,7 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
     if enabled:
         raise MetadataTableError(
             f"the table has a metadata table ({', '.join(enabled)}); readers that trust it would not see our files",
-            fix="Open the table with metadata_table='remove' to drop it, and run Spark jobs on this table with hoodie.metadata.enable=false.",
+            fix="Open it with metadata_table='remove' to drop that, and run Spark jobs on it with hoodie.metadata.enable=false.",
         )
 
 
@@ -52,15 +70,20 @@ class Guard:
 
     def check(self, state: LogState, *, whole_timeline: bool = False) -> None:
         """Before each commit; the whole timeline before the first one of a handle, later only what is newer than our
-        oldest open instant. Raises UnsupportedTableError, MetadataTableError, ForeignWriterError."""
+        oldest open instant. Raises UnsupportedTableError, MetadataTableError, ForeignWriterError.
+        """
         self._check_properties()
         self._check_timeline(state, "" if whole_timeline else min(state.reserved, default=""))
 
     def _check_properties(self) -> None:
         version = self._store.version(PROPERTIES_PATH)
-        if version == self._seen_version and self._store.version(METADATA_FOLDER) is None:
+        if version == self._seen_version and self._store.size(METADATA_PROPERTIES) is None:
             return
-        properties = parse(self._store.get(PROPERTIES_PATH).to_pybytes(), PROPERTIES_PATH)
+        try:
+            content = self._store.get(PROPERTIES_PATH).to_pybytes()
+        except FileNotFoundError as error:
+            raise MissingFileError(f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it.") from error
+        properties = parse(content, PROPERTIES_PATH)
         if self._remove_metadata and (any(properties.get(key) for key in _METADATA_KEYS) or self._metadata_folder()):
             properties = self._drop_metadata(properties)
         check_writable(properties)

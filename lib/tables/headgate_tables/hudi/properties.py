@@ -84,4 +84,4 @@ def _unescape(text: str) -> str:
         code = found.group(1)
         return chr(int(code[1:], 16)) if len(code) == 5 else _UNESCAPED.get(code, code)
 
-    return _ESCAPE.sub(one, text).encode("utf-16", "surrogatepass").decode("utf-16")
+    return _ESCAPE.sub(one, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """One commit. ``instant`` is its requested time, "" when there was nothing to write; ``completion`` the time readers see it from.
+    """One commit. ``instant``: its requested time, "" when there was nothing to write; ``completion``: since when it is seen.
 
     ``upserted`` and ``deleted`` count rows that were written; ``superseded`` rows that a newer row of the same key in the
     same call beat. ``bytes`` is the size of the new ``files``.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from headgate_tables.errors import OptionError, SchemaError
+from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partition_path
 from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, with_meta
@@ -41,11 +41,15 @@ class Scan:
         self._layout = layout
         self._snapshot = snapshot
         full = with_meta(snapshot.schema)
+        _check_columns(columns, meta_columns=meta_columns)
         output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
         _check_names(output, full)
         used = _used_by(expression, full)
         self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression)
-        self._slices = [part for part in snapshot.view.latest_slices() if self._selects(part.partition, partitions)]
+        self._partitions = _checked_partitions(partitions, layout, snapshot.schema)
+        slices = list(snapshot.view.latest_slices())
+        selected = {path: self._selects(path) for path in {part.partition for part in slices}}
+        self._slices = [part for part in slices if selected[part.partition]]
         self.schema = pa.schema([full.field(name) for name in output])
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -66,15 +70,22 @@ class Scan:
             for table in reader.read(part, self._wanted):
                 yield from table.to_batches()
 
-    def _selects(self, path: str, partitions: Sequence[Partition] | None) -> bool:
-        if not self._layout.partition_by:
-            return True
-        if partitions is None and self._wanted.filter is None:
-            return True
-        values = self._values(path)
-        if partitions is not None and not any(_matches(partition, path, values) for partition in partitions):
+    def _selects(self, path: str) -> bool:
+        if self._partitions is not None and not any(self._is(partition, path) for partition in self._partitions):
             return False
-        return self._wanted.filter is None or _may_match(self._wanted.filter, values, self._snapshot.schema)
+        if self._wanted.filter is None or not self._layout.values_in_path:
+            return True
+        try:
+            values = self._values(path)
+        except UnsupportedTypeError:
+            return True  # the rows say what the path's text leaves open
+        return _may_match(self._wanted.filter, values, self._snapshot.schema)
+
+    def _is(self, partition: Partition, path: str) -> bool:
+        if isinstance(partition, str):
+            return partition == path
+        values = self._values(path)
+        return all(values[name] == value for name, value in partition.items())
 
     def _values(self, path: str) -> dict[str, Any]:
         layout = self._layout
@@ -85,13 +96,56 @@ class Scan:
 def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
-        raise SchemaError(f"the table has no column {', '.join(map(repr, unknown))}", fix=f"Its columns are {', '.join(schema.names)}.")
+        raise SchemaError(
+            f"the table has no column {', '.join(map(repr, unknown))}", fix=f"Its columns are {', '.join(schema.names)}."
+        )
+
+
+def _check_columns(columns: Sequence[str] | None, *, meta_columns: bool) -> None:
+    if isinstance(columns, str) or (columns is not None and not columns and not meta_columns):
+        raise OptionError(f"columns={columns!r}", fix="Pass a list of at least one name, or None for all columns.")
+
+
+def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, schema: pa.Schema) -> list[Partition] | None:
+    """The values of mappings in the types of their columns. Raises OptionError for what can select nothing."""
+    if partitions is None:
+        return None
+    if isinstance(partitions, str | Mapping):
+        raise OptionError(f"partitions={partitions!r} is no list", fix="Pass a list of partition paths or mappings.")
+    if not layout.partition_by:
+        raise OptionError("the table has no partitions", fix="Leave partitions=... out, or select rows with filter=....")
+    return [partition if isinstance(partition, str) else _typed(partition, layout, schema) for partition in partitions]
+
+
+def _typed(partition: Mapping[str, Any], layout: Layout, schema: pa.Schema) -> dict[str, Any]:
+    columns = ", ".join(layout.partition_by)
+    if not isinstance(partition, Mapping) or partition.keys() - set(layout.partition_by):
+        raise OptionError(
+            f"{partition!r} selects no partition", fix=f"Pass a path, or a mapping of the partition columns: {columns}."
+        )
+    if not layout.values_in_path:
+        raise OptionError(
+            "the partition paths of this table are not the values of its columns", fix="Select partitions by their paths."
+        )
+    try:
+        return {name: pa.scalar(value, schema.field(name).type).as_py() for name, value in partition.items()}
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        types = ", ".join(f"{name}: {schema.field(name).type}" for name in partition)
+        raise OptionError(
+            f"{partition!r} has a value of another type than its column: {error}", fix=f"Pass values of these types: {types}."
+        ) from error
 
 
 def _used_by(expression: pc.Expression | None, schema: pa.Schema) -> list[str]:
-    """Columns that the expression cannot be evaluated without. Raises SchemaError when it names others."""
+    """Columns that the expression cannot do without. Raises SchemaError when it names others, OptionError for no expression."""
     if expression is None:
         return []
+    # By position it would mean another column in every narrower set of columns.
+    if not isinstance(expression, pc.Expression) or "FieldPath(" in str(expression):
+        raise OptionError(
+            f"filter={expression!r} cannot be used",
+            fix='Pass a pyarrow expression over column names, such as pc.field("ts") > 5.',
+        )
     empty = schema.empty_table()
     _try_filter(empty, expression, raising=True)
     return [name for name in schema.names if not _try_filter(empty.drop_columns([name]), expression, raising=False)]
@@ -100,20 +154,13 @@ def _used_by(expression: pc.Expression | None, schema: pa.Schema) -> list[str]:
 def _try_filter(table: pa.Table, expression: pc.Expression, *, raising: bool) -> bool:
     try:
         table.filter(expression)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+    except pa.ArrowException as error:
         if raising:
-            raise SchemaError(f"the filter does not fit the table: {error}", fix=f"Its columns are {', '.join(table.column_names)}.") from error
+            raise SchemaError(
+                f"the filter does not fit the table: {error}", fix=f"Its columns are {', '.join(table.column_names)}."
+            ) from error
         return False
     return True
-
-
-def _matches(partition: Partition, path: str, values: Mapping[str, Any]) -> bool:
-    if isinstance(partition, str):
-        return partition == path
-    unknown = partition.keys() - values.keys()
-    if unknown:
-        raise OptionError(f"{sorted(unknown)} are no partition columns", fix=f"The table is partitioned by {', '.join(values)}.")
-    return all(values[name] == value for name, value in partition.items())
 
 
 def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.Schema) -> bool:
@@ -124,6 +171,7 @@ def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.
     guarantee = known[0]
     for term in known[1:]:
         guarantee = guarantee & term
-    fragment = ds.ParquetFileFormat().make_fragment("-", partition_expression=guarantee)
+    # A stand-in that is never read: only its partition expression is asked.
+    fragment = ds.ParquetFileFormat().make_fragment(pa.py_buffer(b""), partition_expression=guarantee)
     dataset = ds.FileSystemDataset([fragment], with_meta(schema), ds.ParquetFileFormat())
     return any(True for _ in dataset.get_fragments(filter=expression))

@@ -95,4 +95,6 @@ class Snapshots:
         try:
             return decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
         except FileNotFoundError as error:
-            raise CorruptFileError(f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it.") from error
+            raise CorruptFileError(
+                f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it."
+            ) from error

@@ -60,7 +60,6 @@ def _leftovers(store: Store, dead: dict[str, list[str] | None]) -> dict[str, lis
     return {instant: list(dict.fromkeys(names)) for instant, names in found.items()}
 
 
-
 def _revoked_files(store: Store) -> list[tuple[str, str]]:
     """Path and instant of what older epochs staged; the name begins with the instant (see Flusher)."""
     if not store.stages:

@@ -10,12 +10,11 @@ import pyarrow as pa
 from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.commitlog.state import Holder
-from headgate_tables.errors import NotATableError, TableExistsError, UnsupportedTableError
+from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
-from headgate_tables.hudi.guard import Guard, check_writable
-from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.guard import Guard, check_features
 from headgate_tables.hudi.log.deletes import check_ordering_type
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
@@ -115,7 +114,10 @@ class Table:
         self._take_over = take_over
         self._guard = Guard(store, metadata_table)
         self._ours = store.size(slot_path(0)) is not None
-        self._log: CommitLog | None = self._load_log() if self._ours else None
+        self._log: CommitLog | None = None
+        self._damage: CorruptFileError | None = None
+        if self._ours:
+            self._load_log()
         self._properties = self._read_properties()
         self._layout = Layout.from_properties(self._properties, f"{store.url}/{PROPERTIES_PATH}")
         self._definition = Definition.decode(self._log.state.config) if self._log else None
@@ -156,7 +158,7 @@ class Table:
     def transaction(self) -> Transaction:
         """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
 
-        Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, MetadataTableError, ForeignWriterError.
+        Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
         """
         log, definition = self._own()
         instant = log.begin()
@@ -166,7 +168,9 @@ class Table:
         stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
         flusher = Flusher(self._store, definition, self._parquet, instant, stage)
         schema = avro_schema(definition.schema, definition.name, meta_columns=False)
-        return Transaction(self._store, log, definition, self._groups, flusher, instant, self._committing, self._after_commit, schema)
+        return Transaction(
+            self._store, log, definition, self._groups, flusher, instant, self._committing, self._after_commit, schema
+        )
 
     def scan(
         self,
@@ -209,19 +213,24 @@ class Table:
     def _one_call(self, work: Any) -> CommitResult:
         with self.transaction() as transaction:
             work(transaction)
-            result = transaction.commit()
-        return result
+            return transaction.commit()
 
-    def _load_log(self) -> CommitLog:
+    def _load_log(self) -> None:
+        """Readers need no slot: a damaged one keeps from writing only."""
         holder = Holder("library", self._system.host, self._system.pid)
         self._process_id = self._system.ids.token()
-        return CommitLog(self._store, self._system, holder, take_over=self._take_over)
+        try:
+            self._log = CommitLog(self._store, self._system, holder, take_over=self._take_over)
+        except CorruptFileError as error:
+            self._damage = error
 
     def _read_properties(self) -> dict[str, str]:
         """Derived from slot 0 while a crash right after it has left no file; the first write puts it there."""
         try:
             data = self._store.get(PROPERTIES_PATH).to_pybytes()
         except FileNotFoundError as error:
+            if self._damage is not None:
+                raise self._damage from error
             if self._log is None:
                 raise NotATableError(
                     f"{self._store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
@@ -231,43 +240,45 @@ class Table:
         return parse(data, f"{self._store.url}/{PROPERTIES_PATH}")
 
     def _own(self) -> tuple[CommitLog, Definition]:
+        if self._damage is not None:
+            raise self._damage
         if self._log is None or self._definition is None:
-            check_writable(self._properties)
+            check_features(self._properties)
             raise UnsupportedTableError(
                 f"{self._store.url} was not made by this library, so nothing says how its rows are spread over buckets",
                 fix="Read it here, and write it with the program that made it; or load its rows into a table of create_table.",
             )
-        if not self._log.owned:
-            if self._store.size(PROPERTIES_PATH) is not None:
-                self._guard.check(self._log.state, whole_timeline=True)
-            if self._log.own():
-                self._groups = None
-                sweep(self._store, self._log)
-                drop_revoked_stages(self._store, self._log)
+        if not self._log.owned and self._store.size(PROPERTIES_PATH) is not None:
+            self._guard.check(self._log.state, whole_timeline=True)
+        if self._log.own():
+            self._groups = None
+            sweep(self._store, self._log)
+            drop_revoked_stages(self._store, self._log)
+        self._tidy(self._log)
         return self._log, self._definition
+
+    def _tidy(self, log: CommitLog) -> None:
+        """Before a transaction, not after one: what fails here must not look like a commit that failed."""
+        if log.fold_is_due() or any(names is None for names in log.state.dead.values()):
+            sweep(self._store, log)
+        if log.fold_is_due():
+            log.fold()
 
     def _committing(self) -> None:
         if self._log is not None:
             self._guard.check(self._log.state)
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
-        """Takes the commit into the view without listing, and folds when it is time."""
+        """Takes the commit into the view without listing."""
         names: dict[str, list[str]] = {}
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, []).append(status.stat.name)
         self._snapshots.take_in(transaction.instant, completion, names)
-        if self._groups is not None:
-            written = [(status.stat.partition, bucket_of(status.stat.file_id)) for status in transaction.statuses]
-            self._groups.commit(written, transaction.instant)
-        log = self._log
-        if log is not None and log.owned:
-            if log.fold_is_due() or any(names is None for names in log.state.dead.values()):
-                sweep(self._store, log)
-            if log.fold_is_due():
-                log.fold()
 
 
 def _canonical(schema: pa.Schema) -> pa.Schema:
+    if not isinstance(schema, pa.Schema):
+        raise OptionError(f"{type(schema).__name__} is no pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table.")
     check_supported(schema)
     return table_schema(schema)
 
@@ -278,7 +289,9 @@ def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
 
 def _used_columns(definition: Definition) -> tuple[str, ...]:
     """Columns that readers prune by: key and ordering."""
-    return tuple(dict.fromkeys(["_hoodie_record_key", *definition.record_key, *([definition.ordering] if definition.ordering else [])]))
+    return tuple(
+        dict.fromkeys(["_hoodie_record_key", *definition.record_key, *([definition.ordering] if definition.ordering else [])])
+    )
 
 
 def _check_definition(definition: Definition) -> None:
@@ -291,12 +304,12 @@ def _check_definition(definition: Definition) -> None:
 
 def _existing(url: str, wanted: Definition, options: Mapping[str, str] | None, system: System, *, exist_ok: bool) -> Table:
     table = open_table(url, storage_options=options, system=system)
-    there = table._definition  # noqa: SLF001 - the same module's class
+    there = table._definition
     same = there is not None and there.encode() | {"table_uuid": ""} == wanted.encode() | {"table_uuid": ""}
     if not exist_ok:
         raise TableExistsError(f"{url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
     if not same:
-        raise TableExistsError(f"{url} holds a table with another definition", fix="Open it with open_table and compare its schema and settings.")
+        raise TableExistsError(
+            f"{url} holds a table with another definition", fix="Open it with open_table and compare its schema and settings."
+        )
     return table
-
-

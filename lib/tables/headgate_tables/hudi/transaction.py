@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
-
 from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.commitlog.publish import DerivedFile
-from headgate_tables.errors import ReopenTable, TransactionError
+from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.flush import Flusher, Target, WriteStatus
 from headgate_tables.hudi.groups import GroupIds
+from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.routing import Group, Routed, route
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
@@ -57,9 +56,10 @@ class Transaction:
         self._superseded = 0
         self._announced = False
         self._ended = False
+        self._sent = False
 
     def upsert(self, data: Any) -> None:
-        """Inserts rows or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, all columns of the table.
+        """Inserts rows or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, with all columns.
 
         Raises a FixCall for bad data and writes nothing of that chunk; roll back then.
         """
@@ -68,7 +68,7 @@ class Transaction:
             self._write(route(conform_to_table(table, self._definition), self._definition), deletes=False)
 
     def delete(self, keys: Any) -> None:
-        """Deletes by key. ``keys``: record key, partition and ordering columns; others are ignored. Obeys event time like any row (rule DE1)."""
+        """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
         self._check_open()
         for table in table_chunks(keys):
             self._write(route(conform_to_keys(table, self._definition), self._definition), deletes=True)
@@ -78,7 +78,9 @@ class Transaction:
         self._check_open()
         self.statuses += statuses
 
-    def commit(self, extra_metadata: Mapping[str, str] | None = None, channels: Mapping[str, Sequence[Any]] | None = None) -> CommitResult:
+    def commit(
+        self, extra_metadata: Mapping[str, str] | None = None, channels: Mapping[str, Sequence[Any]] | None = None
+    ) -> CommitResult:
         """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
 
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
@@ -89,13 +91,26 @@ class Transaction:
             self._before_commit()
             stats = [status.stat for status in self.statuses]
             metadata = encode_commit(self.instant, stats, self._schema, "UPSERT", extra_metadata or {})
-            completion = self._log.commit(self.instant, [s.file for s in self.statuses], lambda c: self._derive(c, metadata), channels)
+            completion = self._decide(metadata, channels)
             self._after_commit(self, completion)
         else:
             self._end_unwritten()
         self._ended = True
         self.result = self._summary(completion)
         return self.result
+
+    def _decide(self, metadata: bytes, channels: Mapping[str, Sequence[Any]] | None) -> str:
+        self._sent = True
+        try:
+            files = [status.file for status in self.statuses]
+            return self._log.commit(self.instant, files, lambda completion: self._derive(completion, metadata), channels)
+        except (RetryLater, FixCall, OperatorNeeded):
+            self._sent = False
+            raise
+        finally:
+            if self.instant in self._log.state.commits:
+                written = [(status.stat.partition, bucket_of(status.stat.file_id)) for status in self.statuses]
+                self._groups.commit(written, self.instant)
 
     def rollback(self) -> None:
         """Gives the transaction up: its instant is dead from the next slot on, its files are swept."""
@@ -125,7 +140,7 @@ class Transaction:
             return
         if error is None:
             self.commit()
-        elif not isinstance(error, ReopenTable):
+        elif not self._sent and not isinstance(error, ReopenTable):
             self.rollback()
 
     def _write(self, routed: Routed, *, deletes: bool) -> None:
@@ -182,3 +197,10 @@ class Transaction:
     def _check_open(self) -> None:
         if self._ended:
             raise TransactionError(f"the transaction of {self.instant} has ended", fix="Begin a new one.")
+        if self._sent:
+            # Its slot may name the staged files: whoever rolls it forward needs them
+            # (test_an_interrupt_while_the_slot_is_sent_takes_nothing_of_the_commit_away).
+            raise TransactionError(
+                f"the commit of {self.instant} was sent and may stand",
+                fix="Open the table again; `commits()` tells whether it does.",
+            )

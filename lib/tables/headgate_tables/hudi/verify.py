@@ -90,4 +90,3 @@ def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
 
 def _count_files(timeline: Timeline, store: Store) -> int:
     return sum(1 for _, instant in list_data_files(store) if instant in timeline.completed)
-

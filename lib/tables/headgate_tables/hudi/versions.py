@@ -19,11 +19,16 @@ class TableVersion(enum.IntEnum):
         """Raises UnsupportedTableError for any other version."""
         text = properties.get("hoodie.table.version", "0")
         known = ", ".join(str(version.value) for version in cls)
-        if not text.isdigit() or int(text) not in list(cls):
-            newer = text.isdigit() and int(text) > max(cls)
-            fix = "Upgrade headgate-tables." if newer else "Upgrade the table with Hudi 1.0 or newer (its Spark writer does so on a write)."
+        number = int(text) if text.isascii() and text.isdigit() else 0
+        if number not in list(cls):
+            newer = number > max(cls)
+            fix = (
+                "Upgrade headgate-tables."
+                if newer
+                else "Upgrade the table with Hudi 1.0 or newer (its Spark writer does so on a write)."
+            )
             raise UnsupportedTableError(f"{path} is of table version {text}; versions {known} can be read", fix=fix)
-        return cls(int(text))
+        return cls(number)
 
     def ordering(self, properties: Mapping[str, str], path: str) -> str | None:
         """The ordering field, None in a commit-time table. Raises UnsupportedTableError for a merge that we do not know.
@@ -32,7 +37,9 @@ class TableVersion(enum.IntEnum):
         """
         fields = properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field") or ""
         payload = properties.get("hoodie.compaction.payload.class", "").rpartition(".")[2]
-        inferred = "EVENT_TIME_ORDERING" if (payload in _EVENT_TIME_PAYLOADS or not payload) and fields else "COMMIT_TIME_ORDERING"
+        inferred = (
+            "EVENT_TIME_ORDERING" if (payload in _EVENT_TIME_PAYLOADS or not payload) and fields else "COMMIT_TIME_ORDERING"
+        )
         mode = properties.get("hoodie.record.merge.mode") or inferred
         if mode == "COMMIT_TIME_ORDERING":
             return None

@@ -50,7 +50,7 @@ class FileGroup:
     logs: dict[str, LogFile] = field(default_factory=dict)
 
     def slices(self) -> list[FileSlice]:
-        """Oldest first. A log is on the newest base whose instant is not after the log's completion; without one it is in a log-only slice."""
+        """Oldest first. A log is on the newest base whose instant is not after the log's completion, or in a log-only slice."""
         instants = sorted(self.bases)
         on_base: dict[int, list[LogFile]] = {}
         for log in sorted(self.logs.values()):
@@ -67,9 +67,12 @@ class FileGroup:
 class FileSystemView:
     """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
 
-    def __init__(self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[], Mapping[str, str]]
+    ) -> None:
         """``replaced`` maps (partition, file id) to the replacecommit that removed the group; ``archived`` reads completion
-        times of instants older than the timeline, and is called only when a file needs them."""
+        times of instants older than the timeline, and is called only when a file needs them.
+        """
         self.timeline = timeline
         self._replaced = dict(replaced)
         self._archived = archived
@@ -122,7 +125,7 @@ class FileSystemView:
         known = group.bases.setdefault(instant, name)
         if known != name:
             raise CorruptFileError(
-                f"file group {group.file_id} in {group.partition!r} has two base files of the instant {instant}: {known} and {name}",
+                f"file group {group.file_id} in {group.partition!r} has two base files of instant {instant}: {known} and {name}",
                 fix="Only the one that the instant's commit metadata names is real; move the other away.",
             )
 

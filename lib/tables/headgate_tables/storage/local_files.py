@@ -178,6 +178,10 @@ def _store_error(error: OSError, path: str) -> TablesError:
         return StoreFullError(f"{path}: {reason}", fix="Free space or raise the quota, then make the same call again.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreDeniedError(f"{path}: {reason}", fix="Give this process's user read and write access to the table's folder.")
+    if error.errno == errno.ENOTDIR:
+        return OptionError(
+            f"{path}: {reason}", fix="A file stands where a folder of the table should be; choose another place, or move it away."
+        )
     if error.errno == errno.ENAMETOOLONG:
         return OptionError(f"{path}: {reason}", fix="Use a shorter table path or shorter partition values.")
     return StoreUnavailableError(

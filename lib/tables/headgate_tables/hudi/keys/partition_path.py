@@ -98,6 +98,8 @@ def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.Data
 def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, pa.Array[Any]]:
     """Codes and distinct values of a column, in the order of their first row or of the column's own dictionary."""
     values = columns.column(table, field, _USE)
+    if pa.types.is_nested(values.type):
+        _refuse_type(values.type, field)
     nulls: Any = pc.is_null(values)
     if isinstance(values, pa.DictionaryArray) and values.dictionary.null_count:
         nulls = pc.is_null(values.dictionary.take(values.indices))
@@ -131,9 +133,7 @@ def _dense(codes: Int64s, possible: int) -> tuple[Int64s, Int64s]:
 
 def _folders(distinct: pa.Array[Any], field: str, spec: PartitionSpec) -> list[str]:
     if pa.types.is_decimal(distinct.type):
-        raise UnsupportedTypeError(
-            f"{distinct.type} cannot be the type of partition column {field!r}", fix="Cast the column to string or to an integer."
-        )
+        _refuse_type(distinct.type, field)
     try:
         return [_folder(str(value), field, spec) for value in columns.text(distinct, field, _USE).to_pylist()]
     except UnicodeDecodeError as e:
@@ -159,6 +159,10 @@ def _folder(value: str, field: str, spec: PartitionSpec) -> str:
     if (size := len(folder.encode())) > MAX_FOLDER_BYTES:
         _refuse(value, field, f"makes a folder name of {size} bytes, and {MAX_FOLDER_BYTES} are possible")
     return folder
+
+
+def _refuse_type(of: pa.DataType, field: str) -> NoReturn:
+    raise UnsupportedTypeError(f"{of} cannot be the type of partition column {field!r}", fix="Cast the column to string or to an integer.")
 
 
 def _refuse(value: str, field: str, why: str) -> NoReturn:

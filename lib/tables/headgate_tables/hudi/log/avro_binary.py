@@ -28,8 +28,7 @@ def decode_records(fields: list[Json], count: int, run: pa.Buffer, columns: list
     """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
 
     ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
-    and binaries come as views, lists with 64-bit offsets. The caller checks that the records fill the run: bytes behind the last one
-    are not noticed here.
+    and binaries come as views, lists with 64-bit offsets. Bytes behind the last record are not noticed: the caller checks.
     """
     schema = json.dumps({"type": "record", "name": "row", "fields": fields}).encode()
     header = b"".join(
@@ -50,16 +49,20 @@ def physical(schema: Json) -> Json:
     return _Spelling().of(schema, "")
 
 
-def restore(array: pa.Array[Any], target: pa.DataType, shape: Json) -> pa.Array[Any]:
-    """A decoded column of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
+def restore(array: Any, target: pa.DataType, shape: Json) -> pa.Array[Any]:
+    """A decoded column (an Arrow array) of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
     if isinstance(shape, list):
         shape = next(branch for branch in shape if branch != "null")
     if isinstance(target, pa.StructType):
         fields = [target.field(i) for i in range(target.num_fields)]
-        children = [restore(array.field(i), field.type, shape["fields"][i]["type"]) for i, field in enumerate(fields)]
+        # flatten() hands the record's nulls down: below one, a fixed has no bytes at all.
+        children = [
+            restore(child, field.type, shape["fields"][i]["type"])
+            for i, (child, field) in enumerate(zip(array.flatten(), fields, strict=True))
+        ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(target, pa.ListType):
-        short = pc.cast(array, pa.list_(array.type.value_field))
+        short: Any = pc.cast(array, pa.list_(array.type.value_field))
         values = restore(short.values, target.value_type, shape["items"])
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[values])
     if isinstance(target, pa.MapType):
@@ -159,7 +162,7 @@ def read_varint(view: memoryview, position: int) -> tuple[int, int]:
     return (rest >> 1) ^ -(rest & 1), position
 
 
-def varints(numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
+def varints(numbers: npt.NDArray[np.int64]) -> pa.Array[Any]:
     """Each number as an Avro int or long: binary[n] of 1 to 10 bytes."""
     rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
@@ -180,7 +183,7 @@ def varint_sizes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.searchsorted(limits, rest, side="right").astype(np.int64) + 1
 
 
-def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> pa.BinaryArray:
+def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> pa.Array[Any]:
     """The used cells of each row of a byte matrix: binary[n]."""
     offsets = np.zeros(len(cells) + 1, dtype=np.int32)
     np.cumsum(used.sum(axis=1), out=offsets[1:])

@@ -72,7 +72,7 @@ def _decode_columns(content: pa.Buffer, count: int, shape: Any, names: list[str]
     if decoded is None:
         return None
     lengths = np.frombuffer(_one(decoded.column(_LENGTH)).buffers()[1], dtype=">i4", count=count).astype(np.int64)  # type: ignore[call-overload]
-    return decoded if _in_step(lengths, np.frombuffer(run, dtype=np.uint8)) else None
+    return decoded if _in_step(lengths, np.frombuffer(memoryview(run), dtype=np.uint8)) else None
 
 
 def _in_step(lengths: npt.NDArray[np.int64], run: npt.NDArray[np.uint8]) -> bool:
@@ -90,7 +90,8 @@ def _decode_rows(content: pa.Buffer, count: int, shape: Any, where: str) -> pa.T
     """Row by row, for what the fast way cannot read: the judge of damaged blocks, so it trusts no length."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(shape)))
     view = memoryview(content).cast("B")
-    at, rows = _PREFIX, []
+    at = _PREFIX
+    rows: list[Any] = []
     for _ in range(count):
         (length,) = struct.unpack_from(">i", view, at) if at + 4 <= len(view) else (-1,)
         end = at + 4 + length
@@ -137,7 +138,7 @@ def _physical_type(shape: Any) -> pa.DataType:
     return _PHYSICAL[shape["type"]]
 
 
-_PHYSICAL = {
+_PHYSICAL: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
     "long": pa.int64(),
@@ -166,7 +167,7 @@ def _arrow(schema_json: str, where: str) -> pa.Schema:
         return arrow_schema(schema_json, where)
 
 
-def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+def _one(column: pa.ChunkedArray[Any]) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

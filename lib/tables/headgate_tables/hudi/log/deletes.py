@@ -88,7 +88,7 @@ def encode(keys: pa.Array[Any], partition: str, ordering: pa.Array[Any] | None) 
     """
     tail = b"\x02" + varint(len(partition.encode())) + partition.encode()
     raw = keys.cast(pa.binary())
-    parts = [pa.scalar(b"\x02"), varints(_lengths(raw)), raw]
+    parts: list[Any] = [pa.scalar(b"\x02"), varints(_lengths(raw)), raw]
     if ordering is None:
         parts.append(pa.scalar(tail + varint(_INT) + varint(0)))
     else:
@@ -98,7 +98,7 @@ def encode(keys: pa.Array[Any], partition: str, ordering: pa.Array[Any] | None) 
             )
         ordinal, values = _wrap(ordering)
         parts += [pa.scalar(tail + varint(ordinal)), values]
-    records = pc.binary_join_element_wise(*parts, b"")
+    records = _joined(*parts)
     items = _bytes_of(records)
     begin = varint(len(keys)) if len(keys) else b""
     return pa.py_buffer(b"".join((_HEAD.pack(_VERSION, len(begin) + items.size + 1), begin, memoryview(items), b"\x00")))
@@ -173,7 +173,7 @@ def _without_markers(values: pa.Array[Any] | None, ordinal: int) -> pa.Array[Any
     return None if pc.all(marked).as_py() else pc.if_else(marked, pa.scalar(None, values.type), values)
 
 
-def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.BinaryArray]:
+def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.Array[Any]]:
     """The union ordinal and the encoded values."""
     kind = ordering.type
     if pat.is_boolean(kind):
@@ -185,14 +185,14 @@ def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.BinaryArray]:
         return (_FLOAT if pat.is_float32(kind) else _DOUBLE), _cells(ordering.to_numpy().astype(f"<f{kind.byte_width}"))
     if pat.is_string(kind) or pat.is_binary(kind):
         raw = ordering.cast(pa.binary())
-        return (_STRING if pat.is_string(kind) else _BYTES), pc.binary_join_element_wise(varints(_lengths(raw)), raw, b"")
+        return (_STRING if pat.is_string(kind) else _BYTES), _joined(varints(_lengths(raw)), raw)
     if pat.is_decimal128(kind):
         raw = decimal_bytes(pc.cast(ordering, _DECIMAL))
-        return _DECIMAL_ORDINAL, pc.binary_join_element_wise(varints(_lengths(raw)), raw, b"")
+        return _DECIMAL_ORDINAL, _joined(varints(_lengths(raw)), raw)
     raise UnsupportedTypeError(f"Deletes cannot be ordered by {kind}", fix="Order by an integer, a timestamp or a string.")
 
 
-def decimal_bytes(values: pa.Array[Any]) -> pa.BinaryArray:
+def decimal_bytes(values: pa.Array[Any]) -> pa.Array[Any]:
     """Unscaled values as Java's BigInteger writes them: big-endian two's complement in the fewest bytes."""
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)[16 * values.offset : 16 * (values.offset + len(values))]
     cells = raw.reshape(-1, 16)[:, ::-1]
@@ -203,7 +203,13 @@ def decimal_bytes(values: pa.Array[Any]) -> pa.BinaryArray:
     return ragged(cells, used)
 
 
-def _cells(numbers: npt.NDArray[Any]) -> pa.BinaryArray:
+def _joined(*parts: Any) -> pa.Array[Any]:
+    """Row by row one after the other; scalars stand in every row."""
+    joined: pa.Array[Any] = pc.binary_join_element_wise(*parts, b"")
+    return joined
+
+
+def _cells(numbers: npt.NDArray[Any]) -> pa.Array[Any]:
     raw = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), -1)
     return ragged(raw, np.ones(raw.shape, dtype=bool))
 

@@ -91,7 +91,7 @@ def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
     ) as writer:
         writer.write_table(rows, row_group_size=_GROUP_ROWS)
         if rows.schema.metadata:
-            writer.add_key_value_metadata(rows.schema.metadata)
+            writer.add_key_value_metadata(rows.schema.metadata)  # type: ignore[arg-type]
     return sink.getvalue()
 
 
@@ -117,7 +117,7 @@ def _shrinks(sample: pa.Table) -> dict[str, float]:
     """Compressed by plain size of every leaf under zstd."""
     sink = pa.BufferOutputStream()
     pq.write_table(
-        sample, sink, compression="ZSTD", compression_level=1, use_dictionary=False, write_statistics=False, store_schema=False
+        sample, sink, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False, store_schema=False
     )
     group = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.row_group(0)
     chunks = [group.column(i) for i in range(group.num_columns)]

@@ -13,6 +13,9 @@ from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, read_blo
 from headgate_tables.hudi.log.deletes import DeleteRows
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
+PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What pyarrow raises on damaged Parquet; the last for a column name that is no text."""
+
 _ROLLBACK = "0"
 
 
@@ -45,9 +48,12 @@ class RowsBlock(_LogBlock):
     @cached_property
     def schema(self) -> pa.Schema:
         """Columns as they are stored, meta columns included."""
-        if self.parquet is not None:
+        if self.parquet is None:
+            return arrow_schema(_schema_json(self), self.where)
+        try:
             return self.parquet.schema_arrow
-        return arrow_schema(_schema_json(self), self.where)
+        except PARQUET_ERRORS as error:
+            raise _damaged(self, error) from error
 
     @property
     def column_names(self) -> list[str]:
@@ -66,7 +72,7 @@ class RowsBlock(_LogBlock):
             return None
         try:
             return open_parquet(pa.BufferReader(self.block.content))
-        except (pa.ArrowInvalid, OSError) as error:
+        except PARQUET_ERRORS as error:
             raise _damaged(self, error) from error
 
     def read(self, columns: Collection[str] | None = None) -> pa.Table:
@@ -79,7 +85,7 @@ class RowsBlock(_LogBlock):
         names = None if columns is None else [name for name in self.column_names if name in columns]
         try:
             return self.parquet.read(columns=names, use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
+        except PARQUET_ERRORS as error:
             raise _damaged(self, error) from error
 
 
@@ -121,7 +127,10 @@ def read_log_file(
 def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
     """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds."""
     return pq.ParquetFile(
-        source, page_checksum_verification=True, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+        source,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit="us",
+        arrow_extensions_enabled=False,  # type: ignore[call-arg]
     )
 
 

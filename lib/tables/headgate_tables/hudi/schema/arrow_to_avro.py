@@ -33,7 +33,7 @@ _TIMESTAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta_columns: bool) -> str:
-    """The JSON text for canonical columns (``canonical.table_schema``; others are a ValueError), with Hudi's own five in front if asked.
+    """The JSON text for canonical columns (``canonical.table_schema``; others are a ValueError), Hudi's own five in front if asked.
 
     Columns of Hudi's in ``schema`` are left out first, so that a schema read from a file may be passed.
     """
@@ -53,7 +53,8 @@ def sanitize(name: str) -> str:
 
 def decimal_size(precision: int) -> int:
     """Bytes of the Avro fixed that holds a decimal: the fewest that two's complement needs (§5.4)."""
-    return ((10**precision - 1).bit_length() + 8) // 8
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
 
 
 def _field(field: pa.Field[Any], namespace: str) -> Json:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+from headgate_tables.hudi.schema.canonical import map_of
 
 _PRIMITIVES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -71,17 +72,19 @@ class _SchemaReader:
         if isinstance(schema, str):
             return _PRIMITIVES[schema] if schema in _PRIMITIVES else self._reference(schema, namespace, path)
         if isinstance(schema, list):
-            return self.field_of("", schema, namespace, path).type
+            kind_of_union: pa.DataType = self.field_of("", schema, namespace, path).type
+            return kind_of_union
         kind = schema["type"]
         build: Callable[[Any, str, str], pa.DataType] | None = {
             "record": self._record,
             "fixed": self._fixed,
-            "enum": self._enum,
             "array": self._array,
             "map": self._map,
         }.get(kind if isinstance(kind, str) else "")
         if build is not None:
             return build(schema, namespace, path)
+        if kind == "enum":
+            return self._remember(_full_name(schema, namespace)[0], pa.string())
         logical = schema.get("logicalType")
         if kind == "bytes" and logical == "decimal":
             return self._decimal(schema, path)
@@ -103,14 +106,11 @@ class _SchemaReader:
             _full_name(schema, namespace)[0], self._decimal(schema, path) if decimal else pa.binary(int(schema["size"]))
         )
 
-    def _enum(self, schema: Any, namespace: str, path: str) -> pa.DataType:
-        return self._remember(_full_name(schema, namespace)[0], pa.string())
-
     def _array(self, schema: Any, namespace: str, path: str) -> pa.DataType:
         return pa.list_(self.field_of("element", schema["items"], namespace, path))
 
     def _map(self, schema: Any, namespace: str, path: str) -> pa.DataType:
-        return pa.map_(pa.string(), self.field_of("value", schema["values"], namespace, path))
+        return map_of(self.field_of("value", schema["values"], namespace, path))
 
     def _decimal(self, schema: Any, path: str) -> pa.DataType:
         precision, scale = int(schema["precision"]), int(schema.get("scale", 0))

@@ -99,13 +99,19 @@ _STORED_AS: dict[pa.DataType, pa.DataType] = {
 }
 
 
-def _stored_map(kind: pa.MapType[Any], path: str) -> pa.DataType:
+def _stored_map(kind: pa.MapType[Any, Any, Any], path: str) -> pa.DataType:
     if stored_type(kind.key_type, f"{path}.key") != pa.string():
         raise UnsupportedTypeError(
             f"Column {path!r} is a map whose keys are {kind.key_type}", fix="Use a map with string keys, or a list of structs."
         )
     value = pa.field("value", stored_type(kind.item_type, f"{path}.value"), nullable=kind.item_field.nullable)
-    return pa.map_(pa.string(), value)
+    return map_of(value)
+
+
+def map_of(value: pa.Field[Any]) -> pa.DataType:
+    """A map from strings to values of this field's type and nullability."""
+    kind: pa.DataType = pa.map_(pa.string(), value)  # type: ignore[call-overload]
+    return kind
 
 
 def _check_names(names: Iterable[str], path: str) -> None:

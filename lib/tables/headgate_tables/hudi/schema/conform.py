@@ -52,10 +52,8 @@ def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
     repeated = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
     problems = {"missing": missing, "unknown": unknown, "more than once": repeated}
     if any(problems.values()):
-        raise SchemaError(
-            f"The columns are not the table's ({'; '.join(f'{what}: {', '.join(names)}' for what, names in problems.items() if names)})",
-            fix=f"Send exactly these: {', '.join(target.names)}.",
-        )
+        found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
+        raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(target.names)}.")
     try:
         stored = _conform(rows, target, _stores_as)
     except _MisfitError as error:
@@ -136,7 +134,9 @@ def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
     return array
 
 
-def _with_children(array: pa.ListArray[Any] | pa.MapArray[Any], target: pa.DataType, children: pa.Array[Any]) -> pa.Array[Any]:
+def _with_children(
+    array: pa.ListArray[Any] | pa.MapArray[Any, Any], target: pa.DataType, children: pa.Array[Any]
+) -> pa.Array[Any]:
     """The same offsets and validity over other values (``values`` of a sliced list are the whole list's)."""
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[children])
 

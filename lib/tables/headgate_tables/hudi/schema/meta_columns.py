@@ -79,8 +79,8 @@ def sequence_numbers(prefix: str, n: int, first: int) -> pa.ChunkedArray[Any]:
     return pa.chunked_array(chunks, type=pa.string())
 
 
-def _constant(value: str, n: int) -> pa.DictionaryArray[Any]:
-    indices = _ZEROS.slice(0, n) if n <= len(_ZEROS) else pa.array(np.zeros(n, dtype=np.int8))
+def _constant(value: str, n: int) -> pa.DictionaryArray[Any, Any]:
+    indices: Any = _ZEROS.slice(0, n) if n <= len(_ZEROS) else pa.array(np.zeros(n, dtype=np.int8))
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()), safe=False)
 
 

@@ -20,8 +20,11 @@ class Timeline:
 
     @property
     def start(self) -> str:
-        """The first instant; what is older was archived and so is completed (Hudi: containsOrBeforeTimelineStarts)."""
-        return min(min(self.completed, default="9"), min(self.pending, default="9"))
+        """The first instant; what is older was archived and so is completed (Hudi: containsOrBeforeTimelineStarts).
+
+        "" without instants: nothing can have been archived then, and a file that is there was never committed.
+        """
+        return min([*self.completed, *self.pending], default="")
 
     def completion(self, time: str) -> str | None:
         """When the instant completed, or None when it is not on the active timeline as a completed one."""

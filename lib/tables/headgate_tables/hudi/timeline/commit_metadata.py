@@ -27,12 +27,22 @@ def _record(name: str, fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _write_stat_schema() -> dict[str, Any]:
     longs = [_optional(name, "long") for name in _LONGS_IN_ORDER.split()]
     log_longs = [_optional(name, "long") for name in [*_LOG_LONGS.split(), "totalRollbackBlocks", "fileSizeInBytes"]]
-    runtime = _record("HoodieRuntimeStats", [_optional(n, "long") for n in ("totalScanTime", "totalCreateTime", "totalUpsertTime")])
-    fields = [_optional(name, _STRING) for name in ("fileId", "path", "prevCommit")] + longs + [_optional("partitionPath", _STRING)]
+    runtime = _record(
+        "HoodieRuntimeStats", [_optional(n, "long") for n in ("totalScanTime", "totalCreateTime", "totalUpsertTime")]
+    )
+    fields = (
+        [_optional(name, _STRING) for name in ("fileId", "path", "prevCommit")] + longs + [_optional("partitionPath", _STRING)]
+    )
     fields += [*log_longs, _optional("logVersion", "int"), _optional("logOffset", "long"), _optional("baseFile", _STRING)]
-    fields += [_optional("logFiles", {"type": "array", "items": _STRING}), _optional("cdcStats", {"type": "map", "values": "long"})]
+    fields += [
+        _optional("logFiles", {"type": "array", "items": _STRING}),
+        _optional("cdcStats", {"type": "map", "values": "long"}),
+    ]
     fields += [_optional("prevBaseFile", _STRING), _optional("minEventTime", "long"), _optional("maxEventTime", "long")]
-    fields += [_optional("runtimeStats", runtime), *(_optional(name, "long") for name in ("totalLogFilesCompacted", "totalLogReadTimeMs"))]
+    fields += [
+        _optional("runtimeStats", runtime),
+        *(_optional(name, "long") for name in ("totalLogFilesCompacted", "totalLogReadTimeMs")),
+    ]
     fields += [_optional("totalLogSizeCompacted", "long"), _optional("tempPath", _STRING), _optional("numUpdates", "long")]
     return _record("HoodieWriteStat", fields)
 

@@ -7,6 +7,7 @@ slice follows from its completion time, also after archiving.
 import json
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables.arrow import pc
@@ -20,18 +21,27 @@ def archived_completions(store: Store, history_folder: str) -> dict[str, str]:
     folder = f"{TIMELINE_FOLDER}/{history_folder}"
     if "_version_" not in store.list_folder(folder).files:
         return {}
-    version = store.get(f"{folder}/_version_").to_pybytes().decode().strip()
-    manifest = json.loads(store.get(f"{folder}/manifest_{version}").to_pybytes())
     completions: dict[str, str] = {}
-    for entry in manifest["files"]:
-        path = f"{folder}/{entry['fileName']}"
+    for path in _files(store, folder):
         try:
             table = pq.read_table(store.open_input(path), columns=["instantTime", "completionTime"], use_threads=False)
-        except FileNotFoundError as error:
-            raise CorruptFileError(
-                f"{folder}/manifest_{version} names {path}, which is not there", fix="Restore `.hoodie/timeline` from a copy."
-            ) from error
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise _damaged(path, error) from error
         instants: list[Any] = table["instantTime"].to_pylist()
         times = pc.coalesce(table["completionTime"], table["instantTime"])
         completions.update(zip(instants, times.to_pylist(), strict=True))
     return completions
+
+
+def _files(store: Store, folder: str) -> list[str]:
+    path = f"{folder}/_version_"
+    try:
+        version = store.get(path).to_pybytes().decode().strip()
+        path = f"{folder}/manifest_{version}"
+        return [f"{folder}/{entry['fileName']}" for entry in json.loads(store.get(path).to_pybytes())["files"]]
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> CorruptFileError:
+    return CorruptFileError(f"{path}, a part of the archived timeline, cannot be read: {error!r}", fix="Restore `.hoodie/timeline` from a copy.")

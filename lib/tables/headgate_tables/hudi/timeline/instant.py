@@ -9,7 +9,7 @@ from dataclasses import dataclass
 TIMELINE_FOLDER = ".hoodie/timeline"
 ACTIONS = frozenset(
     ["commit", "deltacommit", "compaction", "logcompaction", "clustering", "replacecommit"]
-    + ["clean", "rollback", "restore", "savepoint", "indexing"]
+    + ["clean", "rollback", "restore", "savepoint", "indexing"]  # noqa: RUF005 - two lines that read as two groups
 )
 WRITE_ACTIONS = frozenset(["commit", "deltacommit", "replacecommit"])
 """Completed actions that add data files."""
