@@ -50,13 +50,8 @@ def measure(
             if number < (entrant.rounds or rounds):
                 share = entrant.share(phases)
                 expected = oracle(workload, share) if number == 0 else None
-                setting: dict[str, Any] = {
-                    "contender": entrant.contender,
-                    "workload": workload,
-                    "phases": share,
-                    "partitioned": partitioned,
-                }
-                answer = run_child("bench.tables.upsert_run:run", entrant.python, **setting, oracle=expected)
+                table: dict[str, Any] = {"workload": workload, "phases": share, "partitioned": partitioned, "oracle": expected}
+                answer = run_child("bench.tables.upsert_run:run", entrant.python, contender=entrant.contender, **table)
                 _check(entrant, layout, answer)
                 _record(figures, f"upsert, {layout}", entrant, share, answer)
 

@@ -22,6 +22,8 @@ Phases = Mapping[str, tuple[int, int]]
 """By name: rows a commit, number of commits. The first loads the table with new keys only."""
 
 _EXISTING, _NEW, _LATE = 0.7, 0.2, 0.1
+_LOADED = 1_000_000
+"""Version of the loaded rows. Late ones are below, the others above, and no two rows of a key have the same."""
 _DAYS = 28
 
 
@@ -66,21 +68,21 @@ def _write_phases(folder: Path, phases: Phases) -> None:
         tables = []
         for _ in range(commits):
             if commit == 0:
-                tables.append(_rows(np.arange(rows), np.full(rows, 1000), seed=0))
+                tables.append(_rows(np.arange(rows), np.full(rows, _LOADED), seed=0))
                 known = rows
             else:
-                numbers, versions, known = _batch(rng, rows, known, 1000 + 10 * commit)
+                numbers, versions, known = _batch(rng, rows, known, 10 * commit)
                 tables.append(_rows(numbers, versions, seed=commit))
             commit += 1
         _write(folder / f"{phase}.arrow", tables)
 
 
-def _batch(rng: np.random.Generator, rows: int, known: int, version: int) -> tuple[np.ndarray, np.ndarray, int]:
+def _batch(rng: np.random.Generator, rows: int, known: int, late: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Numbers and versions of one batch's keys, and how many keys there are after it."""
     old = rng.choice(known, int(rows * _EXISTING), replace=False)
     fresh = np.arange(known, known + int(rows * _NEW))
-    versions = np.full(len(old) + len(fresh), version)
-    versions[: int(len(old) * _LATE)] = 500
+    versions = np.full(len(old) + len(fresh), _LOADED + late)
+    versions[: int(len(old) * _LATE)] = late
     numbers = np.concatenate([old, fresh])
     again = rng.choice(len(numbers), rows - len(numbers), replace=False)
     numbers = np.concatenate([numbers, numbers[again]])

@@ -1,12 +1,13 @@
 """A local store that fails at one call: the process dies there, or the store answers with an error and then works again."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
+from headgate_tables.errors import RetryLater
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Listing, Outcome
 from headgate_tables.system import Ids
@@ -22,7 +23,8 @@ class KilledError(BaseException):
 class Fault:
     """What happens at the ``at``-th call (from 1): ``error()`` is raised, before or ``after`` the call took effect.
 
-    ``dies``: every later call fails too. ``happened``: the path and name of the call, once it was met.
+    ``dies``: every later call fails too. ``happened``: name and path of the call, once it was met. A ``create`` that took
+    effect answers UNKNOWN instead of an error that says that nothing was done: that is the store's contract.
     """
 
     at: int
@@ -31,7 +33,6 @@ class Fault:
     dies: bool = True
     calls: int = 0
     happened: str = ""
-    log: list[str] = field(default_factory=list)
 
 
 class FailingStore(LocalStore):
@@ -46,7 +47,6 @@ class FailingStore(LocalStore):
         if fault is None:
             return work()
         fault.calls += 1
-        fault.log.append(name)
         if fault.happened and fault.dies:
             raise fault.error()
         if fault.calls != fault.at:
@@ -72,7 +72,12 @@ class FailingStore(LocalStore):
         return self._call(f"list_folder {folder}", lambda: super(FailingStore, self).list_folder(folder, after=after))
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
-        return self._call(f"create {path}", lambda: super(FailingStore, self).create(path, content, durable=durable))
+        try:
+            return self._call(f"create {path}", lambda: super(FailingStore, self).create(path, content, durable=durable))
+        except RetryLater:
+            if self.fault is not None and self.fault.after and self.fault.calls == self.fault.at:
+                return Outcome.UNKNOWN
+            raise
 
     def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
         return [self.create(path, content, durable=durable) for path, content in files]

@@ -11,7 +11,7 @@ from support.golden import GOLDEN
 
 
 def golden_files(name: str) -> Iterator[tuple[str, pa.Buffer]]:
-    """Path within the table, and content, of every file of ``GOLDEN/<name>.zip``, sorted by path; ``name`` like ``spark/h120_…``."""
+    """Path within the table, and content, of every file of ``GOLDEN/<name>.zip``, by path; ``name`` like ``spark/h120_…``."""
     with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
         for path in sorted(archive.namelist()):
             if not path.endswith("/"):

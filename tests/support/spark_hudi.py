@@ -121,7 +121,7 @@ class SparkTable:
 
     def call(self, procedure: str, **arguments: str | int) -> list[Any]:
         """A Hudi procedure on this table, with the table's options in the session: procedures read them from there only."""
-        by_name = procedure in {"run_clean", "create_savepoint", "rollback_to_savepoint", "rollback_to_instant"}
+        by_name = procedure in {"run_clean", "create_savepoint", "rollback_to_savepoint", "rollback_to_instant", "create_metadata_table"}
         if by_name:
             self._register()
         settings = self.options | {"hoodie.bucket.index.hash.field": self.options["hoodie.datasource.write.recordkey.field"]}

@@ -3,6 +3,7 @@
 ``HEADGATE_HYPOTHESIS=long`` tries 40 times as many examples, new ones each time.
 """
 
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, note
+from hypothesis import Phase, assume, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from support.faults import FailingStore, Fault, KilledError
@@ -24,10 +25,15 @@ from support.systems import NOON, SetClock
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
-from headgate_tables.errors import DeposedError, RetryLater, StoreUnavailableError, TablesError, TransactionError
+from headgate_tables.errors import DeposedError, RetryLater, StoreFullError, StoreUnavailableError, SyncFailedError, TablesError, TransactionError
 from headgate_tables.system import System
 
 MAX_SET_BACK_MS = 3_000
+ERRORS = [
+    StoreUnavailableError("injected", fix="Try again."),
+    StoreFullError("injected", fix="Make room."),
+    SyncFailedError("injected", fix="Open the table again."),
+]
 
 
 @dataclass
@@ -175,11 +181,15 @@ class Writing(RuleBasedStateMachine):
         returned = self.try_calls(fault, calls, data.draw(st.booleans()))
         self.examine(calls, returned, fault)
 
-    @rule(data=st.data(), at=st.integers(1, 45), after=st.booleans(), dies=st.booleans())
-    def store_answers_with_an_error(self, data: st.DataObject, at: int, after: bool, dies: bool) -> None:
+    @rule(data=st.data(), at=st.integers(1, 45), error=st.sampled_from(ERRORS), after=st.booleans(), dies=st.booleans(), again=st.booleans())
+    def store_fails(self, data: st.DataObject, at: int, error: TablesError, after: bool, dies: bool, again: bool) -> None:
+        """An error of the store; the same handle tries again when the error says so, or another one opens the table."""
         calls = self.calls(data, 3)
-        fault = Fault(at, lambda: StoreUnavailableError("injected", fix="Try again."), after, dies)
+        fault = Fault(at, lambda: error, after, dies)
         returned = self.try_calls(fault, calls, data.draw(st.booleans()))
+        if again and isinstance(returned, RetryLater):
+            returned = self.try_calls(Fault(0), calls, new_handle=False)
+            assert returned is None, returned
         self.examine(calls, returned, fault)
 
     def try_calls(self, fault: Fault, calls: Calls, new_handle: bool) -> BaseException | None:
@@ -229,7 +239,7 @@ class Writing(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if hasattr(self, "owner"):
+            if hasattr(self, "owner") and sys.exception() is None:
                 verification = self.reader.verify()
                 assert verification.ok, verification.findings
                 if self.commits:

@@ -14,6 +14,7 @@ from headgate_tables.hudi.schema.meta_columns import FILE_NAME, META_COLUMNS, RE
 from support.events import events
 
 INSTANT = "20261121001053580"
+STRUCT = pa.struct([("a", pa.list_(pa.field("element", pa.int64()))), ("b", pa.struct([("c", pa.string())]))])
 ALL_TYPES = pa.table(
     {
         "b": pa.array([True, None, False]),
@@ -31,10 +32,10 @@ ALL_TYPES = pa.table(
         "us": pa.array([1, None, -1], pa.timestamp("us", tz="UTC")),
         "list": pa.array([[1, None], None, []], pa.list_(pa.field("element", pa.int32()))),
         "map": pa.array([[("a", 1)], None, [("b", None)]], pa.map_(pa.string(), pa.int64())),
-        "struct": pa.array([{"a": [1], "b": {"c": "x"}}, None, {"a": None, "b": None}], pa.struct([("a", pa.list_(pa.field("element", pa.int64()))), ("b", pa.struct([("c", pa.string())]))])),
+        "struct": pa.array([{"a": [1], "b": {"c": "x"}}, None, {"a": None, "b": None}], STRUCT),
         "structs": pa.array([[{"a": 1}, None], None, []], pa.list_(pa.field("element", pa.struct([("a", pa.int32())])))),
     }
-)  # fmt: skip
+)
 
 
 def stored(rows: pa.Table) -> pa.Table:
@@ -160,7 +161,7 @@ def test_a_flipped_bit_in_a_page_is_noticed(n: int) -> None:
     for column in range(group.num_columns):
         chunk = group.column(column)
         begin = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-        for position in range(begin, begin + chunk.total_compressed_size, 3):
+        for position in range(begin, begin + chunk.total_compressed_size, 11):
             damaged = bytearray(content)
             damaged[position] ^= 1 << (position % 8)
             try:

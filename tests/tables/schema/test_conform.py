@@ -126,7 +126,7 @@ def test_a_required_column_cannot_be_made_up() -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="f: .*UTF8"):
+    with pytest.raises(UnsupportedTableError, match=r"f: .*UTF8"):
         one(pa.array([b"\xff"]), pa.string())
 
 

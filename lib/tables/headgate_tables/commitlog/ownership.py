@@ -3,7 +3,8 @@
 Loading and reading never write. The first write fences; a handle that lost a slot to somebody else is deposed and stays so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate_tables.commitlog.publish import REVOKED, DataFile, DerivedFile, encode_derived, make_durable, publish
@@ -11,11 +12,13 @@ from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, STAGE_FOLD
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import TimeGenerator
-from headgate_tables.commitlog.win import win
+from headgate_tables.commitlog.win import create_for_certain, win
 from headgate_tables.errors import (
     DeposedError,
     MissingFileError,
     OutcomeUnknownError,
+    ReopenTable,
+    SyncFailedError,
     TableExistsError,
     TableOwnedError,
     TablesError,
@@ -43,13 +46,16 @@ class CommitLog:
         self._take_over = take_over
         self._times: TimeGenerator | None = None
         self._deposed = False
+        self._failed: ReopenTable | None = None
         self._open: list[str] = []
+        self._used = ""
         self._behind: list[Slot] = []
+        self._looked_for: set[str] = set()
 
     @property
     def owned(self) -> bool:
         """Whether this handle holds the table, as far as it knows."""
-        return self._times is not None and not self._deposed
+        return self._times is not None and not self._deposed and self._failed is None
 
     @property
     def open_instants(self) -> Sequence[str]:
@@ -62,6 +68,17 @@ class CommitLog:
         return tuple(self._unfolded)
 
     @property
+    def dead(self) -> Mapping[str, Sequence[str]]:
+        """Dead instants, also those that only the next slot makes so, with the names that slots gave up for deletion."""
+        given_up = [instant for instant in self.state.reserved if instant not in self._open and not self._is_unused(instant)]
+        return {**{instant: names or [] for instant, names in self.state.dead.items()}, **dict.fromkeys(given_up, ())}
+
+    @property
+    def sweep_is_due(self) -> bool:
+        """Whether nobody has looked yet for what a dead instant left behind."""
+        return any(instant not in self._looked_for for instant in self.dead)
+
+    @property
     def stage_folder(self) -> str:
         """Where this epoch's data files wait (rule W2)."""
         return f"{STAGE_FOLDER}/{self.state.epoch}"
@@ -72,8 +89,7 @@ class CommitLog:
         Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
         Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
         """
-        if self._deposed:
-            raise self._deposed_error()
+        self._check_alive()
         fences = self._times is None
         if fences:
             while not self._fence():
@@ -86,7 +102,8 @@ class CommitLog:
         if self._behind:
             self._revoke_stages()
         while self._behind:
-            publish(self.store, self._behind[0])
+            with self._ending_on_failed_sync():
+                publish(self.store, self._system.clock, self._behind[0])
             del self._behind[0]
 
     def begin(self) -> str:
@@ -99,9 +116,9 @@ class CommitLog:
             )
         if not self._open and self.state.reserved and self.age_ms(self.state.reserved[0]) > STALE_MS:
             self._append(Kind.RESERVE, {"reserved": [self._issued().next() for _ in range(ALIVE)]})
-        elif len(self._open) == len(self.state.reserved):
+        elif not any(self._is_unused(instant) for instant in self.state.reserved):
             self._append(Kind.RESERVE, {"reserved": self._renewed()})
-        instant = next(instant for instant in self.state.reserved if instant not in self._open)
+        instant = next(instant for instant in self.state.reserved if self._is_unused(instant))
         self._open.append(instant)
         return instant
 
@@ -134,7 +151,7 @@ class CommitLog:
         body = {
             "instant": instant,
             "completion": completion,
-            "reserved": self._renewed(dropped=instant),
+            "reserved": self._renewed(ending=instant),
             "files": [file.encode() for file in files],
             "channels": dict(channels or {}),
             "min_reader": 1,
@@ -142,6 +159,7 @@ class CommitLog:
             "publish": encode_derived(derive(completion)),
         }
         slot = self._append(Kind.COMMIT, body)
+        self._used = max(self._used, instant)
         self._open.remove(instant)
         self._publish_own(slot)
         return completion
@@ -154,9 +172,12 @@ class CommitLog:
     def abandon(self, instant: str) -> None:
         """Ends a transaction without a commit: its instant is dead from the next slot on (rule TM4). Writes nothing."""
         self._check_open(instant)
+        self._used = max(self._used, instant)
         self._open.remove(instant)
-        self.state.reserved.remove(instant)
-        self.state.dead[instant] = None
+
+    def looked_for(self, instants: Iterable[str]) -> None:
+        """Notes that somebody has looked for what these dead instants left behind."""
+        self._looked_for.update(instants)
 
     def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
         """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted, ``swept`` ones are gone (rule D1)."""
@@ -170,18 +191,34 @@ class CommitLog:
 
     def fold(self) -> None:
         """Makes everything published durable, then writes K(n) and advances the boundary (rules G1, G2)."""
-        make_durable(self.store, self._unfolded)
+        self._check_alive()
+        self._catch_up()
+        self.make_durable()
         name = number_name(self.state.n)
-        self.store.create(f"{FOLD_FOLDER}/{name}", [seal(self.state.encode())], durable=True)
-        self.store.create(f"{BOUND_FOLDER}/{name}", [b""], durable=True)
+        with self._ending_on_failed_sync():
+            for path, content in ((f"{FOLD_FOLDER}/{name}", seal(self.state.encode())), (f"{BOUND_FOLDER}/{name}", b"")):
+                create_for_certain(self.store, self._system.clock, path, content, durable=True)
         self.state.folded = self.state.n
         self._unfolded = []
 
+    def make_durable(self) -> None:
+        """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
+        with self._ending_on_failed_sync():
+            make_durable(self.store, self._unfolded)
+
+    @contextlib.contextmanager
+    def _ending_on_failed_sync(self) -> Iterator[None]:
+        """Hazard H14: tried again, the same sync would succeed without the data."""
+        try:
+            yield
+        except SyncFailedError as error:
+            self._failed = error
+            raise
+
     def _publish_own(self, slot: Slot) -> None:
         """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
-        self._behind.append(slot)
         try:
-            publish(self.store, slot)
+            publish(self.store, self._system.clock, slot)
         except TablesError as error:
             if not isinstance(error, MissingFileError) or read_state(self.store)[0].epoch == self.state.epoch:
                 raise OutcomeUnknownError(
@@ -203,13 +240,10 @@ class CommitLog:
         times = TimeGenerator(self._system.clock, self.state.time)
         reserved = [times.next() for _ in range(ALIVE)]
         body = {"holder": self._holder.encode(), "reserved": reserved}
-        slot = self._slot(Kind.FENCE, body, self.state.epoch + 1)
-        own_hash = win(self.store, self._system.clock, slot)
-        if own_hash is None:
-            return False
-        self._take_in(slot, own_hash)
-        self._times = times
         self._behind = list(self._unfolded)
+        if not self._win(self._slot(Kind.FENCE, body, self.state.epoch + 1)):
+            return False
+        self._times = times
         return True
 
     def _revoke_stages(self) -> None:
@@ -220,35 +254,59 @@ class CommitLog:
             if folder.isdigit() and int(folder) < self.state.epoch:
                 self.store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{folder}{REVOKED}-{self.state.epoch}")
 
-    def _renewed(self, dropped: str = "") -> list[str]:
-        """The whole list of instants alive after a slot (rule TM4)."""
-        alive = [instant for instant in self.state.reserved if instant != dropped]
+    def _is_unused(self, instant: str) -> bool:
+        """A later transaction needs a larger instant than all before it: logs are merged in that order (rule RO2)."""
+        return instant > max(self._used, *self._open, "")
+
+    def _renewed(self, ending: str = "") -> list[str]:
+        """The whole list of instants alive after a slot that ends one (rule TM4)."""
+        alive = [i for i in self.state.reserved if i != ending and (i in self._open or self._is_unused(i))]
         return alive + [self._issued().next() for _ in range(ALIVE - len(alive))]
 
     def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
         slot = self._slot(kind, body, self.state.epoch)
-        own_hash = win(self.store, self._system.clock, slot)
-        if own_hash is None:
+        if not self._win(slot):
             self._deposed = True
             raise self._deposed_error()
-        self._take_in(slot, own_hash)
         return slot
+
+    def _win(self, slot: Slot) -> bool:
+        """Sends the slot and takes it in. What ends this in between, a person's interrupt too, leaves the outcome unknown."""
+        self._failed = OutcomeUnknownError(
+            f"the request for slot {slot.n} was interrupted", fix="Open the table again; `commits()` tells whether the commit stands."
+        )
+        try:
+            own_hash = win(self.store, self._system.clock, slot)
+        except ReopenTable as error:
+            self._failed = error
+            raise
+        except TablesError:
+            self._failed = None
+            raise
+        if own_hash is not None:
+            if slot.kind is Kind.COMMIT:
+                self._behind.append(slot)
+            self._unfolded.append(slot)
+            self.state.apply(slot, own_hash)
+        self._failed = None
+        return own_hash is not None
 
     def _slot(self, kind: Kind, body: Mapping[str, Any], epoch: int) -> Slot:
         return Slot(self.state.n + 1, epoch, self._system.ids.token(), self.state.last_hash, kind, body)
-
-    def _take_in(self, slot: Slot, own_hash: str) -> None:
-        self.state.apply(slot, own_hash)
-        self._unfolded.append(slot)
 
     def _issued(self) -> TimeGenerator:
         if self._times is None:
             raise TransactionError("this handle has not fenced the table", fix="Begin a transaction first.")
         return self._times
 
-    def _check_open(self, instant: str) -> None:
+    def _check_alive(self) -> None:
+        if self._failed is not None:
+            raise self._failed
         if self._deposed:
             raise self._deposed_error()
+
+    def _check_open(self, instant: str) -> None:
+        self._check_alive()
         if instant not in self._open:
             raise TransactionError(f"the transaction of {instant} has ended", fix="Begin a new one.")
 
@@ -268,4 +326,4 @@ def create_log(store: Store, system: System, config: Mapping[str, Any], derived:
     slot = Slot(0, 0, system.ids.token(), first.last_hash, Kind.CONFIG, body)
     if win(store, system.clock, slot) is None:
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
-    publish(store, slot)
+    publish(store, system.clock, slot)

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
+from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.storage.store import Outcome, Store
+from headgate_tables.system import Clock
 
 REVOKED = ".revoked"
 
@@ -49,20 +51,32 @@ def derived_files(slot: Slot) -> list[DerivedFile]:
     return [(path, base64.b64decode(content)) for path, content in slot.body.get("publish", [])]
 
 
-def publish(store: Store, slot: Slot) -> None:
-    """Puts the slot's files in place; what is there already stays. Raises MissingFileError when staged bytes are gone."""
+def publish(store: Store, clock: Clock, slot: Slot) -> None:
+    """Puts the slot's files in place; what is there already stays, unless a power cut left it torn.
+
+    When this returns every file is there. Raises MissingFileError when staged bytes are gone, StoreUnavailableError.
+    """
     for file in data_files(slot):
         if file.stage:
             _link(store, file)
     for path, content in derived_files(slot):
-        outcome = store.create(path, [content], durable=False)
-        if outcome is Outcome.UNKNOWN:
-            outcome = store.create(path, [content], durable=False)
-        if outcome is Outcome.EXISTS and slot.kind is Kind.COMMIT and store.get(path).to_pybytes() != content:
-            raise CorruptFileError(
-                f"{path} is there, but holds something else than slot {slot.n} decided",
-                fix="Another program wrote that name. Move it away; the next write puts the right one in place.",
-            )
+        # Others may rewrite the properties, so no slot could tell a torn file of that name from theirs: those are synced at once.
+        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG)
+        if outcome is Outcome.EXISTS and slot.kind is Kind.COMMIT:
+            _put_right(store, path, content, slot.n)
+
+
+def _put_right(store: Store, path: str, content: bytes, n: int) -> None:
+    """Derived files are not synced: after a power cut a name may be there with a part of its bytes, or none."""
+    found = store.get(path).to_pybytes()
+    if found == content:
+        return
+    if not (store.stages and content.startswith(found.rstrip(b"\0"))):
+        raise CorruptFileError(
+            f"{path} is there, but holds something else than slot {n} decided",
+            fix="Another program wrote that name. Move it away; the next write puts the right one in place.",
+        )
+    store.replace(path, [content])
 
 
 def _link(store: Store, file: DataFile) -> None:

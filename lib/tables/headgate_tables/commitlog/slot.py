@@ -102,7 +102,10 @@ def decode_slot(data: bytes, n: int) -> Slot:
             f"{path} is of the kind {kind!r}, which this version does not know",
             fix="Upgrade headgate-tables; to go on without knowing what it decided could lose rows.",
         )
-    return Slot(n, content["epoch"], content["nonce"], content["prev_hash"], Kind(kind), content["body"])
+    body = content["body"]
+    if max(body.get("min_reader", 1), body.get("min_writer", 1)) > FORMAT:
+        raise UnsupportedTableError(f"{path} needs a newer version than this one", fix="Upgrade headgate-tables.")
+    return Slot(n, content["epoch"], content["nonce"], content["prev_hash"], Kind(kind), body)
 
 
 def _damaged(path: str, why: str) -> CorruptFileError:

@@ -32,7 +32,7 @@ class LogState:
 
     ``commits`` maps instant to completion time; ``reserved`` holds the round instants alive now, oldest first (rule TM4);
     ``dead`` the dead instants whose files are not yet known to be gone, each with the names that a slot gave up for
-    deletion (rule D1), or None while nobody has looked for them.
+    deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused process may still show one of them.
     """
 
     n: int = -1
@@ -44,6 +44,7 @@ class LogState:
     reserved: list[str] = field(default_factory=list)
     commits: dict[str, str] = field(default_factory=dict)
     dead: dict[str, list[str] | None] = field(default_factory=dict)
+    gone: dict[str, None] = field(default_factory=dict)
     channels: dict[str, list[Any]] = field(default_factory=dict)
     folded: int = -1
 
@@ -66,9 +67,7 @@ class LogState:
         if "reserved" in body:
             self._reserve(body["reserved"])
         if slot.kind is Kind.DEAD:
-            self.dead.update(body["named"])
-            for instant in body["swept"]:
-                self.dead.pop(instant, None)
+            self._bury(body["named"], body["swept"])
         self.time = max([self.time, body.get("time", ""), body.get("completion", ""), *body.get("reserved", [])])
         self.n, self.last_hash = slot.n, own_hash
 
@@ -77,9 +76,17 @@ class LogState:
         self.dead.update({instant: None for instant in self.reserved if instant not in reserved and instant not in self.commits})
         self.reserved = list(reserved)
 
+    def _bury(self, named: Mapping[str, list[str]], swept: list[str]) -> None:
+        for instant, names in named.items():
+            self.gone.pop(instant, None)
+            self.dead[instant] = [*(self.dead.get(instant) or ()), *names]
+        for instant in swept:
+            self.dead.pop(instant, None)
+            self.gone[instant] = None
+
     def knows(self, instant: str) -> bool:
         """Whether a slot reserved this instant; one that none did is a foreign writer's (rule F)."""
-        return instant in self.commits or instant in self.reserved or instant in self.dead
+        return instant in self.commits or instant in self.reserved or instant in self.dead or instant in self.gone
 
     def encode(self) -> dict[str, Any]:
         """The whole state, as a fold holds it."""
@@ -93,6 +100,7 @@ class LogState:
             "reserved": self.reserved,
             "commits": self.commits,
             "dead": self.dead,
+            "gone": list(self.gone),
             "channels": self.channels,
         }
 
@@ -103,4 +111,5 @@ class LogState:
         fields = {
             key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead", "channels")
         }
-        return cls(holder=Holder(**holder) if holder else None, folded=content["n"], **fields)
+        gone = dict.fromkeys(content["gone"])
+        return cls(holder=Holder(**holder) if holder else None, gone=gone, folded=content["n"], **fields)

@@ -36,14 +36,16 @@ def read_state(store: Store, *, folds: bool = True) -> tuple[LogState, list[Slot
     state = _newest_fold(store) if folds else LogState()
     names = store.list_folder(SLOT_FOLDER, after=number_name(state.n) if state.n >= 0 else None).files
     numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
-    if numbers and numbers != list(range(state.n + 1, numbers[-1] + 1)):
-        raise CorruptFileError(
-            f"{SLOT_FOLDER} has a gap after slot {state.n}: {numbers[:3]}…",
-            fix="A slot was removed from outside; restore `.hoodie/.headgate` from a copy.",
-        )
     slots: list[Slot] = []
-    for n in numbers:
-        slot, own_hash = read_slot(store, n)
+    # Slots are created in order, but not listed at one moment: what a listing leaves out below its newest may be there.
+    for n in range(state.n + 1, numbers[-1] + 1 if numbers else 0):
+        try:
+            slot, own_hash = read_slot(store, n)
+        except FileNotFoundError as error:
+            raise CorruptFileError(
+                f"{SLOT_FOLDER} has a gap: slot {n} is not there, but slot {numbers[-1]} is",
+                fix="A slot was removed from outside; restore `.hoodie/.headgate` from a copy.",
+            ) from error
         state.apply(slot, own_hash)
         slots.append(slot)
     return state, slots

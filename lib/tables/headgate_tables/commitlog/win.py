@@ -2,7 +2,7 @@
 
 from headgate_tables.commitlog.slot import Slot, hash_of, slot_path
 from headgate_tables.commitlog.tail import read_boundary
-from headgate_tables.errors import OperatorNeeded, OutcomeUnknownError, RetryLater, TablesError
+from headgate_tables.errors import OperatorNeeded, OutcomeUnknownError, RetryLater, StoreUnavailableError, TablesError
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Clock
 
@@ -30,12 +30,39 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
                 raise
             # This attempt created nothing for certain; an earlier one, whose outcome is unknown, may have.
             failed, outcome = error, Outcome.UNKNOWN
-        if outcome is Outcome.CREATED or (outcome is Outcome.EXISTS and store.get(path).to_pybytes() == data):
-            return None if read_boundary(store) >= slot.n else hash_of(data)
-        if outcome is Outcome.EXISTS:
-            return None
-        clock.sleep(min(LONGEST_PAUSE_S, 0.02 * 2**attempt))
+        if outcome is not Outcome.UNKNOWN:
+            try:
+                return _own_hash(store, slot.n, data, outcome)
+            except (RetryLater, OperatorNeeded) as error:
+                # The number is taken, perhaps by us: a read that fails must not look like a commit that failed.
+                failed = error
+        clock.sleep(_pause(attempt))
     raise OutcomeUnknownError(
         f"the store did not say in {ATTEMPTS} attempts whether slot {slot.n} was created",
         fix="Open the table again once the store answers; `commits()` then tells whether this commit is there.",
     ) from failed
+
+
+def _own_hash(store: Store, n: int, data: bytes, outcome: Outcome) -> str | None:
+    if outcome is Outcome.EXISTS and store.get(slot_path(n)).to_pybytes() != data:
+        return None
+    return None if read_boundary(store) >= n else hash_of(data)
+
+
+def create_for_certain(store: Store, clock: Clock, path: str, content: bytes, *, durable: bool) -> Outcome:
+    """Creates any other file of which the log has to know that it is there: CREATED or EXISTS.
+
+    Raises StoreUnavailableError when the store still has not said so after about a minute.
+    """
+    for attempt in range(ATTEMPTS):
+        outcome = store.create(path, [content], durable=durable)
+        if outcome is not Outcome.UNKNOWN:
+            return outcome
+        clock.sleep(_pause(attempt))
+    raise StoreUnavailableError(
+        f"the store did not say in {ATTEMPTS} attempts whether {path} was created", fix="Try again once the store answers."
+    )
+
+
+def _pause(attempt: int) -> float:
+    return min(LONGEST_PAUSE_S, 0.02 * 2**attempt)

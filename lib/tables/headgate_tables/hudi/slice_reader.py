@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from headgate_tables.arrow import pc
-from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
+from headgate_tables.hudi.base_reader import BaseFile, gone
 from headgate_tables.hudi.definition import Layout
-from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, open_parquet, read_log_file
+from headgate_tables.hudi.log.block import HeaderKey
+from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.merge import Entries, Mask, Positions, Winners, merge_base, merge_logs
+from headgate_tables.hudi.parquet_checks import check_columns, damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import IS_DELETED, OPERATION, RECORD_KEY
@@ -24,8 +24,6 @@ from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.view import FileSlice, LogFile
 from headgate_tables.storage.store import Store
 
-BATCH_ROWS = 131_072
-"""Base rows decoded at a time. More: fewer passes over the logs' keys and as much more memory."""
 _DELETE_OPERATION = "D"
 
 Block = RowsBlock | DeleteBlock
@@ -84,18 +82,17 @@ class SliceReader:
         names = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=True)]))
         sources = []
         if part.base is not None:
-            path = part.path(part.base)
-            _, file = self._open_base(path)
-            for rows in self._decode(file, path, range(file.metadata.num_row_groups), names):
+            base = BaseFile(self._store, part.path(part.base))
+            for rows in base.read(base.row_groups()[0], self._target(names)):
                 none = np.zeros(rows.num_rows, dtype=bool)
                 sources.append(Source(Entries(_one(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
         for block in blocks:
             held = None
             if isinstance(block, RowsBlock):
                 held = block.read([name for name in names if name in block.column_names])
-                held = conform(held, pa.schema([self._schema.field(name) for name in held.column_names]), block.path)
+                held = conform(held, self._target(held.column_names), block.path)
             sources.append(Source(self._entries(block), held))
-        return merge_partial(sources, pa.schema([self._schema.field(name) for name in wanted.read]))
+        return merge_partial(sources, self._target(wanted.read))
 
     def _merge_logs(self, blocks: Sequence[Block]) -> LogRows:
         entries = [self._entries(block) for block in blocks]
@@ -108,8 +105,17 @@ class SliceReader:
         try:
             content = self._store.get(path)
         except FileNotFoundError as error:
-            raise _gone(path) from error
-        return read_log_file(content, path, self._is_committed, strict=log.token == WRITE_TOKEN)
+            raise gone(path) from error
+        if log.token != WRITE_TOKEN:
+            return read_log_file(content, path, self._is_committed)
+        blocks = read_log_file(content, path, lambda _: True, strict=True)
+        for block in blocks:
+            # A header has no checksum: under another instant the block would pass for one that was never committed.
+            if block.instant != log.instant:
+                raise damaged(path, f"a block of it carries the instant {block.instant}")
+            if isinstance(block, RowsBlock) and block.parquet is not None:
+                check_columns(block.column_names, block.block.headers.get(HeaderKey.SCHEMA, ""), path)
+        return blocks
 
     def _is_committed(self, instant: str) -> bool:
         return instant in self._timeline.completed or instant < self._timeline.start
@@ -125,9 +131,11 @@ class SliceReader:
         names = [RECORD_KEY, *([self._ordering] if self._ordering else [])]
         names += [name for name in (IS_DELETED, OPERATION) if name in available and name not in names]
         rows = block.read(names)
+        if not {*names} <= {*rows.column_names}:
+            raise damaged(block.where, f"it lacks a column of {', '.join(names)}")
         ordering = None
         if self._ordering:
-            target = pa.schema([self._schema.field(self._ordering)])
+            target = self._target([self._ordering])
             ordering = _one(conform(rows.select([self._ordering]), target, block.path).column(0))
         none = np.zeros(rows.num_rows, dtype=bool)
         return Entries(_one(rows[RECORD_KEY]).cast(pa.string()), ordering, _row_deletes(rows), none)
@@ -146,11 +154,11 @@ class SliceReader:
     # --- second pass: the rows themselves ---
 
     def _base_rows(self, path: str, logs: LogRows | None, wanted: Wanted, beaten: list[Positions]) -> Iterator[pa.Table]:
-        source, file = self._open_base(path)
-        matching, others = _row_groups(source, file.metadata.num_row_groups, wanted.filter)
+        base = BaseFile(self._store, path)
+        matching, others = base.row_groups(wanted.filter)
         keyed = logs is not None
         columns = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=keyed)]))
-        for rows in self._decode(file, path, matching, columns):
+        for rows in base.read(matching, self._target(columns)):
             if logs is None:
                 yield rows.select(list(wanted.read))
                 continue
@@ -159,45 +167,24 @@ class SliceReader:
             yield rows.filter(pa.array(outcome.keep)).select(list(wanted.read))
         if logs is not None and self._ordering:
             # Rows that the filter rules out are not shown, but still beat late log rows of the same key.
-            for rows in self._decode(file, path, others, self._merge_columns(keyed=True)):
+            for rows in base.read(others, self._target(self._merge_columns(keyed=True))):
                 beaten.append(merge_base(logs.winners, _one(rows[RECORD_KEY]), self._base_ordering(rows)).beaten)
 
     def _merge_columns(self, *, keyed: bool) -> list[str]:
         return [RECORD_KEY, *([self._ordering] if self._ordering else [])] if keyed else []
 
+    def _target(self, names: Sequence[str]) -> pa.Schema:
+        return pa.schema([self._schema.field(name) for name in names])
+
     def _base_ordering(self, rows: pa.Table) -> pa.Array[Any] | None:
         return _one(rows[self._ordering]) if self._ordering else None
-
-    def _open_base(self, path: str) -> tuple[pa.NativeFile, pq.ParquetFile]:
-        try:
-            source = self._store.open_input(path)
-            return source, open_parquet(source)
-        except FileNotFoundError as error:
-            raise _gone(path) from error
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _damaged(path, error) from error
-
-    def _decode(self, file: pq.ParquetFile, path: str, row_groups: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Batches of the base file in the table's types; a column that the file lacks is null."""
-        target = pa.schema([self._schema.field(name) for name in columns])
-        present = [name for name in columns if name in file.schema_arrow.names]
-        groups = list(row_groups)
-        batches: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=False)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise _damaged(path, error) from error
-            if batch is None:
-                return
-            yield conform(pa.Table.from_batches([batch]), target, path)
 
     def _log_rows(self, logs: LogRows, beaten: list[Positions], wanted: Wanted) -> Iterator[pa.Table]:
         alive = ~logs.winners.deletes
         for positions in beaten:
             alive[positions] = False
         shown = np.sort(logs.winners.positions[alive])
-        target = pa.schema([self._schema.field(name) for name in wanted.read])
+        target = self._target(wanted.read)
         for index, block in enumerate(logs.blocks):
             first, last = np.searchsorted(shown, logs.starts[index : index + 2])
             if first == last or isinstance(block, DeleteBlock):
@@ -260,24 +247,3 @@ def _nulls(length: int, kind: pa.DataType) -> pa.Array[Any]:
     nulls: Any = pa.nulls
     made: pa.Array[Any] = nulls(length, kind)
     return made
-
-
-def _row_groups(source: pa.NativeFile, groups: int, expression: pc.Expression | None) -> tuple[list[int], list[int]]:
-    """Row groups that may hold matching rows by their statistics, and the others."""
-    everything = list(range(groups))
-    if expression is None:
-        return everything, []
-    fragment: Any = ds.ParquetFileFormat().make_fragment(source)  # type: ignore[arg-type]
-    matching = {group.id for group in fragment.subset(filter=expression).row_groups}
-    return sorted(matching), [group for group in everything if group not in matching]
-
-
-def _gone(path: str) -> MissingFileError:
-    return MissingFileError(
-        f"{path} is part of the table, but not there",
-        fix="Restore it from a copy. If a cleaner removed it meanwhile, read again.",
-    )
-
-
-def _damaged(path: str, error: Exception) -> CorruptFileError:
-    return CorruptFileError(f"{path} cannot be decoded: {error}", fix="Restore the file from a copy of the table.")

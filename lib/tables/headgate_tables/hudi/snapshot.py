@@ -1,6 +1,6 @@
 """The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,11 +28,13 @@ class Snapshot:
 class Snapshots:
     """Makes the newest snapshot of one table."""
 
-    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None) -> None:
-        """``schema``: the table's own when it is known without asking the commits."""
+    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None, decided: Callable[[], Iterable[str]]) -> None:
+        """``schema``: the table's own when it is known without asking the commits. ``decided``: paths of data files that
+        slots name; a listing alone could not tell that one of them is missing."""
         self._store = store
         self._layout = layout
         self._fixed_schema = schema
+        self._decided = decided
         self._current: Snapshot | None = None
 
     def current(self) -> Snapshot:
@@ -79,6 +81,9 @@ class Snapshots:
         view = FileSystemView(timeline, replaced, lambda: archived_completions(self._store, self._layout.history_folder))
         for folder, files in list_folders(self._store):
             view.add_files(folder, files)
+        for path in self._decided():
+            folder, _, name = path.rpartition("/")
+            view.add_files(folder, [name])
         return view
 
     def _schema(self, timeline: Timeline) -> pa.Schema:

@@ -1,13 +1,14 @@
 """A table handle: open or create, read, write, look inside."""
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.publish import data_files
 from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
@@ -121,7 +122,8 @@ class Table:
         self._properties = self._read_properties()
         self._layout = Layout.from_properties(self._properties, f"{store.url}/{PROPERTIES_PATH}")
         self._definition = Definition.decode(self._log.state.config) if self._log else None
-        self._snapshots = Snapshots(store, self._layout, self._definition.schema if self._definition else None)
+        schema = self._definition.schema if self._definition else None
+        self._snapshots = Snapshots(store, self._layout, schema, self._decided_files)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
 
@@ -263,6 +265,11 @@ class Table:
             sweep(self._store, log)
         if log.fold_is_due():
             log.fold()
+
+    def _decided_files(self) -> Iterator[str]:
+        """What slots behind the newest fold say; they are in memory anyway."""
+        for slot in self._log.unfolded if self._log else ():
+            yield from (file.path for file in data_files(slot))
 
     def _committing(self) -> None:
         if self._log is not None:

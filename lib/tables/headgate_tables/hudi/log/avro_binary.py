@@ -75,7 +75,8 @@ def restore(array: Any, target: pa.DataType, shape: Json) -> pa.Array[Any]:
         return pa.array(shape["symbols"], pa.string()).take(array)
     if pat.is_fixed_size_binary(target):
         array = pc.cast(array, pa.binary())
-    return pc.cast(array, target)
+    plain: pa.Array[Any] = pc.cast(array, target)
+    return plain
 
 
 class _Spelling:

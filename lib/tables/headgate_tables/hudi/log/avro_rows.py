@@ -71,7 +71,7 @@ def _decode_columns(content: pa.Buffer, count: int, shape: Any, names: list[str]
     decoded = decode_records(fields, count, run, [_LENGTH, *names])
     if decoded is None:
         return None
-    lengths = np.frombuffer(_one(decoded.column(_LENGTH)).buffers()[1], dtype=">i4", count=count).astype(np.int64)  # type: ignore[call-overload]
+    lengths = np.frombuffer(_one(decoded.column(_LENGTH)).buffers()[1], dtype=">i4", count=count).astype(np.int64)
     return decoded if _in_step(lengths, np.frombuffer(memoryview(run), dtype=np.uint8)) else None
 
 

@@ -55,7 +55,7 @@ class HeaderKey(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block. ``offset`` is that of its magic; ``size`` counts from there to the next block, or to the next magic after damage."""
+    """One block. ``offset`` is that of its magic; ``size`` counts from there to the next block, or magic after damage."""
 
     kind: BlockKind
     headers: Mapping[HeaderKey, str]

@@ -1,4 +1,4 @@
-"""Names of data files: base files ``<file id>_<token>_<instant>.parquet``, log files ``.<file id>_<instant>.log.<version>_<token>``.
+"""Names of data files: base files ``<file id>_<token>_<instant>.parquet``, logs ``.<file id>_<instant>.log.<version>_<token>``.
 
 Source: spec/hudi-format §3.1, Hudi's FSUtils and HoodieLogFile. A folder of a large table holds tens of thousands of
 names, so parsing is one regular expression per name and plain tuples.

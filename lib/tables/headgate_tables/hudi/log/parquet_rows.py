@@ -81,7 +81,7 @@ class ParquetLayout:
 
 def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
     """A complete Parquet file. ``rows``: canonical columns, the meta columns as ``attach_meta`` makes them (a dictionary array
-    is stored as its values); the schema's metadata become footer keys. Pages carry checksums (2-3 % of the time to write), so that
+    is stored as its values); the schema's metadata become footer keys. Pages carry checksums (3 % of the time to write), so that
     a flipped bit in one is found by readers that look, as ours does.
     """
     sink = pa.BufferOutputStream()

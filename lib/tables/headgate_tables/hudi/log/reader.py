@@ -84,9 +84,12 @@ class RowsBlock(_LogBlock):
             return avro_rows.decode(self.block.content, _schema_json(self), columns, self.where)
         names = None if columns is None else [name for name in self.column_names if name in columns]
         try:
-            return self.parquet.read(columns=names, use_threads=False)
+            rows = self.parquet.read(columns=names, use_threads=False)
         except PARQUET_ERRORS as error:
             raise _damaged(self, error) from error
+        if rows.num_rows != self.num_rows:
+            raise _damaged(self, f"{rows.num_rows} of {self.num_rows} rows are there")
+        return rows
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ def _header(block: Block, key: HeaderKey, where: str) -> str:
         ) from error
 
 
-def _damaged(block: RowsBlock, error: Exception) -> CorruptFileError:
+def _damaged(block: RowsBlock, error: Exception | str) -> CorruptFileError:
     return CorruptFileError(
         f"{block.where}: Parquet rows cannot be decoded ({error})",
         fix="Restore the file from a copy; verify() names every damaged file.",

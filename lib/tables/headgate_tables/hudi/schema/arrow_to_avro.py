@@ -33,7 +33,7 @@ _TIMESTAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta_columns: bool) -> str:
-    """The JSON text for canonical columns (``canonical.table_schema``; others are a ValueError), Hudi's own five in front if asked.
+    """The JSON text for canonical columns (``canonical.table_schema``; others are a ValueError), Hudi's five in front if asked.
 
     Columns of Hudi's in ``schema`` are left out first, so that a schema read from a file may be passed.
     """

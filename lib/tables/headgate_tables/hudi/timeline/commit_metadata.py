@@ -1,18 +1,25 @@
 """What a completed write holds: HoodieCommitMetadata as an Avro container (spec hudi-format 2.4, 2.5 and 11.1)."""
 
 import io
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import fastavro
+from fastavro.schema import SchemaParseException
 
 from headgate_tables.errors import CorruptFileError
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _STRING = {"type": "string", "avro.java.string": "String"}
 _LONGS_IN_ORDER = "numWrites numDeletes numUpdateWrites totalWriteBytes totalWriteErrors"
+_DECODE_ERRORS = (
+    *(ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError),
+    *(StopIteration, EOFError, struct.error, zlib.error, SchemaParseException),
+)
 _LOG_LONGS = "totalLogRecords totalLogFiles totalUpdatedRecordsCompacted numInserts totalLogBlocks totalCorruptLogBlock"
 
 
@@ -132,11 +139,11 @@ def decode_commit(data: bytes, path: str) -> CommitMetadata:
     """Raises CorruptFileError for anything that is no Avro container with one record."""
     try:
         record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
-    except (ValueError, StopIteration, EOFError, KeyError, IndexError) as error:
-        raise CorruptFileError(f"{path} is no commit metadata", fix="Restore the file from a copy of the table.") from error
-    return CommitMetadata(
-        record["partitionToWriteStats"] or {},
-        record["operationType"] or "",
-        record["extraMetadata"] or {},
-        record.get("partitionToReplaceFileIds") or {},
-    )
+        return CommitMetadata(
+            record["partitionToWriteStats"] or {},
+            record["operationType"] or "",
+            record["extraMetadata"] or {},
+            record.get("partitionToReplaceFileIds") or {},
+        )
+    except _DECODE_ERRORS as error:
+        raise CorruptFileError(f"{path} is no commit metadata: {error!r}", fix="Restore the file from a copy of the table.") from error

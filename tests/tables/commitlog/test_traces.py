@@ -1,0 +1,245 @@
+"""Traces on paper that lost, doubled or hid a commit: pauses, lost answers and power cuts between two steps of the log."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from support.systems import FaultyStore, SetClock, system
+
+from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Kind, Slot, decode_slot, number_name, slot_path
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.tail import read_boundary, read_state
+from headgate_tables.errors import (
+    OutcomeUnknownError,
+    ReopenTable,
+    StoreUnavailableError,
+    SyncFailedError,
+    TransactionError,
+    UnsupportedTableError,
+)
+from headgate_tables.storage.store import Listing, Outcome
+
+LIBRARY = Holder("library", "testhost", 1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FaultyStore:
+    made = FaultyStore(tmp_path / "table")
+    create_log(made, system(), {"answer": 42}, [("props", b"a=b")])
+    return made
+
+
+def open_log(store: FaultyStore, clock: SetClock | None = None) -> CommitLog:
+    return CommitLog(store, system(clock), LIBRARY)
+
+
+def commit(log: CommitLog, instant: str = "") -> str:
+    instant = instant or log.begin()
+    log.commit(instant, [], lambda completion: [(f"done/{instant}", instant.encode())])
+    return instant
+
+
+def unknown(times: int, folder: str) -> Callable[[str], Outcome | None]:
+    """For ``before_create``: so many creates in ``folder`` are lost on the way and get no answer."""
+    left = [times]
+
+    def answer(path: str) -> Outcome | None:
+        if folder in path and left[0] > 0:
+            left[0] -= 1
+            return Outcome.UNKNOWN
+        return None
+
+    return answer
+
+
+def busy() -> StoreUnavailableError:
+    return StoreUnavailableError("busy", fix="Try again.")
+
+
+def test_c7_a_derived_file_of_unknown_outcome_is_repeated_until_it_is_there(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    store.before_create = unknown(5, "done/")
+    commit(log, instant)
+    assert store.get(f"done/{instant}").to_pybytes() == instant.encode()
+
+
+def test_g1_a_slot_that_could_not_be_published_is_not_folded_away(store: FaultyStore) -> None:
+    log = open_log(store)
+    lost = log.begin()
+    store.before_create = unknown(10**6, "done/")
+    with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
+        commit(log, lost)
+    store.before_create = lambda path: None
+    commit(log)
+    log.fold()
+    assert store.get(f"done/{lost}").to_pybytes() == lost.encode()
+
+
+def test_p1_an_interrupt_right_after_the_slot_was_won_does_not_let_the_next_one_be_published_first(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(store)
+    instant = log.begin()
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CommitLog, "_publish_own", interrupt)
+        commit(log, instant)
+    log.begin()
+    assert store.get(f"done/{instant}").to_pybytes() == instant.encode()
+
+
+def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    log = open_log(store, clock)
+    instant = log.begin()
+    left = [3]
+    real = store.list_folder
+
+    def list_folder(folder: str, *, after: str | None = None) -> Listing:
+        if folder == BOUND_FOLDER and left[0]:
+            left[0] -= 1
+            raise busy()
+        return real(folder, after=after)
+
+    monkeypatch.setattr(store, "list_folder", list_folder)
+    commit(log, instant)
+    assert list(log.state.commits) == [instant] and clock.slept
+    left[0] = 10**6
+    with pytest.raises(OutcomeUnknownError):
+        commit(log)
+
+
+def test_c4_a_taken_slot_that_cannot_be_read_is_no_failed_commit(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    store.after_create = lambda path, outcome: Outcome.UNKNOWN if SLOT_FOLDER in path and outcome is Outcome.CREATED else outcome
+    left = [1]
+    real = store.get
+
+    def get(path: str) -> object:
+        if SLOT_FOLDER in path and left[0]:
+            left[0] -= 1
+            raise busy()
+        return real(path)
+
+    monkeypatch.setattr(store, "get", get)
+    commit(log, instant)
+    assert list(read_state(store)[0].commits) == [instant] and not left[0]
+
+
+def test_g2_the_boundary_waits_for_the_fold(store: FaultyStore) -> None:
+    log = open_log(store)
+    commit(log)
+    store.before_create = unknown(10**6, FOLD_FOLDER)
+    with pytest.raises(StoreUnavailableError):
+        log.fold()
+    assert read_boundary(store) == -1 and log.state.folded == -1
+    store.before_create = unknown(2, FOLD_FOLDER)
+    log.fold()
+    assert store.size(f"{FOLD_FOLDER}/{number_name(log.state.n)}")
+    assert read_boundary(store) == log.state.folded == log.state.n
+
+
+def test_h14_after_a_failed_sync_nothing_is_folded_by_this_handle(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(store)
+    commit(log)
+
+    def fails(paths: Sequence[str], folders: Sequence[str]) -> None:
+        raise SyncFailedError("fsync failed", fix="Check the disk.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "sync", fails)
+        with pytest.raises(SyncFailedError):
+            log.fold()
+    for attempt in (log.fold, log.begin):
+        with pytest.raises(ReopenTable):
+            attempt()
+    assert store.list_folder(FOLD_FOLDER).files == []
+
+
+def test_t5_a_fold_says_what_its_slots_say_also_after_a_rollback_that_no_slot_holds_yet(store: FaultyStore) -> None:
+    log = open_log(store)
+    commit(log)
+    dead = log.begin()
+    log.abandon(dead)
+    log.fold()
+    folded, whole = read_state(store)[0], read_state(store, folds=False)[0]
+    assert folded.encode() == whole.encode()
+    commit(log)
+    assert dead in log.state.dead and dead not in log.state.commits
+    assert read_state(store, folds=False)[0].encode() == log.state.encode()
+
+
+def test_ro4_an_abandoned_instant_is_not_given_out_again(store: FaultyStore) -> None:
+    log = open_log(store)
+    given = []
+    for _ in range(5):
+        given.append(log.begin())
+        log.abandon(given[-1])
+    assert len(set(given)) == 5 and given == sorted(given)
+
+
+def test_ro2_an_instant_given_back_is_not_younger_than_one_that_is_open(store: FaultyStore) -> None:
+    """Logs are merged in the order of their instants: what is begun later must have the larger one."""
+    log = open_log(store)
+    first, second = log.begin(), log.begin()
+    log.release(first)
+    third = log.begin()
+    assert second < third
+    with pytest.raises(TransactionError, match="older"):
+        commit(log, third)
+    commit(log, second)
+    commit(log, third)
+    assert third in read_state(store)[0].commits
+
+
+def test_t1_a_listing_that_misses_a_slot_created_meanwhile_is_no_gap(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is not listed at one moment: of two slots created meanwhile the later one may be seen alone."""
+    log = open_log(store)
+    for _ in range(3):
+        commit(log)
+    real = store.list_folder
+
+    def list_folder(folder: str, *, after: str | None = None) -> Listing:
+        listing = real(folder, after=after)
+        return Listing([name for name in listing.files if name != number_name(log.state.n - 1)], listing.folders)
+
+    monkeypatch.setattr(store, "list_folder", list_folder)
+    assert read_state(store)[0].encode() == log.state.encode()
+
+
+def test_a_slot_for_a_newer_version_is_refused_not_misread() -> None:
+    for key in ("min_reader", "min_writer"):
+        data = Slot(3, 1, "0" * 32, "0" * 64, Kind.COMMIT, {"min_reader": 1, "min_writer": 1, key: 2}).encode()
+        with pytest.raises(UnsupportedTableError, match="Upgrade"):
+            decode_slot(data, 3)
+
+
+@pytest.mark.parametrize("left", [0, 7])
+def test_p2_a_derived_file_that_a_power_cut_left_torn_is_put_right(store: FaultyStore, tmp_path: Path, left: int) -> None:
+    """Derived files are not synced: after a power cut a name may be there without its bytes, or with a part of them."""
+    instant = commit(open_log(store))
+    path = tmp_path / "table/done" / instant
+    path.write_bytes(path.read_bytes()[:left])
+    open_log(store).begin()
+    assert path.read_bytes() == instant.encode()
+
+
+def test_the_properties_of_a_new_table_are_durable_when_it_is_created(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may rewrite them later, so no slot could tell torn ones from theirs."""
+    durable: dict[str, bool] = {}
+    real = FaultyStore.create
+
+    def create(self: FaultyStore, path: str, content: Sequence[bytes], *, durable: bool, seen: dict[str, bool] = durable) -> Outcome:
+        seen[path] = durable
+        return real(self, path, content, durable=durable)
+
+    monkeypatch.setattr(FaultyStore, "create", create)
+    other = FaultyStore(Path(store._root).parent / "other")
+    create_log(other, system(), {}, [("props", b"a=b")])
+    assert durable == {slot_path(0): True, "props": True}

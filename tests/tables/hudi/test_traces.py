@@ -1,0 +1,421 @@
+"""Traces on paper that lost, doubled or hid rows of a table: two processes, pauses at any line, an object store without stages."""
+
+import itertools
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.systems import FaultyStore, SetClock, system
+from support.tables import as_text, by_hudi_rs, create, keys, notes, rows
+
+from headgate_tables import hudi
+from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.tail import read_slot, read_state
+from headgate_tables.errors import (
+    DeposedError,
+    ForeignWriterError,
+    MetadataTableError,
+    ReopenTable,
+    StoreUnavailableError,
+    TableOwnedError,
+    TransactionError,
+)
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from headgate_tables.hudi.sweep import FORGET_AFTER_MS
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
+from headgate_tables.hudi.view import list_data_files
+from headgate_tables.storage.store import Listing, Outcome
+
+
+class InPlaceStore(FaultyStore):
+    """Local files used as an object store's are: no stage, data files are created under their final names."""
+
+    stages = False  # type: ignore[misc]
+
+
+def opened(tmp_path: Path, store: type[FaultyStore] = FaultyStore, clock: SetClock | None = None, **options: Any) -> hudi.Table:
+    """Another handle of the table in ``tmp_path``, on a store whose calls a test can change."""
+    settings = {"take_over": False, "metadata_table": "refuse", **options}
+    return hudi.Table(store(tmp_path / "table"), system(clock), **settings)
+
+
+def timeline(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "table" / TIMELINE_FOLDER).iterdir())
+
+
+def data_files(table: hudi.Table, instant: str) -> list[str]:
+    return [path for path, time in list_data_files(table._store) if time == instant]
+
+
+def slots(table: hudi.Table) -> list[Any]:
+    return [read_slot(table._store, n)[0] for n in range(read_state(table._store)[0].n + 1)]
+
+
+def busy(*arguments: object, **named: object) -> Any:
+    raise StoreUnavailableError("busy", fix="Try again.")
+
+
+def agree(table: hudi.Table) -> dict[str, str]:
+    """id to note by a new handle, by hudi-rs, and verify() has nothing to say."""
+    fresh = hudi.open_table(table.url)
+    assert fresh.verify().ok, fresh.verify().findings
+    return notes(fresh)
+
+
+# --- two processes, and pauses of one of them ---
+
+
+def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_need(tmp_path: Path) -> None:
+    """B fences and pauses; C fences, wins a slot and dies before the links; D fences and renames C's stage; B wakes up."""
+    create(tmp_path).upsert(rows(("a", 1, "A")))
+    b, c, d = (opened(tmp_path) for _ in "bcd")
+    real_b = b._store.list_folder
+
+    def killed(source: str, target: str) -> Outcome:
+        raise KeyboardInterrupt
+
+    def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
+        if folder == STAGE_FOLDER and b._log is not None and b._log.owned and not b._log._behind:
+            b._store.list_folder = real_b  # type: ignore[method-assign]
+            c._store.link = killed  # type: ignore[method-assign]
+            with pytest.raises(KeyboardInterrupt):
+                c.upsert(rows(("a", 2, "C")))
+            d._store.link = killed  # type: ignore[method-assign]
+            with pytest.raises(KeyboardInterrupt):
+                d.upsert(rows(("a", 3, "D")))
+        return real_b(folder, after=after)
+
+    b._store.list_folder = b_sleeps  # type: ignore[method-assign]
+    with pytest.raises(DeposedError):
+        b.upsert(rows(("a", 4, "B")))
+    assert b._store.list_folder == real_b, "B never came to the stages"
+    last = hudi.open_table(b.url)
+    last.upsert(rows(("z", 1, "last")))
+    assert agree(last) == {"a": "C", "z": "last"}
+
+
+def test_a_dead_instant_that_a_paused_process_shows_after_hours_is_ours_and_is_swept(tmp_path: Path) -> None:
+    clock = SetClock()
+    create(tmp_path, system=system(clock))
+    sleeper = opened(tmp_path, clock=clock)
+    transaction = sleeper.transaction()
+    opened(tmp_path, clock=clock).upsert(rows(("a", 1, "x")))
+    for _ in range(3):
+        clock.now += FORGET_AFTER_MS
+        opened(tmp_path, clock=clock).upsert(rows(("a", 1, "y")))
+    transaction.upsert(rows(("b", 1, "late")))
+    with pytest.raises(DeposedError):
+        transaction.commit()
+    assert f"{transaction.instant}.deltacommit.requested" in timeline(tmp_path)
+    table = opened(tmp_path, clock=clock)
+    table.upsert(rows(("c", 1, "x")))
+    assert f"{transaction.instant}.deltacommit.requested" not in timeline(tmp_path)
+    assert agree(table) == {"a": "y", "c": "x"}
+
+
+def test_names_given_up_are_in_one_slot_only_and_are_forgotten_in_the_end(tmp_path: Path) -> None:
+    clock = SetClock()
+    table = create(tmp_path, system=system(clock))
+    for number in range(4):
+        with pytest.raises(KeyError), table.transaction() as transaction:
+            transaction.upsert(rows((f"k{number}", 1, "x")))
+            raise KeyError
+        table.upsert(rows(("a", number, "x")))
+    buried = [name for slot in slots(table) if slot.kind is Kind.DEAD for names in slot.body["named"].values() for name in names]
+    assert len(buried) == 8 and len(set(buried)) == 8
+    clock.now += FORGET_AFTER_MS + 1
+    opened(tmp_path, clock=clock).upsert(rows(("b", 1, "x")))
+    state = read_state(table._store)[0]
+    assert len([instant for instant in state.dead if instant < transaction.instant]) == 0 and transaction.instant in state.gone
+
+
+@pytest.mark.parametrize("idle_ms", [0, 61_000, 3 * FORGET_AFTER_MS])
+def test_f_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path: Path, idle_ms: int) -> None:
+    clock = SetClock()
+    table = create(tmp_path, system=system(clock))
+    table.upsert(rows(("a", 1, "x")))
+    from headgate_tables.commitlog.times import format_time  # noqa: PLC0415
+
+    foreign = format_time(clock.now + idle_ms // 2 + 10)
+    clock.now += idle_ms + 20
+    (tmp_path / "table" / TIMELINE_FOLDER / f"{foreign}.commit.requested").touch()
+    with pytest.raises(ForeignWriterError, match=foreign):
+        table.upsert(rows(("b", 1, "x")))
+
+
+def test_f_a_foreign_instant_from_while_the_handle_fenced_is_noticed(tmp_path: Path) -> None:
+    clock = SetClock()
+    create(tmp_path, system=system(clock)).upsert(rows(("a", 1, "x")))
+    table = opened(tmp_path, clock=clock)
+    foreign = "20270115080000500"
+
+    def begins(path: str) -> None:
+        if "/slot/" in path:
+            (tmp_path / "table" / TIMELINE_FOLDER / f"{foreign}.commit.requested").touch()
+            clock.now += 1_000
+
+    clock.now += 100
+    table._store.before_create = begins  # type: ignore[attr-defined]
+    with pytest.raises(ForeignWriterError, match=foreign):
+        table.upsert(rows(("b", 1, "x")))
+
+
+def test_properties_that_change_while_they_are_checked_are_checked_again(tmp_path: Path) -> None:
+    create(tmp_path)
+    table = opened(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    path = tmp_path / "table" / PROPERTIES_PATH
+    real = table._store.get
+    touched = parse(path.read_bytes(), "") | {"hoodie.touched": "1"}
+    path.write_bytes(render(touched, "Updated"))
+
+    def get(name: str) -> Any:
+        found = real(name)
+        if name == PROPERTIES_PATH:
+            table._store.get = real  # type: ignore[method-assign]
+            path.write_bytes(render(touched | {"hoodie.table.metadata.partitions": "files"}, "Updated by Spark"))
+        return found
+
+    table._store.get = get  # type: ignore[method-assign]
+    table.upsert(rows(("b", 1, "x")))
+    with pytest.raises(MetadataTableError):
+        table.upsert(rows(("c", 1, "x")))
+
+
+def test_only_an_owner_removes_a_metadata_table(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    CommitLog(table._store, system(), Holder("cluster", "testhost", 2, "localhost:7070")).own()
+    path = tmp_path / "table" / PROPERTIES_PATH
+    path.write_bytes(render(parse(path.read_bytes(), "") | {"hoodie.table.metadata.partitions": "files"}, "Updated"))
+    (tmp_path / "table/.hoodie/metadata/files").mkdir(parents=True)
+    before = path.read_bytes()
+    with pytest.raises(TableOwnedError):
+        opened(tmp_path, metadata_table="remove").upsert(rows(("a", 1, "x")))
+    assert path.read_bytes() == before and (tmp_path / "table/.hoodie/metadata/files").exists()
+    opened(tmp_path, metadata_table="remove", take_over=True).upsert(rows(("a", 1, "x")))
+    assert path.read_bytes() != before and not (tmp_path / "table/.hoodie/metadata").exists()
+
+
+# --- one process ---
+
+
+@pytest.mark.parametrize("first", ["older", "newer"])
+def test_a_group_that_has_a_log_of_the_transaction_gets_no_base_file_of_it(tmp_path: Path, first: str) -> None:
+    """A base file counts as older than the logs of its instant: the call that came first would win."""
+    table = create(tmp_path, buckets=1, ordering=None)
+    older, newer = table.transaction(), table.transaction()
+    kept, given_up = (newer, older) if first == "older" else (older, newer)
+    given_up.upsert(rows(("b", 1, "given up")))
+    kept.upsert(rows(("a", 1, "first")))
+    kept.delete(keys(("c", 1)))
+    given_up.rollback()
+    kept.upsert(rows(("a", 1, "second"), ("c", 1, "second")))
+    kept.commit()
+    assert agree(table) == {"a": "second", "c": "second"}
+
+
+def test_ro2_the_later_transaction_wins_also_after_an_older_one_lapsed(tmp_path: Path) -> None:
+    table = create(tmp_path, buckets=1, ordering=None)
+    unused, second = table.transaction(), table.transaction()
+    second.upsert(rows(("a", 1, "second")))
+    unused.commit()
+    third = table.transaction()
+    third.upsert(rows(("a", 1, "third")))
+    second.commit()
+    third.commit()
+    assert agree(table) == {"a": "third"}
+
+
+def test_ro4_an_instant_under_which_others_wrote_is_not_given_out_again(tmp_path: Path) -> None:
+    source, table = create(tmp_path / "source"), create(tmp_path)
+    with source.transaction() as written:
+        written.upsert(rows(("a", 1, "x")))
+    first = table.transaction()
+    first.add(written.statuses)
+    first.rollback()
+    assert table.transaction().instant > first.instant
+
+
+def test_ro5_offsets_without_rows_publish_no_instant(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.transaction().commit(channels={"c": [1, 7]})
+    assert timeline(tmp_path) == []
+    assert read_state(table._store)[0].channels == {"c": [1, 7]}
+    table.upsert(rows(("a", 1, "x")))
+    assert agree(table) == {"a": "x"}
+
+
+@pytest.mark.parametrize("store", [FaultyStore, InPlaceStore])
+def test_w1_a_transaction_of_which_a_write_failed_does_not_commit(tmp_path: Path, store: type[FaultyStore]) -> None:
+    """Files of the failed write may lie there under its instant, and no commit would list them."""
+    create(tmp_path, buckets=8)
+    table = opened(tmp_path, store)
+    table.upsert(rows(("z", 1, "x")))
+    transaction = table.transaction()
+    transaction.upsert(rows(("a", 1, "x")))
+    real, count = FaultyStore.create, itertools.count()
+
+    def lost(path: str) -> Outcome | None:
+        return Outcome.UNKNOWN if path.startswith("p/") and next(count) % 2 else None
+
+    full = store is FaultyStore
+    with pytest.MonkeyPatch.context() as patch:
+        if full:
+            patch.setattr(table._store, "stage", busy)
+        else:
+            table._store.before_create = lost  # type: ignore[attr-defined]
+        with pytest.raises(StoreUnavailableError):
+            transaction.upsert(rows(*((f"k{n}", 1, "x") for n in range(40))))
+    table._store.before_create = lambda path: None  # type: ignore[attr-defined]
+    assert real is FaultyStore.create
+    for attempt in (transaction.commit, lambda: transaction.upsert(rows(("b", 1, "x")))):
+        with pytest.raises(TransactionError, match="Roll back"):
+            attempt()
+    transaction.rollback()
+    table.upsert(rows(("c", 1, "x")))
+    assert data_files(table, transaction.instant) == []
+    assert agree(table) == {"z": "x", "c": "x"}
+
+
+def test_a_transaction_that_could_not_begin_leaves_nothing_open(tmp_path: Path) -> None:
+    create(tmp_path).upsert(rows(("a", 1, "x")))
+    table = opened(tmp_path)
+    real = table._store.list_folder
+    table._store.list_folder = lambda folder, after=None: busy() if folder == "p" else real(folder, after=after)  # type: ignore[method-assign]
+    for _ in range(3):
+        with pytest.raises(StoreUnavailableError):
+            table.upsert(rows(("b", 1, "x")))
+    table._store.list_folder = real  # type: ignore[method-assign]
+    table.upsert(rows(("b", 1, "x")))
+    assert agree(table) == {"a": "x", "b": "x"}
+
+
+def test_a_transaction_does_not_outlive_its_closed_table(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    transaction = table.transaction()
+    transaction.upsert(rows(("a", 1, "x")))
+    table.close()
+    with pytest.raises(ReopenTable):
+        transaction.commit()
+    with pytest.raises(ReopenTable):
+        table.upsert(rows(("a", 1, "x")))
+    assert hudi.open_table(table.url).commits() == []
+
+
+# --- an object store: data files lie under their final names before their slot ---
+
+
+def test_a_reader_of_an_empty_timeline_sees_no_row_before_its_commit(tmp_path: Path) -> None:
+    """It lists the timeline, then the folders; in between the table's first transaction begins."""
+    create(tmp_path)
+    reader, writer = opened(tmp_path, InPlaceStore), opened(tmp_path, InPlaceStore)
+    real = reader._store.list_folder
+    transactions = []
+
+    def list_folder(folder: str, *, after: str | None = None) -> Listing:
+        if folder == "" and not transactions:
+            transactions.append(writer.transaction())
+            transactions[0].upsert(rows(("a", 1, "uncommitted")))
+        return real(folder, after=after)
+
+    reader._store.list_folder = list_folder  # type: ignore[method-assign]
+    assert reader.scan().to_table().num_rows == 0
+    assert data_files(reader, transactions[0].instant)
+    transactions[0].commit()
+    assert reader.scan().to_table().num_rows == 1
+
+
+def lose(times: int, what: str) -> Callable[[str], Outcome | None]:
+    left = [times]
+
+    def before(path: str) -> Outcome | None:
+        if what in path and left[0]:
+            left[0] -= 1
+            return Outcome.UNKNOWN
+        return None
+
+    return before
+
+
+def test_p3_no_data_file_is_written_before_its_instant_is_on_the_timeline(tmp_path: Path) -> None:
+    create(tmp_path)
+    table = opened(tmp_path, InPlaceStore)
+    table._store.before_create = lose(3, ".requested")  # type: ignore[attr-defined]
+    transaction = table.transaction()
+    transaction.upsert(rows(("a", 1, "x")))
+    assert f"{transaction.instant}.deltacommit.requested" in timeline(tmp_path)
+    table._store.before_create = lose(10**6, ".requested")  # type: ignore[attr-defined]
+    other = table.transaction()
+    with pytest.raises(StoreUnavailableError):
+        other.upsert(rows(("b", 1, "x")))
+    assert data_files(table, other.instant) == []
+
+
+@pytest.mark.parametrize("pauses", ["before its first file", "before its data"])
+def test_h9_a_data_file_that_comes_after_its_instant_was_swept_stays_invisible(tmp_path: Path, pauses: str) -> None:
+    """Readers take an instant before the timeline's first for an archived one, which was completed."""
+    create(tmp_path)
+    sleeper = opened(tmp_path, InPlaceStore)
+    transaction = sleeper.transaction()
+    if pauses == "before its data":
+        transaction._announce()
+    successor = opened(tmp_path, InPlaceStore)
+    successor.upsert(rows(("b", 1, "successor")))
+    transaction.upsert(rows(("a", 1, "dead"), ("b", 9, "dead")))
+    with pytest.raises(DeposedError):
+        transaction.commit()
+    assert data_files(successor, transaction.instant), "the dead file is there"
+    assert [row["id"] for row in by_hudi_rs(successor.url)] == ["b"]
+    assert notes(hudi.open_table(successor.url)) == {"b": "successor"}
+    assert successor.scan().to_table().num_rows == 1
+    opened(tmp_path, InPlaceStore).upsert(rows(("c", 1, "next")))
+    assert data_files(successor, transaction.instant) == [], "the next owner sweeps it"
+    assert agree(successor) == {"b": "successor", "c": "next"}
+
+
+def test_t7_data_files_go_before_the_instant_that_shows_where_to_look_for_them(tmp_path: Path) -> None:
+    create(tmp_path, buckets=4)
+    first = opened(tmp_path, InPlaceStore)
+    first.upsert(rows(("z", 1, "x")))
+    crashed = first.transaction()
+    crashed.upsert(rows(*((f"k{n}", 1, "x") for n in range(20))))
+    calls: list[list[str]] = []
+    for stop in (1, 2, 3):
+        table = opened(tmp_path, InPlaceStore)
+        real = table._store.delete
+        made: list[list[str]] = []
+
+        def delete(paths: Sequence[str], real: Any = real, stop: int = stop, made: list[list[str]] = made) -> None:
+            made.append(list(paths))
+            if len(made) == stop:
+                real(made[-1][:1])  # the process dies in the middle of a request that has no order
+                raise KeyboardInterrupt
+            real(made[-1])
+
+        table._store.delete = delete  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            table.upsert(rows(("y", 1, "x")))
+        calls += made
+        if data_files(table, crashed.instant):
+            assert f"{crashed.instant}.deltacommit.requested" in timeline(tmp_path)
+    opened(tmp_path, InPlaceStore).upsert(rows(("y", 1, "x")))
+    assert data_files(first, crashed.instant) == []
+    assert not [name for name in timeline(tmp_path) if name.startswith(crashed.instant)]
+    named = {name for slot in slots(first) if slot.kind is Kind.DEAD for names in slot.body["named"].values() for name in names}
+    assert {name for call in calls for name in call} <= named
+    assert agree(first) == {"z": "x", "y": "x"}
+
+
+def test_verify_names_a_file_older_than_the_timeline_that_no_slot_committed(tmp_path: Path) -> None:
+    table = create(tmp_path, buckets=1)
+    table.upsert(rows(("a", 1, "x")))
+    table.upsert(rows(("a", 1, "y")))
+    [base] = [path for path, _ in list_data_files(table._store) if path.endswith(".parquet")]
+    stray = base.replace(table.commits()[0].instant, "20000101000000000")
+    shutil.copy(tmp_path / "table" / base, tmp_path / "table" / stray)
+    assert [finding.path for finding in table.verify().findings] == [stray]
+    assert as_text([{"n": 1}])
