@@ -28,6 +28,7 @@ def run_child(function: str, python: str = sys.executable, environment: dict[str
             [python, "-m", "bench.tables.child", function, str(answer)],
             input=json.dumps(arguments),
             text=True,
+            stdout=sys.stderr,  # Spark's log; ours is for the figures
             cwd=ROOT,
             env=os.environ | (environment or {}),
             check=False,

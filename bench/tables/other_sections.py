@@ -6,7 +6,7 @@ from statistics import median
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures
 from bench.tables.fixtures import long_table, merged_table
-from bench.tables.reading import files_in_cache
+from bench.tables.reading import fill_page_cache
 from bench.tables.workload import Phases, oracle, prepare
 
 LOG_BATCHES = 3
@@ -53,7 +53,7 @@ def snapshot_read(figures: Figures, phases: Phases, rounds: int, times: int) -> 
 def open_and_view(figures: Figures, rounds: int, commits: int) -> None:
     """From nothing but imports to the newest slice of every file group."""
     folder = long_table(commits, GROUPS)
-    files_in_cache(str(Path(folder) / ".hoodie"))
+    fill_page_cache(Path(folder) / ".hoodie")
     figure = f"{commits:,} commits, {GROUPS} groups each"
     for _ in range(rounds):
         for contender in (OURS, "hudi-rs"):

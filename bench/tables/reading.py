@@ -66,6 +66,8 @@ def _hudi_rs(folder: str, columns: list[str], *, stream: bool) -> Any:
     return table.read_stream(options) if stream else table.read(options)
 
 
-def files_in_cache(folder: str) -> int:
-    """Reads every file below ``folder`` once, so that the page cache holds it. Returns how many there are."""
-    return sum(1 for file in Path(folder).rglob("*") if file.is_file() and file.read_bytes() is not None)
+def fill_page_cache(folder: Path) -> None:
+    """Reads every file below ``folder`` once."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.read_bytes()

@@ -23,10 +23,11 @@ def run(
     ``differences`` what each reader found different.
     """
     module, _, name = contender.partition(":")
-    with scratch_folder(name.lower()) as folder:
+    with scratch_folder(name.lower()) as scratch:
+        folder = scratch / "data"
         batches = {phase: pa.ipc.open_file(pa.memory_map(f"{workload}/{phase}.arrow")) for phase in phases}
         schema = next(iter(batches.values())).schema
-        table = getattr(importlib.import_module(module), name)(folder / "data", schema, partitioned=partitioned)
+        table = getattr(importlib.import_module(module), name)(folder, schema, partitioned=partitioned)
         measured = {phase: _phase(table, batches[phase], commits, folder) for phase, (_, commits) in phases.items()}
         peak = peak_bytes(table.processes)
         found = {reader: differences(rows, oracle) for reader, rows in table.states()} if oracle else {}

@@ -33,7 +33,7 @@ def entrants(*, spark: bool) -> list[Entrant]:
     if python := os.environ.get("HEADGATE_PAIMON_PYTHON"):
         found.append(Entrant("PyPaimon", "bench.tables.contenders.paimon:Paimon", python))
     if spark:
-        few = {"100k": 3, "10k": 3, "100": 3}
+        few = {"100k": 2, "10k": 2, "100": 2}
         python = os.environ["HEADGATE_SPARK_PYTHON"]
         found.append(Entrant("Hudi on Spark", "bench.tables.contenders.spark:HudiSpark", python, rounds=1, most=few))
     return found

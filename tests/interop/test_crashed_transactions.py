@@ -1,4 +1,4 @@
-"""What a writer of ours leaves when it is killed inside a transaction: nothing that Spark or hudi-rs would show or stumble over."""
+"""What a killed writer of ours leaves inside a transaction: nothing that Spark or hudi-rs would show or stumble over."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def table_with_a_dead_transaction(tmp_path: Path) -> Tracked:
     table.table.close()
     killed = subprocess.run([sys.executable, "-c", KILLED, str(table.path)], check=False, capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
-    pending = [file for file in (table.path / ".hoodie" / "timeline").glob("*.deltacommit.inflight")]
+    pending = list((table.path / ".hoodie" / "timeline").glob("*.deltacommit.inflight"))
     assert len(pending) == 3
     return table
 
@@ -47,7 +47,9 @@ def table_with_a_dead_transaction(tmp_path: Path) -> Tracked:
 def test_a_killed_transaction_is_invisible_and_spark_writes_on(spark: Any, tmp_path: Path) -> None:
     table = table_with_a_dead_transaction(tmp_path)
     assert_all_agree(spark, table.path, table.expected())
-    by_spark = SparkTable(spark, tmp_path, "t", partition=["part"], options={"hoodie.datasource.write.partitionpath.urlencode": "true"})
+    by_spark = SparkTable(
+        spark, tmp_path, "t", partition=["part"], options={"hoodie.datasource.write.partitionpath.urlencode": "true"}
+    )
     for ts in range(3, 7):
         changed = rows(range(ts, ts + 4), ts)
         by_spark.upsert(table.arrow(changed), hoodie_compact_inline="true", hoodie_compact_inline_max_delta_commits="2")

@@ -12,6 +12,7 @@ from headgate_tables import hudi
 from support.oracle import Row
 from support.readers import assert_all_agree, read_by_hudi_rs, read_by_us
 from support.spark_hudi import read_by_spark
+from support.table_files import data_files, kind
 from support.tracked import Tracked
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.int32()), ("note", pa.string())])
@@ -25,19 +26,6 @@ def row(key: str, ts: int, v: int, part: str = "a") -> Row:
 def some(keys: str, ts: int, v: int) -> list[Row]:
     """One row per letter."""
     return [row(key, ts, v) for key in keys]
-
-
-def file_kinds(path: Path) -> list[str]:
-    """``base`` or ``log`` for each data file, in the order of their names' instants."""
-    files = [file for file in path.rglob("*") if file.is_file() and ".hoodie" not in file.parts and not file.name.startswith(".hoodie")]
-    kinds = {instant(file): "log" if file.name.startswith(".") else "base" for file in files}
-    return [kinds[time] for time in sorted(kinds)]
-
-
-def instant(file: Path) -> str:
-    if file.name.startswith("."):
-        return file.name.split("_")[1].split(".")[0] + file.name.split(".log.")[1]
-    return file.stem.split("_")[-1]
 
 
 @MODES
@@ -105,13 +93,16 @@ def test_upserts_and_deletes_of_one_transaction_apply_in_their_order(spark: Any,
                 moved = [made | {"ts": made["ts"] + shift} for made in rows]
                 getattr(transaction, name)(table.arrow(moved))
                 getattr(table.oracle, name)(moved)
-    assert file_kinds(table.path) == ["base", *["log"] * 7]
+    assert [kind(file) for file in data_files(table.path)].count("base") == 1
+    assert len(data_files(table.path)) == 8
     assert len(table.table.commits()) == 2
     assert_all_agree(spark, table.path, table.expected())
 
 
 @MODES
-def test_two_transactions_open_at_once_count_in_the_order_of_their_beginning(spark: Any, tmp_path: Path, ordering: str | None) -> None:
+def test_two_transactions_open_at_once_count_in_the_order_of_their_beginning(
+    spark: Any, tmp_path: Path, ordering: str | None
+) -> None:
     """The later one writes its files first, to groups of both kinds: with files, and without any."""
     table = Tracked(tmp_path / "t", SCHEMA, ordering=ordering, buckets=1)
     table.upsert(some("abcd", 5, 1))
@@ -161,7 +152,7 @@ def test_file_groups_whose_first_operation_is_a_delete(spark: Any, tmp_path: Pat
     table.upsert(some("ab", 4, 1) + some("cd", 5, 1))
     table.upsert(some("a", 6, 2))
     table.delete(some("c", 5, 0))
-    assert set(file_kinds(table.path)) == {"log"}
+    assert {kind(file) for file in data_files(table.path)} == {"log"}
     assert_all_agree(spark, table.path, table.expected())
 
 

@@ -39,11 +39,16 @@ def test_a_spark_write_with_default_settings_is_noticed_before_our_next_commit(s
     table.oracle.upsert(rows(range(3), 3))
     assert (table.path / ".hoodie" / "metadata").is_dir()
     assert_all_agree(spark, table.path, table.expected())
-    assert_same_rows(without_meta(read_by_spark(spark, table.path, metadata_table=True)), table.expected(), "Spark by its metadata table")
+    assert_same_rows(
+        without_meta(read_by_spark(spark, table.path, metadata_table=True)), table.expected(), "Spark by its metadata table"
+    )
 
     with pytest.raises(MetadataTableError, match="metadata table"):
         table.table.upsert(table.arrow(rows(range(1), 9)))
-    with hudi.open_table(str(table.path), metadata_table="remove") as again, pytest.raises(ForeignWriterError, match="another program"):
+    with (
+        hudi.open_table(str(table.path), metadata_table="remove") as again,
+        pytest.raises(ForeignWriterError, match="another program"),
+    ):
         again.upsert(table.arrow(rows(range(1), 9)))
     assert_all_agree(spark, table.path, table.expected())
 
@@ -59,4 +64,6 @@ def test_a_metadata_table_that_was_only_built_can_be_removed(spark: Any, table: 
     table.upsert(rows(range(2), 9))
     assert not (table.path / ".hoodie" / "metadata").exists()
     assert_all_agree(spark, table.path, table.expected())
-    assert_same_rows(without_meta(read_by_spark(spark, table.path, metadata_table=True)), table.expected(), "Spark with its defaults")
+    assert_same_rows(
+        without_meta(read_by_spark(spark, table.path, metadata_table=True)), table.expected(), "Spark with its defaults"
+    )

@@ -12,7 +12,29 @@ from support.readers import assert_all_agree, read_by_us
 from support.spark_hudi import read_by_spark
 from support.tracked import Tracked
 
-ODD = ["a b", "a/b", "a=b", "100%", "%2F", "größe", "日本", "😀", "a:b", "q?x#y", "c\\d", '"', "'", "tab\there", "{x}", "+", ".hidden", "_under", "x=y/z", "2026-02-28", "007"]
+ODD = [
+    "a b",
+    "a/b",
+    "a=b",
+    "100%",
+    "%2F",
+    "größe",
+    "日本",
+    "😀",
+    "a:b",
+    "q?x#y",
+    "c\\d",
+    '"',
+    "'",
+    "tab\there",
+    "{x}",
+    "+",
+    ".hidden",
+    "_under",
+    "x=y/z",
+    "2026-02-28",
+    "007",
+]
 SAFE = ["a b", "plain", "größe", "日本", "+", "_under", ".hidden", "2026-02-28", "007"]
 
 
@@ -28,7 +50,13 @@ def row(number: int, ts: int, **partition: Any) -> Row:
 @pytest.mark.parametrize("values", [ODD, SAFE], ids=["encoded", "raw"])
 def test_one_column_of_text(spark: Any, tmp_path: Path, hive_style: bool, values: list[str]) -> None:
     table = Tracked(
-        tmp_path / "t", schema(("p", pa.string())), partition=["p"], ordering="ts", buckets=1, hive_style=hive_style, url_encode=values is ODD
+        tmp_path / "t",
+        schema(("p", pa.string())),
+        partition=["p"],
+        ordering="ts",
+        buckets=1,
+        hive_style=hive_style,
+        url_encode=values is ODD,
     )
     table.upsert([row(number, 1, p=value) for number, value in enumerate(values)])
     table.upsert([row(number, 2, p=value) for number, value in enumerate(values) if number % 2])
@@ -42,7 +70,12 @@ def test_one_column_of_text(spark: Any, tmp_path: Path, hive_style: bool, values
 @pytest.mark.parametrize("hive_style", [False, True], ids=["plain", "hive"])
 def test_two_columns_and_the_same_key_in_several_partitions(spark: Any, tmp_path: Path, hive_style: bool) -> None:
     table = Tracked(
-        tmp_path / "t", schema(("p", pa.string()), ("q", pa.string())), partition=["p", "q"], ordering="ts", buckets=2, hive_style=hive_style
+        tmp_path / "t",
+        schema(("p", pa.string()), ("q", pa.string())),
+        partition=["p", "q"],
+        ordering="ts",
+        buckets=2,
+        hive_style=hive_style,
     )
     pairs = [(p, q) for p in ("a/b", "a", "x=1") for q in ("b", "/", "%")]
     table.upsert([row(number, 1, p=p, q=q) for number in range(3) for p, q in pairs])

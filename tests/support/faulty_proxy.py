@@ -2,17 +2,20 @@
 
 import contextlib
 import enum
+import re
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
+from urllib.parse import unquote
 
 
 class Fault(enum.Enum):
     """What happens to one request of the armed method."""
 
     DROP_ANSWER = "forwarded and done; the connection is reset before the answer"
+    DROP_REQUEST = "not forwarded; the connection is reset"
     DROP_CONDITION = "forwarded without If-None-Match, as if the server did not know that header"
     SWALLOW_ANSWER = "forwarded and done; the answer never comes and the connection stays open"
 
@@ -20,14 +23,14 @@ class Fault(enum.Enum):
 class FaultyProxy:
     """Forwards HTTP/1.1 requests to one server, one after the other on each connection.
 
-    ``arm`` spoils the next request of a method, by a ``Fault`` or with a status instead of forwarding it.
+    ``arm`` spoils the next request of a method and a path, by a ``Fault`` or with a status instead of forwarding it.
     ``seen`` holds method and path of every request that came in.
     """
 
     def __init__(self, upstream: tuple[str, int]) -> None:
         self.seen: list[str] = []
         self._upstream = upstream
-        self._armed: dict[str, list[Fault | int | None]] = {}
+        self._armed: dict[tuple[str, str], list[Fault | int | None]] = {}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -37,9 +40,14 @@ class FaultyProxy:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
-    def arm(self, method: str, *faults: Fault | int | None) -> None:
-        """The next requests of ``method`` get these faults, in this order; None lets one pass."""
-        self._armed.setdefault(method, []).extend(faults)
+    def arm(self, method: str, *faults: Fault | int | None, path: str = "") -> None:
+        """The next requests of ``method`` get these faults, in this order; None lets one pass. ``path`` is searched in theirs."""
+        self._armed.setdefault((method, path), []).extend(faults)
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether a fault has met no request yet."""
+        return any(self._armed.values())
 
     def disarm(self) -> None:
         """From now on everything passes."""
@@ -74,19 +82,24 @@ class FaultyProxy:
                 body = requests.read(_content_length(head))
                 method, path = head.split(b" ", 2)[:2]
                 self.seen.append(f"{method.decode()} {path.decode()}")
-                armed = self._armed.get(method.decode())
-                fault = armed.pop(0) if armed else None
+                fault = self._next_fault(method.decode(), unquote(path.decode()))
                 if isinstance(fault, int):
                     connection.sendall(_refusal(fault))
                     continue
                 if fault is Fault.DROP_CONDITION:
                     head = _without_condition(head)
-                answer = self._forward(head, body)
-                if fault is Fault.DROP_ANSWER:
+                answer = b"" if fault is Fault.DROP_REQUEST else self._forward(head, body)
+                if fault in (Fault.DROP_ANSWER, Fault.DROP_REQUEST):
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return
                 if fault is not Fault.SWALLOW_ANSWER:
                     connection.sendall(answer)
+
+    def _next_fault(self, method: str, path: str) -> Fault | int | None:
+        for (armed_method, pattern), faults in self._armed.items():
+            if method == armed_method and faults and re.search(pattern, path):
+                return faults.pop(0)
+        return None
 
     def _forward(self, head: bytes, body: bytes) -> bytes:
         """The server's whole answer, with ``Connection: close`` so that its end is the connection's end."""

@@ -10,9 +10,9 @@ Identity = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Oracle:
-    """Rows by (partition, key). With ``ordering`` the larger value wins and a tie goes to the later one, deletes included; without, the later one.
+    """Rows by (partition, key). With ``ordering`` the larger value wins, and the later one of equals; without, the later one.
 
-    A delete is remembered with its ordering value, so that an older row which comes later stays away.
+    Deletes obey the same rule. One is remembered with its ordering value, so that an older row which comes later stays away.
     """
 
     key: Sequence[str]

@@ -22,6 +22,11 @@ class S3Endpoint:
     url: str
     options: dict[str, str]
 
+    @property
+    def hudi_rs_options(self) -> dict[str, str]:
+        """The same, as hudi-rs names them."""
+        return {f"aws_{name}": value for name, value in self.options.items()}
+
     def client(self) -> Any:
         """A boto3 client: the second opinion on what lies in the bucket."""
         return boto3.client(

@@ -17,7 +17,9 @@ def assert_same_rows(found: pa.Table, wanted: pa.Table, who: str, *, fewer_types
     if rows != expected:
         missing, surplus = list((expected - rows).elements()), list((rows - expected).elements())
         lines = [f"{who}: {found.num_rows} rows, expected {wanted.num_rows}"]
-        lines += [f"  missing {row}" for row in sorted(missing, key=repr)[:5]] + [f"  surplus {row}" for row in sorted(surplus, key=repr)[:5]]
+        lines += [f"  missing {row}" for row in sorted(missing, key=repr)[:5]] + [
+            f"  surplus {row}" for row in sorted(surplus, key=repr)[:5]
+        ]
         raise AssertionError("\n".join(lines))
 
 

@@ -87,7 +87,9 @@ class SparkTable:
         self._inputs = folder / f"{name}.in"
         self._inputs.mkdir()
         self._count = itertools.count()
-        generator = "ComplexKeyGenerator" if len(partition) > 1 else "SimpleKeyGenerator" if partition else "NonpartitionedKeyGenerator"
+        generator = (
+            "ComplexKeyGenerator" if len(partition) > 1 else "SimpleKeyGenerator" if partition else "NonpartitionedKeyGenerator"
+        )
         self.options = _QUICK | {
             "hoodie.table.name": name,
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -121,7 +123,13 @@ class SparkTable:
 
     def call(self, procedure: str, **arguments: str | int) -> list[Any]:
         """A Hudi procedure on this table, with the table's options in the session: procedures read them from there only."""
-        by_name = procedure in {"run_clean", "create_savepoint", "rollback_to_savepoint", "rollback_to_instant", "create_metadata_table"}
+        by_name = procedure in {
+            "run_clean",
+            "create_savepoint",
+            "rollback_to_savepoint",
+            "rollback_to_instant",
+            "create_metadata_table",
+        }
         if by_name:
             self._register()
         settings = self.options | {"hoodie.bucket.index.hash.field": self.options["hoodie.datasource.write.recordkey.field"]}
@@ -132,8 +140,11 @@ class SparkTable:
 
     def run_scheduled_compactions(self) -> None:
         """By their times: ``run`` alone plans anew when it can, runs that and leaves what was scheduled."""
-        for plan in sorted((self.path / ".hoodie" / "timeline").glob("*.compaction.requested")):
-            self.call("run_compaction", op="run", timestamp=int(plan.name[:17]))
+        timeline = self.path / ".hoodie" / "timeline"
+        times = sorted(plan.name[:17] for plan in timeline.glob("*.compaction.requested"))
+        for time in times:
+            if not any(timeline.glob(f"{time}_*.commit")):
+                self.call("run_compaction", op="run", timestamp=int(time))
 
     def sql(self, statement: str) -> None:
         """``statement`` with ``{t}`` for the table, which is registered first."""
@@ -142,7 +153,9 @@ class SparkTable:
 
     def actions(self) -> list[str]:
         """The active timeline's files without their times: ``deltacommit``, ``compaction.requested``, …, oldest first."""
-        names = sorted(file.name for file in (self.path / ".hoodie" / "timeline").iterdir() if file.is_file() and file.name[0] != ".")
+        names = sorted(
+            file.name for file in (self.path / ".hoodie" / "timeline").iterdir() if file.is_file() and file.name[0] != "."
+        )
         return [name.partition(".")[2] for name in names]
 
     def rows(self) -> pa.Table:

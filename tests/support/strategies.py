@@ -5,15 +5,16 @@ library), and the values of both. Keys, partitions and orderings come from small
 """
 
 import datetime as dt
+import operator
 import os
 import re
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -205,6 +206,11 @@ class Shape:
         names = ("record_key", "partition_by", "ordering", "buckets", "hive_style", "url_encode")
         return {"schema": self.given_schema, **{name: getattr(self, name) for name in names}}
 
+    def named(self, kind: str) -> list[str]:
+        """The columns that a call of this kind hands in."""
+        taken = {*self.record_key, *self.partition_by, self.ordering}
+        return [name for name in self.columns if kind == "upsert" or name in taken]
+
     def stored(self, row: Row) -> Row:
         """The values that the table holds for a given row (or some of its columns)."""
         return {name: self.columns[name].kind.stored_value(value) for name, value in row.items()}
@@ -220,7 +226,7 @@ class Shape:
 
     def rows(self) -> st.SearchStrategy[Row]:
         """One row as given."""
-        taken = {*self.record_key, *self.partition_by, self.ordering}
+        taken = self.named("delete")
         others = {name: _maybe(column.kind.values, column.nullable) for name, column in self.columns.items() if name not in taken}
         return st.tuples(self.identities(), st.fixed_dictionaries(others)).map(lambda parts: parts[0] | parts[1])
 
@@ -289,6 +295,14 @@ def _pool(shape: Shape, rows: st.SearchStrategy[Row], most: int) -> st.SearchStr
     return st.lists(rows, min_size=1, max_size=most, unique_by=identity)
 
 
+def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    """Values of a stored leaf type."""
+    for known in (*_STRINGS, *_INTEGERS, *_FLOATS, *_DATES, *_TIMESTAMPS):
+        if known.given == known.stored == kind:
+            return known.values
+    return _decimals(kind.precision, kind.scale)
+
+
 def safe_for_deletes(kind: Kind) -> Kind:
     """Without the ordering value that Hudi's delete records cannot tell from "none": 0 in 32 bits."""
     if kind.stored == pa.int32():
@@ -301,6 +315,13 @@ def safe_for_deletes(kind: Kind) -> Kind:
 # --- what callers hand in ---
 
 forms = st.sampled_from(["whole", "chunks", "slice", "reader", "columns the other way round", "as stored", "batch"])
+
+
+def calls_on(shape: Shape) -> st.SearchStrategy[tuple[str, list[Row], str]]:
+    """Kind of call, rows as given, and the form in which they are handed in."""
+    upserts = st.tuples(st.just("upsert"), st.lists(shape.rows(), max_size=8), forms)
+    deletes = st.tuples(st.just("delete"), st.lists(shape.identities(), max_size=8), forms)
+    return upserts | upserts | deletes
 
 
 def present(shape: Shape, rows: Sequence[Row], names: Sequence[str], form: str) -> Any:
@@ -322,3 +343,42 @@ def present(shape: Shape, rows: Sequence[Row], names: Sequence[str], form: str) 
     if form == "batch" and rows:
         return table.combine_chunks().to_batches()[0]
     return table
+
+
+# --- what readers ask for ---
+
+_COMPARISONS: list[Callable[[Any, Any], Any]] = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+def expressions(rows: pa.Table) -> st.SearchStrategy[pc.Expression]:
+    """Filters over the columns of ``rows``; most literals are values that are there, so that something matches."""
+    leaves = st.one_of([_about(name, rows) for name in rows.column_names])
+    deeper = lambda inner: (  # noqa: E731
+        st.tuples(inner, inner).map(lambda both: both[0] & both[1]) | st.tuples(inner, inner).map(lambda both: both[0] | both[1]) | inner.map(operator.inv)
+    )
+    return st.recursive(leaves, deeper, max_leaves=4)
+
+
+def _about(name: str, rows: pa.Table) -> st.SearchStrategy[pc.Expression]:
+    column, kind = pc.field(name), rows.schema.field(name).type
+    found = st.sampled_from([column.is_null(), column.is_valid()])
+    if pa.types.is_nested(kind):
+        return found
+    values = _literals(name, rows)
+    if pa.types.is_boolean(kind):
+        found |= st.just(column)
+    if pa.types.is_floating(kind):
+        found |= st.sampled_from([pc.is_nan(column), column.is_null(nan_is_null=True)])
+    compared = st.tuples(st.sampled_from(_COMPARISONS), values).map(lambda drawn: drawn[0](column, pa.scalar(drawn[1], kind)))
+    others = [pc.field(other) for other in rows.column_names if other != name and rows.schema.field(other).type == kind]
+    if others:
+        found |= st.tuples(st.sampled_from(_COMPARISONS), st.sampled_from(others)).map(lambda drawn: drawn[0](column, drawn[1]))
+    listed = st.lists(st.none() | values, max_size=3).map(lambda chosen: column.isin(pa.array(chosen, kind)))
+    return found | compared | compared | listed
+
+
+def _literals(name: str, rows: pa.Table) -> st.SearchStrategy[Any]:
+    present = [value for value in rows[name].to_pylist() if value is not None]
+    kind = rows.schema.field(name).type
+    more: list[Any] = [float("nan"), 0.0, -0.0] if pa.types.is_floating(kind) else [0, 1] if pa.types.is_integer(kind) else []
+    return st.sampled_from(present + more) if present or more else st.none()

@@ -1,6 +1,6 @@
 """Builders and independent readers for table tests."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,9 @@ def notes(table: hudi.Table) -> dict[str, str]:
     return found
 
 
-def by_hudi_rs(url: str) -> list[Row]:
+def by_hudi_rs(url: str, options: Mapping[str, str] | None = None) -> list[Row]:
     """The snapshot as hudi-rs reads it, meta columns included."""
-    batches = hudi_rs.HudiTableBuilder.from_base_uri(url).build().read()
+    batches = hudi_rs.HudiTableBuilder.from_base_uri(url).with_storage_options(dict(options or {})).build().read()
     return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
 
 

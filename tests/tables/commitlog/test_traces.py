@@ -7,6 +7,7 @@ import pytest
 from support.systems import FaultyStore, SetClock, system
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Kind, Slot, decode_slot, number_name, slot_path
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
@@ -72,7 +73,6 @@ def test_g1_a_slot_that_could_not_be_published_is_not_folded_away(store: FaultyS
     with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
         commit(log, lost)
     store.before_create = lambda path: None
-    commit(log)
     log.fold()
     assert store.get(f"done/{lost}").to_pybytes() == lost.encode()
 
@@ -243,3 +243,52 @@ def test_the_properties_of_a_new_table_are_durable_when_it_is_created(store: Fau
     other = FaultyStore(Path(store._root).parent / "other")
     create_log(other, system(), {}, [("props", b"a=b")])
     assert durable == {slot_path(0): True, "props": True}
+
+
+def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first try to own the table fails after the stages were renamed; the old leader stages once more; the second try."""
+    old, new = open_log(store), open_log(store)
+    commit(old)
+    staged = f"{old.stage_folder}/process/file"
+    store.stage([(staged, [b"1"])])
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "create", lambda path, content, durable: _or_busy(store, path, content, durable=durable))
+        with pytest.raises(StoreUnavailableError):
+            new.begin()
+    assert store.size(staged) is None
+    store.stage([(staged, [b"2"])])
+    commit(new)
+    assert store.size(staged) is None
+
+
+def _or_busy(store: FaultyStore, path: str, content: Sequence[bytes], *, durable: bool) -> Outcome:
+    if "/slot/" not in path:
+        raise busy()
+    return FaultyStore.create(store, path, content, durable=durable)
+
+
+def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The staged bytes are gone (a successor has them), and whether there is a successor cannot be read."""
+    log = open_log(store)
+    instant = log.begin()
+    path = f"{log.stage_folder}/process/file"
+    real = store.list_folder
+    monkeypatch.setattr(store, "list_folder", lambda folder, after=None: _or_fail(real, folder, after))
+    with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
+        log.commit(instant, [DataFile("data/file", 4, "", path)], lambda completion: [])
+
+
+def _or_fail(real: Callable[..., Listing], folder: str, after: str | None) -> Listing:
+    if folder == FOLD_FOLDER:
+        raise busy()
+    return real(folder, after=after)
+
+
+def test_creating_a_table_whose_files_cannot_be_put_in_place_says_that_it_is_there(store: FaultyStore) -> None:
+    other = FaultyStore(Path(store._root).parent / "other")
+    other.before_create = unknown(10**6, "props")
+    with pytest.raises(OutcomeUnknownError, match="decided the table"):
+        create_log(other, system(), {}, [("props", b"a=b")])
+    other.before_create = lambda path: None
+    open_log(other).own()
+    assert other.get("props").to_pybytes() == b"a=b"

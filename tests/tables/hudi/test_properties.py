@@ -3,29 +3,34 @@
 ``HEADGATE_HYPOTHESIS=long`` tries 40 times as many examples, new ones each time.
 """
 
+import contextlib
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, assume, note
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from support.faults import FailingStore, Fault, KilledError
-from support.model import Change, Model, Row
+from support.model import Change, Model, Row, rank_of
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
-from support.strategies import Shape, effort, forms, ordering_kinds, present, safe_for_deletes, shapes
+from support.strategies import Shape, calls_on, effort, expressions, ordering_kinds, present, safe_for_deletes, shapes, values_of
 from support.systems import NOON, SetClock
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
 from headgate_tables.errors import DeposedError, RetryLater, StoreFullError, StoreUnavailableError, SyncFailedError, TablesError, TransactionError
+from headgate_tables.hudi import base_reader
+from headgate_tables.hudi.log import parquet_rows
+from headgate_tables.hudi.merge import Entries, latest_rows, merge_base, merge_logs
 from headgate_tables.system import System
 
 MAX_SET_BACK_MS = 3_000
@@ -211,21 +216,29 @@ class Writing(RuleBasedStateMachine):
         return None
 
     def examine(self, calls: Calls, error: BaseException | None, fault: Fault) -> None:
-        """All of the calls or none: at first sight, and once a new owner has looked after what was left."""
+        """All of the calls or none: at first sight, and for good once a new owner has looked after what was left."""
         note(f"{fault.happened or 'no fault'} (after: {fault.after}) -> {error!r}")
-        before, after = self.model, self.model.after([self.change(call) for call in calls])
-        expected = [after] if error is None else [before, after]
-        first = self.same_as_one_of(self.handle(), expected)
+        models = [self.model, self.model.after([self.change(call) for call in calls])]
+        wanted = int(any(rows for _, rows, _ in calls))
+        seen = self.decided(self.handle(), models)
         self.owner = self.handle()
         with self.owner.transaction():
             pass
-        second = self.same_as_one_of(self.owner, [after] if first is after else expected)
+        for_good = self.decided(self.owner, models)
+        assert seen <= for_good <= wanted
+        if error is None:
+            assert seen == wanted, "returned, and is not there"
         if isinstance(error, RetryLater):
-            assert len(self.owner.commits()) == self.commits, f"{error!r}, which says that nothing was done"
-        there = len(self.owner.commits())
-        assert there in (self.commits, self.commits + 1)
-        self.commits = there
-        self.model = second
+            assert for_good == 0, f"{error!r} says that nothing was done"
+        self.model = models[for_good] if wanted else models[0]
+        self.commits += for_good
+
+    def decided(self, table: hudi.Table, models: Sequence[Model]) -> int:
+        """How many commits were added, 0 or 1; the rows must be those of that number of commits."""
+        added = len(table.commits()) - self.commits
+        assert added in (0, 1)
+        assert_same_rows(table.scan().to_table(), self.shape.expected(models[added].rows()), f"{added} commits more")
+        return added
 
     # --- after every step ---
 
@@ -251,10 +264,7 @@ class Writing(RuleBasedStateMachine):
     # --- helpers ---
 
     def calls(self, data: st.DataObject, most: int, *, exactly: bool = False) -> Calls:
-        one = st.sampled_from(["upsert", "upsert", "delete"]).flatmap(
-            lambda kind: st.tuples(st.just(kind), st.lists(self.shape.identities() if kind == "delete" else self.shape.rows(), max_size=8), forms)
-        )
-        return data.draw(st.lists(one, min_size=most if exactly else 1, max_size=most))
+        return data.draw(st.lists(calls_on(self.shape), min_size=most if exactly else 1, max_size=most))
 
     def change(self, call: tuple[str, list[Row], str]) -> Change:
         return Change(call[0], [self.shape.stored(row) for row in call[1]])  # type: ignore[arg-type]
@@ -262,25 +272,134 @@ class Writing(RuleBasedStateMachine):
     def perform(self, on: Any, call: tuple[str, list[Row], str], *, or_nothing: bool = False) -> Any:
         kind, rows, form = call
         assume(rows or not or_nothing)
-        taken = {*self.shape.record_key, *self.shape.partition_by, self.shape.ordering}
-        names = [name for name in self.shape.columns if kind == "upsert" or name in taken]
-        return getattr(on, kind)(present(self.shape, rows, names, form))
+        return getattr(on, kind)(present(self.shape, rows, self.shape.named(kind), form))
 
     def committed(self, calls: Calls) -> None:
         self.model = self.model.after([self.change(call) for call in calls])
         self.commits += any(rows for _, rows, _ in calls)
 
-    def same_as_one_of(self, table: hudi.Table, models: Sequence[Model]) -> Model:
-        found = table.scan().to_table()
-        for model in models[:-1]:
-            try:
-                assert_same_rows(found, self.shape.expected(model.rows()), "")
-            except AssertionError:
-                continue
-            return model
-        assert_same_rows(found, self.shape.expected(models[-1].rows()), "half of a transaction")
-        return models[-1]
-
 
 def test_a_table_holds_what_a_dictionary_says_whatever_happens() -> None:
     run_state_machine_as_test(Writing, settings=effort(30))
+
+
+# --- scans ---
+
+
+@effort(60)
+@given(shape=shapes(ordering_kinds.map(safe_for_deletes)), data=st.data())
+def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder, small_pieces():
+        table = hudi.create_table(f"{folder}/table", **shape.definition())
+        for _ in range(data.draw(st.integers(1, 4))):
+            kind, rows, form = data.draw(calls_on(shape))
+            getattr(table, kind)(present(shape, rows, shape.named(kind), form))
+        everything = table.scan(meta_columns=True).to_table()
+        assume(everything.num_rows)
+        for _ in range(4):
+            check_scan(table, shape, everything, data)
+
+
+def check_scan(table: hudi.Table, shape: Shape, everything: pa.Table, data: st.DataObject) -> None:
+    columns = data.draw(st.none() | st.lists(st.sampled_from(list(shape.columns)), min_size=1, unique=True), label="columns")
+    expression = data.draw(st.none() | expressions(everything), label="filter")
+    partitions = data.draw(st.none() | st.lists(partition_of(shape, everything), max_size=2), label="partitions")
+    wanted = everything
+    if expression is not None:
+        wanted = wanted.filter(expression)
+    if partitions is not None:
+        chosen = [any(selects(partition, row) for partition in partitions) for row in wanted.to_pylist()]
+        wanted = wanted.filter(pa.array(chosen, pa.bool_()))
+    wanted = wanted.select(columns or list(shape.columns))
+    scan = table.scan(columns, partitions, expression)
+    found = scan.to_table()
+    assert found.schema == wanted.schema == scan.schema
+    assert_same_rows(found, wanted, "to_table")
+    reader = scan.to_reader()
+    assert reader.schema == wanted.schema
+    assert_same_rows(reader.read_all(), wanted, "to_reader")
+
+
+def partition_of(shape: Shape, everything: pa.Table) -> st.SearchStrategy[Any]:
+    """A path, or values of some partition columns, that are or are not there."""
+    if not shape.partition_by:
+        return st.just("")
+    paths = st.sampled_from([*everything["_hoodie_partition_path"].to_pylist(), "nowhere"])
+    named = st.sampled_from(shape.partition_by).flatmap(lambda name: st.sampled_from(everything[name].to_pylist()).map(lambda value: {name: value}))
+    whole = st.sampled_from(everything.select(list(shape.partition_by)).to_pylist())
+    return paths | named | whole
+
+
+def selects(partition: Any, row: Row) -> bool:
+    if isinstance(partition, str):
+        return bool(row["_hoodie_partition_path"] == partition)
+    return all(row[name] == value for name, value in partition.items())
+
+
+@contextlib.contextmanager
+def small_pieces() -> Iterator[None]:
+    """Row groups of three rows and batches of two, so that a few rows are many of both."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_rows, "_GROUP_ROWS", 3)
+        patch.setattr(base_reader, "BATCH_ROWS", 2)
+        yield
+
+
+# --- the merge kernel ---
+
+RANKED = st.sampled_from([pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us", tz="UTC"), pa.decimal128(12, 3)])
+Entry = tuple[str, Any, bool, bool]
+"""Key, ordering value, whether it is a delete, whether an unconditional one."""
+
+
+@st.composite
+def merges(draw: Any) -> tuple[pa.DataType | None, list[Entry], list[tuple[str, Any]]]:
+    """The ordering's type (None with commit time), log entries, and base rows of distinct keys."""
+    kind = draw(st.none() | RANKED)
+    values = st.just(None) if kind is None else st.sampled_from(draw(st.lists(values_of(kind), min_size=1, max_size=5)))
+    drawn = draw(st.lists(st.tuples(st.sampled_from("abcd"), values, st.booleans(), st.integers(0, 3)), max_size=14))
+    entries = [(key, value, delete, delete and (kind is None or odd == 0)) for key, value, delete, odd in drawn]
+    entries = [(key, None if unconditional else value, delete, unconditional) for key, value, delete, unconditional in entries]
+    base = draw(st.dictionaries(st.sampled_from("abcdef"), st.none() | values, max_size=5))
+    return kind, entries, list(base.items())
+
+
+def fold(kind: pa.DataType | None, entries: Sequence[Entry], base: Sequence[tuple[str, Any]]) -> tuple[dict[str, int], set[str]]:
+    """One entry after the other: position of the entry that stands for each key, and keys whose base row stands."""
+    standing: dict[str, int] = {}
+    for position, (key, value, _, unconditional) in enumerate(entries):
+        held = standing.get(key)
+        if held is None or kind is None or unconditional or entries[held][3] or rank_of(value) >= rank_of(entries[held][1]):
+            standing[key] = position
+    kept = set()
+    for key, value in base:
+        held = standing.get(key)
+        if held is None or (kind is not None and value is not None and not entries[held][3] and rank_of(value) > rank_of(entries[held][1])):
+            kept.add(key)
+    return standing, kept
+
+
+@effort(300)
+@given(merge=merges())
+def test_the_merge_kernel_does_what_a_loop_over_the_entries_does(merge: tuple[pa.DataType | None, list[Entry], list[tuple[str, Any]]]) -> None:
+    kind, entries, base = merge
+    standing, kept = fold(kind, entries, base)
+    ordering = None if kind is None else pa.array([value for _, value, _, _ in entries], kind)
+    flags = [np.array([bool(entry[place]) for entry in entries], dtype=bool) for place in (2, 3)]
+    winners = merge_logs(Entries(pa.array([entry[0] for entry in entries], pa.string()), ordering, *flags))
+    assert dict(zip(winners.keys.to_pylist(), winners.positions.tolist(), strict=True)) == standing
+    assert winners.deletes.tolist() == [entries[position][2] for position in winners.positions]
+    keys = pa.array([key for key, _ in base], pa.string())
+    outcome = merge_base(winners, keys, None if kind is None else pa.array([value for _, value in base], kind))
+    assert {key for (key, _), keep in zip(base, outcome.keep.tolist(), strict=True) if keep} == kept
+    assert {winners.keys[number].as_py() for number in outcome.beaten.tolist()} == kept & standing.keys()
+
+
+@effort(300)
+@given(merge=merges())
+def test_of_the_rows_of_one_batch_the_largest_and_then_the_last_stays(merge: tuple[pa.DataType | None, list[Entry], list[tuple[str, Any]]]) -> None:
+    kind, entries, _ = merge
+    rows = [entry for entry in entries if not entry[3]]
+    identity = np.unique([entry[0] for entry in rows], return_inverse=True)[1].astype(np.int64)
+    ordering = None if kind is None else pa.array([entry[1] for entry in rows], kind)
+    assert latest_rows(identity, ordering).tolist() == sorted(fold(kind, rows, [])[0].values())

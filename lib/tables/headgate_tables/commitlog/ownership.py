@@ -49,6 +49,7 @@ class CommitLog:
         self._failed: ReopenTable | None = None
         self._open: list[str] = []
         self._used = ""
+        self._serves = False
         self._behind: list[Slot] = []
         self._looked_for: set[str] = set()
 
@@ -84,18 +85,18 @@ class CommitLog:
         return f"{STAGE_FOLDER}/{self.state.epoch}"
 
     def own(self) -> bool:
-        """Fences if this handle does not own the table yet; says whether it did so just now.
+        """Fences if this handle does not own the table yet; true the first time that this comes to its end.
 
         Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
         Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
         """
         self._check_alive()
-        fences = self._times is None
-        if fences:
+        if self._times is None:
             while not self._fence():
                 pass
         self._catch_up()
-        return fences
+        newly, self._serves = not self._serves, True
+        return newly
 
     def _catch_up(self) -> None:
         """What fails here is tried again before anything new is decided, so that slots are published in order (rule P1)."""
@@ -164,6 +165,10 @@ class CommitLog:
         self._publish_own(slot)
         return completion
 
+    def close(self) -> None:
+        """Ends the handle: open transactions lapse."""
+        self._failed = ReopenTable("the table was closed", fix="Open it again to write.")
+
     def release(self, instant: str) -> None:
         """Ends a transaction that never showed its instant to anybody; the next one may use it."""
         self._check_open(instant)
@@ -184,6 +189,10 @@ class CommitLog:
         self._append(
             Kind.DEAD, {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._renewed()}
         )
+
+    def create(self, path: str, content: bytes) -> None:
+        """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError."""
+        create_for_certain(self.store, self._system.clock, path, content, durable=False)
 
     def fold_is_due(self) -> bool:
         """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
@@ -218,14 +227,17 @@ class CommitLog:
     def _publish_own(self, slot: Slot) -> None:
         """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
         try:
-            publish(self.store, self._system.clock, slot)
+            try:
+                publish(self.store, self._system.clock, slot)
+            except MissingFileError:
+                if read_state(self.store)[0].epoch == self.state.epoch:
+                    raise
+                self._deposed = True
         except TablesError as error:
-            if not isinstance(error, MissingFileError) or read_state(self.store)[0].epoch == self.state.epoch:
-                raise OutcomeUnknownError(
-                    f"slot {slot.n} has decided the commit for good, but readers do not see it yet: {error.message}",
-                    fix="Do not send the rows again. Remove the cause; the next write to the table puts the commit in place.",
-                ) from error
-            self._deposed = True
+            raise OutcomeUnknownError(
+                f"slot {slot.n} has decided the commit for good, but readers do not see it yet: {error.message}",
+                fix="Do not send the rows again. Remove the cause; the next write to the table puts the commit in place.",
+            ) from error
         self._behind.remove(slot)
 
     def _fence(self) -> bool:
@@ -252,7 +264,9 @@ class CommitLog:
             return
         for folder in self.store.list_folder(STAGE_FOLDER).folders:
             if folder.isdigit() and int(folder) < self.state.epoch:
-                self.store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{folder}{REVOKED}-{self.state.epoch}")
+                # A fresh name: a process that does not know of us yet may have made the folder again after the last time.
+                fresh = f"{folder}{REVOKED}-{self.state.epoch}-{self._system.ids.token()}"
+                self.store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{fresh}")
 
     def _is_unused(self, instant: str) -> bool:
         """A later transaction needs a larger instant than all before it: logs are merged in that order (rule RO2)."""
@@ -273,7 +287,8 @@ class CommitLog:
     def _win(self, slot: Slot) -> bool:
         """Sends the slot and takes it in. What ends this in between, a person's interrupt too, leaves the outcome unknown."""
         self._failed = OutcomeUnknownError(
-            f"the request for slot {slot.n} was interrupted", fix="Open the table again; `commits()` tells whether the commit stands."
+            f"the request for slot {slot.n} was interrupted",
+            fix="Open the table again; `commits()` tells whether the commit stands.",
         )
         try:
             own_hash = win(self.store, self._system.clock, slot)
@@ -326,4 +341,10 @@ def create_log(store: Store, system: System, config: Mapping[str, Any], derived:
     slot = Slot(0, 0, system.ids.token(), first.last_hash, Kind.CONFIG, body)
     if win(store, system.clock, slot) is None:
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
-    publish(store, system.clock, slot)
+    try:
+        publish(store, system.clock, slot)
+    except TablesError as error:
+        raise OutcomeUnknownError(
+            f"slot 0 has decided the table, but its files are not in place yet: {error.message}",
+            fix="Open it with open_table once the cause is removed; the first write completes it.",
+        ) from error

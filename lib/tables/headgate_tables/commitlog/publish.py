@@ -5,7 +5,8 @@ completed instant is the last of them, so readers see the commit only when all e
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +81,7 @@ def _put_right(store: Store, path: str, content: bytes, n: int) -> None:
 
 
 def _link(store: Store, file: DataFile) -> None:
-    for stage in (file.stage, *_revoked_names(store, file.stage)):
+    for stage in itertools.chain([file.stage], _revoked_names(store, file.stage)):
         try:
             store.link(stage, file.path)
         except FileNotFoundError:
@@ -93,7 +94,7 @@ def _link(store: Store, file: DataFile) -> None:
         )
 
 
-def _revoked_names(store: Store, stage: str) -> Iterable[str]:
+def _revoked_names(store: Store, stage: str) -> Iterator[str]:
     """Rule W2: a successor renames the stage folder of an older epoch before it rolls forward."""
     epoch, _, rest = stage.removeprefix(STAGE_FOLDER + "/").partition("/")
     for folder in store.list_folder(STAGE_FOLDER).folders:

@@ -65,4 +65,4 @@ def create_for_certain(store: Store, clock: Clock, path: str, content: bytes, *,
 
 
 def _pause(attempt: int) -> float:
-    return min(LONGEST_PAUSE_S, 0.02 * 2**attempt)
+    return float(min(LONGEST_PAUSE_S, 0.02 * 2**attempt))

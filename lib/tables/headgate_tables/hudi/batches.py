@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate_tables.errors import OptionError
+from headgate_tables.arrow import pc
+from headgate_tables.errors import FixCall, OptionError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.schema.conform import stored_rows
 
@@ -51,11 +52,28 @@ def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
 
 
 def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
-    """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError."""
+    """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError, FixCall."""
     wanted = {*definition.record_key, *definition.partition_by, definition.ordering}
     needed = pa.schema([field for field in definition.schema if field.name in wanted])
     # By position: by name, a column that is there twice could not be told as such.
-    return _one_chunk(stored_rows(table.select([at for at, name in enumerate(table.column_names) if name in wanted]), needed))
+    given = table.select([at for at, name in enumerate(table.column_names) if name in wanted])
+    keys = _one_chunk(stored_rows(given, needed))
+    _refuse_zero_ordering(keys, definition)
+    return keys
+
+
+def _refuse_zero_ordering(keys: pa.Table, definition: Definition) -> None:
+    """Hudi's delete records have no other way to say "no ordering value" than 0 in 32 bits (spec hudi-format 4.5).
+
+    Such a delete would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
+    """
+    kind = definition.schema.field(definition.ordering).type if definition.ordering else None
+    if kind in (pa.int32(), pa.date32()) and (zeros := pc.index(keys[definition.ordering].cast(pa.int32()), 0).as_py()) >= 0:
+        raise FixCall(
+            f"the delete in row {zeros} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi takes for "
+            "a delete of whatever came before, newer rows included",
+            fix="Give the delete another value, or order the table by an int64 or a timestamp.",
+        )
 
 
 def _one_chunk(table: pa.Table) -> pa.Table:

@@ -115,6 +115,20 @@ class Definition:
             if len(set(columns)) != len(columns):
                 raise OptionError(f"a column stands twice in {list(columns)}", fix="Name each column once.")
 
+    def check_layout(self, layout: Layout, path: str) -> None:
+        """What ``hoodie.properties`` says against what the table was created with: rows would be merged in another way.
+
+        Raises CorruptFileError.
+        """
+        names = ("record_key", "partition_by", "ordering", "hive_style", "url_encode")
+        for name in names:
+            created, found = getattr(self, name), getattr(layout, name)
+            if created != found:
+                raise CorruptFileError(
+                    f"{path} gives the table {name}={found!r}, but it was created with {created!r}",
+                    fix="The file was edited or damaged. Restore it from a copy of the table.",
+                )
+
     def properties(self) -> dict[str, str]:
         """Every key that Spark-Hudi writes for such a table of version 8 (interop facts 3)."""
         mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"

@@ -13,7 +13,7 @@ class GroupIds:
         self._definition = definition
         self._view = view
         self._ids: dict[tuple[str, int], str] = {}
-        self._begun: dict[tuple[str, int], str] = {}
+        self._begun: dict[tuple[str, int], set[str]] = {}
         self._partitions: set[str] = set()
         for group in view.groups():
             self._ids[group.partition, bucket_of(group.file_id)] = group.file_id
@@ -29,9 +29,13 @@ class GroupIds:
         key = (group.partition, group.bucket)
         if key not in self._ids:
             self._ids[key] = self._new_id(group)
-        begins = key not in self._existing and key not in self._begun
-        if begins:
-            self._begun[key] = instant
+        if key in self._existing:
+            return self._ids[key], False
+        # Every writer is noted: a base file beside a log of its own instant would count as older than that log
+        # (test_a_group_that_has_a_log_of_the_transaction_gets_no_base_file_of_it).
+        writers = self._begun.setdefault(key, set())
+        begins = not writers
+        writers.add(instant)
         return self._ids[key], begins and alone
 
     def commit(self, partitions_and_buckets: list[tuple[str, int]], instant: str) -> None:
@@ -42,7 +46,8 @@ class GroupIds:
 
     def forget(self, instant: str) -> None:
         """The instant begins no group any more: it was committed or rolled back."""
-        self._begun = {key: begun for key, begun in self._begun.items() if begun != instant}
+        for writers in self._begun.values():
+            writers.discard(instant)
 
     def knows_partition(self, partition: str) -> bool:
         """Whether a completed commit has written to the partition."""

@@ -67,29 +67,39 @@ class Guard:
         self._store = store
         self._remove_metadata = metadata_table == "remove"
         self._seen_version: str | None = None
+        self._looked_after = ""
 
-    def check(self, state: LogState, *, whole_timeline: bool = False) -> None:
-        """Before each commit; the whole timeline before the first one of a handle, later only what is newer than our
-        oldest open instant. Raises UnsupportedTableError, MetadataTableError, ForeignWriterError.
+    def check(self, state: LogState, *, owner: bool = True) -> None:
+        """Before a fence (when we are not the owner yet) and before each commit. The whole timeline at first, later what is newer
+        than the oldest instant that was reserved at the check before: a handle may have been idle for hours in between.
+
+        Raises UnsupportedTableError, MetadataTableError, ForeignWriterError.
         """
-        self._check_properties()
-        self._check_timeline(state, "" if whole_timeline else min(state.reserved, default=""))
+        self._check_properties(owner=owner)
+        self._check_timeline(state, self._looked_after)
+        self._looked_after = min(state.reserved, default="")
 
-    def _check_properties(self) -> None:
+    def _check_properties(self, *, owner: bool) -> None:
         version = self._store.version(PROPERTIES_PATH)
         if version == self._seen_version and self._store.size(METADATA_PROPERTIES) is None:
             return
         try:
             content = self._store.get(PROPERTIES_PATH).to_pybytes()
         except FileNotFoundError as error:
-            raise MissingFileError(f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it.") from error
+            raise MissingFileError(
+                f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it."
+            ) from error
         properties = parse(content, PROPERTIES_PATH)
         if self._remove_metadata and (any(properties.get(key) for key in _METADATA_KEYS) or self._metadata_folder()):
+            if not owner:
+                check_features(properties)
+                return
             properties = self._drop_metadata(properties)
         check_writable(properties)
         if self._metadata_folder():
             _refuse_metadata({_METADATA_KEYS[1]: "being built"})
-        self._seen_version = self._store.version(PROPERTIES_PATH)
+        # The version from before the read: a change since then is one that nobody has checked.
+        self._seen_version = version
 
     def _metadata_folder(self) -> bool:
         listing = self._store.list_folder(METADATA_FOLDER)

@@ -28,7 +28,9 @@ def check_counts(file: pq.ParquetFile, path: str) -> list[int]:
 
 def damaged(path: str, how: object) -> CorruptFileError:
     """The error for bytes that are not what they were written as."""
-    return CorruptFileError(f"{path} cannot be decoded: {how}", fix="Restore the file from a copy; verify() names every damaged file.")
+    return CorruptFileError(
+        f"{path} cannot be decoded: {how}", fix="Restore the file from a copy; verify() names every damaged file."
+    )
 
 
 @lru_cache

@@ -117,7 +117,7 @@ def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, 
     return [partition if isinstance(partition, str) else _typed(partition, layout, schema) for partition in partitions]
 
 
-def _typed(partition: Mapping[str, Any], layout: Layout, schema: pa.Schema) -> dict[str, Any]:
+def _typed(partition: Any, layout: Layout, schema: pa.Schema) -> dict[str, Any]:
     columns = ", ".join(layout.partition_by)
     if not isinstance(partition, Mapping) or partition.keys() - set(layout.partition_by):
         raise OptionError(
@@ -136,7 +136,7 @@ def _typed(partition: Mapping[str, Any], layout: Layout, schema: pa.Schema) -> d
         ) from error
 
 
-def _used_by(expression: pc.Expression | None, schema: pa.Schema) -> list[str]:
+def _used_by(expression: Any, schema: pa.Schema) -> list[str]:
     """Columns that the expression cannot do without. Raises SchemaError when it names others, OptionError for no expression."""
     if expression is None:
         return []
@@ -172,6 +172,7 @@ def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.
     for term in known[1:]:
         guarantee = guarantee & term
     # A stand-in that is never read: only its partition expression is asked.
-    fragment = ds.ParquetFileFormat().make_fragment(pa.py_buffer(b""), partition_expression=guarantee)
-    dataset = ds.FileSystemDataset([fragment], with_meta(schema), ds.ParquetFileFormat())
+    parquet: Any = ds.ParquetFileFormat()
+    fragment = parquet.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)
+    dataset = ds.FileSystemDataset([fragment], with_meta(schema), parquet)
     return any(True for _ in dataset.get_fragments(filter=expression))

@@ -30,7 +30,8 @@ class Snapshots:
 
     def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None, decided: Callable[[], Iterable[str]]) -> None:
         """``schema``: the table's own when it is known without asking the commits. ``decided``: paths of data files that
-        slots name; a listing alone could not tell that one of them is missing."""
+        slots name; a listing alone could not tell that one of them is missing.
+        """
         self._store = store
         self._layout = layout
         self._fixed_schema = schema

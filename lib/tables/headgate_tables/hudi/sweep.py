@@ -3,67 +3,81 @@
 On a local disk that is staged bytes and pending timeline files; on an object store also data files under their final names.
 """
 
+from collections.abc import Collection, Iterator
+
 from headgate_tables.commitlog.ownership import CommitLog
-from headgate_tables.commitlog.publish import REVOKED, make_durable
+from headgate_tables.commitlog.publish import REVOKED
 from headgate_tables.commitlog.slot import STAGE_FOLDER
 from headgate_tables.hudi.timeline.active import list_instants
-from headgate_tables.hudi.timeline.instant import State
+from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.store import Store
 
 FORGET_AFTER_MS = 3_600_000
 """A dead instant is looked for this long: a paused process may still create its files (rule W3)."""
 
+Leftover = tuple[str, str]
+"""A dead instant and the path of a file that it left."""
 
-def sweep(store: Store, log: CommitLog) -> int:
-    """Deletes the files of dead instants; returns how many names it gave up. Data files first, then inflight, then requested."""
-    dead = log.state.dead
-    if not dead:
-        return 0
-    leftovers = _leftovers(store, dead)
-    named = {instant: names for instant, names in leftovers.items() if names}
-    swept = [instant for instant in dead if instant not in named and log.age_ms(instant) > FORGET_AFTER_MS]
-    dead.update({instant: [] for instant in dead if instant not in named})
-    if not named and not swept:
-        return 0
-    log.bury(named, swept)
-    for names in named.values():
-        store.delete(names)
-    return sum(len(names) for names in named.values())
+
+def sweep(store: Store, log: CommitLog, *, takeover: bool = False) -> None:
+    """Deletes the files of dead instants. A takeover looks for those of all, else for those that died in the last hour."""
+    dead, gone = log.dead, log.state.gone if takeover else {}
+    if not dead and not gone:
+        return
+    steps = _leftovers(store, log, {*dead, *gone})
+    fresh: dict[str, list[str]] = {}
+    for instant, path in (leftover for step in steps for leftover in step):
+        if path not in dead.get(instant, ()):
+            fresh.setdefault(instant, []).append(path)
+    found = {instant for step in steps for instant, _ in step}
+    forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) > FORGET_AFTER_MS]
+    if fresh or forgotten:
+        log.bury(fresh, forgotten)
+    log.looked_for(dead)
+    for step in steps:
+        store.delete([path for _, path in step])
 
 
 def drop_revoked_stages(store: Store, log: CommitLog) -> None:
-    """Stage folders of older epochs, once what was won in them is linked and durable (rules W2, G1)."""
-    revoked = [folder for folder in store.list_folder(STAGE_FOLDER).folders if REVOKED in folder]
-    if revoked:
-        make_durable(store, log.unfolded)
-        for folder in revoked:
+    """Stage folders of epochs before ours, once what was won in them is linked and durable (rules W2, G1).
+
+    Those of later epochs are not ours to judge: we may be deposed and not know it, and what they won may not be linked yet.
+    """
+    older = [folder for folder in _revoked(store) if int(folder.partition(REVOKED)[0]) < log.state.epoch]
+    if older:
+        log.make_durable()
+        for folder in older:
             store.delete_folder(f"{STAGE_FOLDER}/{folder}")
 
 
-def _leftovers(store: Store, dead: dict[str, list[str] | None]) -> dict[str, list[str]]:
-    """Names by dead instant, in the order of their deletion."""
-    found: dict[str, list[str]] = {instant: list(names or ()) for instant, names in dead.items()}
-    pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in found]
+def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list[Leftover]]:
+    """In the order of their deletion: as long as data may be there, the timeline says that it has to be looked for (rule T7)."""
+    pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in dead]
     announced = {instant.time for instant in pending}
+    data = [(time, path) for path, time in _revoked_files(store) if time in dead]
     if announced and not store.stages:
-        for path, instant_time in list_data_files(store):
-            if instant_time in announced:
-                found[instant_time].append(path)
-    for path, instant_time in _revoked_files(store):
-        if instant_time in found:
-            found[instant_time].append(path)
-    for state in (State.INFLIGHT, State.REQUESTED):
-        for instant in pending:
-            if instant.state is state:
-                found[instant.time].append(instant.path)
-    return {instant: list(dict.fromkeys(names)) for instant, names in found.items()}
+        data += [(time, path) for path, time in list_data_files(store) if time in announced]
+    inflight = [(instant.time, instant.path) for instant in pending if instant.state is State.INFLIGHT]
+    requested = [(i.time, i.path) for i in pending if i.state is State.REQUESTED and not _hides_data(store, log, i)]
+    return [data, inflight, requested]
 
 
-def _revoked_files(store: Store) -> list[tuple[str, str]]:
+def _hides_data(store: Store, log: CommitLog, requested: Instant) -> bool:
+    """Readers take a file older than the timeline's first instant for an archived, committed one (hazard H9).
+
+    Where data files lie under their final names, the requested file of a dead instant before the first commit has to stay:
+    a paused process may still add one.
+    """
+    return not store.stages and requested.time < min(log.state.commits, default="9")
+
+
+def _revoked(store: Store) -> list[str]:
+    return [folder for folder in store.list_folder(STAGE_FOLDER).folders if REVOKED in folder] if store.stages else []
+
+
+def _revoked_files(store: Store) -> Iterator[Leftover]:
     """Path and instant of what older epochs staged; the name begins with the instant (see Flusher)."""
-    if not store.stages:
-        return []
-    stages = [f"{STAGE_FOLDER}/{folder}" for folder in store.list_folder(STAGE_FOLDER).folders if REVOKED in folder]
-    processes = [f"{stage}/{process}" for stage in stages for process in store.list_folder(stage).folders]
-    return [(f"{folder}/{name}", name.partition("_")[0]) for folder in processes for name in store.list_folder(folder).files]
+    for stage in (f"{STAGE_FOLDER}/{folder}" for folder in _revoked(store)):
+        for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):
+            yield from ((f"{folder}/{name}", name.partition("_")[0]) for name in store.list_folder(folder).files)

@@ -57,7 +57,7 @@ def create_table(
 
     ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
-    defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition.
+    defaults to the last part of ``url``. A timestamp that orders is stored in microseconds. ``exist_ok`` opens a table that is there with the same definition.
 
     Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
     """
@@ -65,7 +65,7 @@ def create_table(
     store = open_store(url, storage_options, system.ids)
     definition = Definition(
         name=name or posixpath.basename(store.url),
-        schema=_canonical(schema),
+        schema=_canonical(schema, ordering),
         record_key=_as_tuple(record_key),
         partition_by=_as_tuple(partition_by),
         ordering=ordering,
@@ -115,13 +115,12 @@ class Table:
         self._take_over = take_over
         self._guard = Guard(store, metadata_table)
         self._ours = store.size(slot_path(0)) is not None
-        self._log: CommitLog | None = None
-        self._damage: CorruptFileError | None = None
-        if self._ours:
-            self._load_log()
+        self._log, self._damage = self._load_log() if self._ours else (None, None)
         self._properties = self._read_properties()
         self._layout = Layout.from_properties(self._properties, f"{store.url}/{PROPERTIES_PATH}")
         self._definition = Definition.decode(self._log.state.config) if self._log else None
+        if self._definition:
+            self._definition.check_layout(self._layout, f"{store.url}/{PROPERTIES_PATH}")
         schema = self._definition.schema if self._definition else None
         self._snapshots = Snapshots(store, self._layout, schema, self._decided_files)
         self._groups: GroupIds | None = None
@@ -163,13 +162,13 @@ class Table:
         Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
         """
         log, definition = self._own()
-        instant = log.begin()
         if self._groups is None or self._parquet is None:
             self._groups = GroupIds(definition, self._snapshots.current().view)
             self._parquet = ParquetLayout(stats=_used_columns(definition))
-        stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
-        flusher = Flusher(self._store, definition, self._parquet, instant, stage)
         schema = avro_schema(definition.schema, definition.name, meta_columns=False)
+        stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
+        instant = log.begin()  # last: an instant that is given out is open until somebody ends it
+        flusher = Flusher(self._store, definition, self._parquet, instant, stage)
         return Transaction(
             self._store, log, definition, self._groups, flusher, instant, self._committing, self._after_commit, schema
         )
@@ -203,8 +202,9 @@ class Table:
         return verify(self._store)
 
     def close(self) -> None:
-        """Ends the handle; open transactions lapse. Nothing that was committed depends on this."""
-        self._log = None
+        """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""
+        if self._log is not None:
+            self._log.close()
 
     def __enter__(self) -> "Table":
         return self
@@ -217,14 +217,14 @@ class Table:
             work(transaction)
             return transaction.commit()
 
-    def _load_log(self) -> None:
+    def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """Readers need no slot: a damaged one keeps from writing only."""
         holder = Holder("library", self._system.host, self._system.pid)
         self._process_id = self._system.ids.token()
         try:
-            self._log = CommitLog(self._store, self._system, holder, take_over=self._take_over)
+            return CommitLog(self._store, self._system, holder, take_over=self._take_over), None
         except CorruptFileError as error:
-            self._damage = error
+            return None, error
 
     def _read_properties(self) -> dict[str, str]:
         """Derived from slot 0 while a crash right after it has left no file; the first write puts it there."""
@@ -251,17 +251,17 @@ class Table:
                 fix="Read it here, and write it with the program that made it; or load its rows into a table of create_table.",
             )
         if not self._log.owned and self._store.size(PROPERTIES_PATH) is not None:
-            self._guard.check(self._log.state, whole_timeline=True)
+            self._guard.check(self._log.state, owner=False)
         if self._log.own():
             self._groups = None
-            sweep(self._store, self._log)
+            sweep(self._store, self._log, takeover=True)
             drop_revoked_stages(self._store, self._log)
         self._tidy(self._log)
         return self._log, self._definition
 
     def _tidy(self, log: CommitLog) -> None:
         """Before a transaction, not after one: what fails here must not look like a commit that failed."""
-        if log.fold_is_due() or any(names is None for names in log.state.dead.values()):
+        if log.fold_is_due() or log.sweep_is_due:
             sweep(self._store, log)
         if log.fold_is_due():
             log.fold()
@@ -283,11 +283,18 @@ class Table:
         self._snapshots.take_in(transaction.instant, completion, names)
 
 
-def _canonical(schema: pa.Schema) -> pa.Schema:
+def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
     if not isinstance(schema, pa.Schema):
-        raise OptionError(f"{type(schema).__name__} is no pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table.")
+        raise OptionError(
+            f"{type(schema).__name__} is no pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table."
+        )
     check_supported(schema)
-    return table_schema(schema)
+    stored = table_schema(schema)
+    at = stored.get_field_index(ordering) if ordering else -1
+    if at >= 0 and pa.types.is_timestamp(stored.field(at).type):
+        # Spark compares a row's microseconds with a delete's milliseconds (see check_ordering_type).
+        stored = stored.set(at, stored.field(at).with_type(pa.timestamp("us", tz="UTC")))
+    return stored
 
 
 def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Transaction:
         self._versions: dict[str, int] = {}
         self._superseded = 0
         self._announced = False
+        self._shown = False
+        self._broken = False
         self._ended = False
         self._sent = False
 
@@ -76,6 +78,7 @@ class Transaction:
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Files that others wrote under this instant and made durable."""
         self._check_open()
+        self._shown = True
         self.statuses += statuses
 
     def commit(
@@ -86,6 +89,7 @@ class Transaction:
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
         self._check_open()
+        self._check_whole()
         completion = ""
         if self.statuses or channels:
             self._before_commit()
@@ -122,7 +126,7 @@ class Transaction:
         self._store.delete(status.file.stage for status in self.statuses if status.file.stage)
 
     def _end_unwritten(self) -> None:
-        if self._announced:
+        if self._shown:
             self._log.abandon(self.instant)
         else:
             self._log.release(self.instant)
@@ -136,28 +140,39 @@ class Transaction:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._ended:
-            return
-        if error is None:
-            self.commit()
-        elif not self._sent and not isinstance(error, ReopenTable):
+        if error is not None:
+            self._give_up(error)
+        elif not self._ended:
+            try:
+                self.commit()
+            except BaseException as refused:
+                self._give_up(refused)
+                raise
+
+    def _give_up(self, error: BaseException) -> None:
+        """Rolls back what nobody could commit any more, lest it keep younger transactions waiting."""
+        if not (self._ended or self._sent or isinstance(error, ReopenTable)):
             self.rollback()
 
     def _write(self, routed: Routed, *, deletes: bool) -> None:
         if not routed.groups:
             return
+        self._check_whole()
         self._announce()
+        self._broken = True
         targets = [self._target(group, deletes=deletes) for group in routed.groups]
         flush = self._flusher.deletes if deletes else self._flusher.upserts
         self.statuses += flush(routed, targets)
+        self._broken = False
         self._superseded += routed.dropped
 
     def _announce(self) -> None:
         """Requested and inflight stand before any data file of the instant (rule P3)."""
         if self._announced:
             return
+        self._shown = True
         for state in (State.REQUESTED, State.INFLIGHT):
-            self._store.create(Instant(self.instant, ACTION, state).path, [b""], durable=False)
+            self._log.create(Instant(self.instant, ACTION, state).path, b"")
         self._announced = True
 
     def _target(self, group: Group, *, deletes: bool) -> Target:
@@ -171,6 +186,8 @@ class Transaction:
     def _derive(self, completion: str, metadata: bytes) -> list[DerivedFile]:
         """Partition files first, the completed instant last: with it the commit becomes visible."""
         files: list[DerivedFile] = []
+        if not self.statuses and not self._announced:
+            return files  # offsets alone make no instant (rule RO5)
         for state in (State.REQUESTED, State.INFLIGHT):
             files.append((Instant(self.instant, ACTION, state).path, b""))
         for partition in sorted({status.stat.partition for status in self.statuses}):
@@ -178,8 +195,7 @@ class Transaction:
                 depth = len(partition.split("/")) if partition else 0
                 text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth={depth}\n"
                 files.append((f"{partition}/{PARTITION_FILE}".lstrip("/"), text.encode()))
-        if self.statuses:
-            files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
+        files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
         return files
 
     def _summary(self, completion: str) -> CommitResult:
@@ -193,6 +209,13 @@ class Transaction:
             files=len(stats),
             bytes=sum(stat.size for stat in stats),
         )
+
+    def _check_whole(self) -> None:
+        """Files of a failed write may lie under this instant, and no commit would list them (rule W1)."""
+        if self._broken:
+            raise TransactionError(
+                f"a write of the transaction of {self.instant} failed", fix="Roll back, and write again in a new one."
+            )
 
     def _check_open(self) -> None:
         if self._ended:

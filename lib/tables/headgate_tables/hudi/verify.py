@@ -73,8 +73,12 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
 def _check_strays(store: Store, timeline: Timeline, expected: set[str]) -> Iterator[Finding]:
     """Readers believe names (interop fact 3): a file of a committed instant is read even if no commit lists it."""
     for path, instant in list_data_files(store):
-        if path not in expected and instant in timeline.completed:
+        if path in expected:
+            continue
+        if instant in timeline.completed:
             yield Finding(path, f"carries the committed instant {instant}, which does not list it; readers would show its rows")
+        elif instant < timeline.start:
+            yield Finding(path, f"is older than the timeline, so readers would show its rows, but no slot committed {instant}")
 
 
 def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:

@@ -162,7 +162,9 @@ def _folder(value: str, field: str, spec: PartitionSpec) -> str:
 
 
 def _refuse_type(of: pa.DataType, field: str) -> NoReturn:
-    raise UnsupportedTypeError(f"{of} cannot be the type of partition column {field!r}", fix="Cast the column to string or to an integer.")
+    raise UnsupportedTypeError(
+        f"{of} cannot be the type of partition column {field!r}", fix="Cast the column to string or to an integer."
+    )
 
 
 def _refuse(value: str, field: str, why: str) -> NoReturn:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from headgate_tables.errors import SchemaError, UnsupportedTableError
+from headgate_tables.hudi.schema.required import without_forbidden_nulls
 
 Allowed = Callable[[pa.DataType, pa.DataType], bool]
 
@@ -31,7 +32,8 @@ def conform(rows: pa.Table, target: pa.Schema, where: str) -> pa.Table:
     """Rows read from a file, in the order, names and types of ``target``; other columns of ``rows`` are dropped.
 
     Promotions as Hudi's writers allow them: int to long, float, double; long to float, double; float to double; string
-    and bytes into each other; a decimal of more digits; timestamps to another unit or zone of the same instant.
+    and bytes into each other, bytes to bytes of a fixed size; a decimal of more digits; timestamps to another unit or zone
+    of the same instant.
     Raises UnsupportedTableError, with ``where`` in its message, for any other change of type.
     """
     try:
@@ -62,8 +64,7 @@ def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
         raise SchemaError(
             f"A value does not fit its column: {error}", fix="Correct the value, or use a wider type when creating the table."
         ) from error
-    _check_nulls(stored)
-    return stored
+    return without_forbidden_nulls(stored)
 
 
 def _conform(rows: pa.Table, target: pa.Schema, allowed: Allowed) -> pa.Table:
@@ -91,7 +92,7 @@ def _array(array: pa.Array[Any], target: pa.DataType, path: str, allowed: Allowe
     if isinstance(array, pa.ExtensionArray):
         return _array(array.storage, target, path, allowed)
     if isinstance(array, pa.DictionaryArray):
-        return _array(array.dictionary_decode(), target, path, allowed)
+        return _array(_decoded(array), target, path, allowed)
     if isinstance(target, pa.StructType) and isinstance(array, pa.StructArray):
         return _struct(array, target, path, allowed)
     if isinstance(target, pa.MapType) and isinstance(array, pa.MapArray):
@@ -125,6 +126,14 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
         else:
             children.append(_array(array.field(at), field.type, f"{path}.{field.name}", allowed))
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+def _decoded(array: pa.DictionaryArray[Any]) -> pa.Array[Any]:
+    """The values. Under a null struct an index may point past the dictionary; what stands there does not matter."""
+    inside: Any = pc.less(array.indices, len(array.dictionary))
+    if pc.all(inside).as_py() is not False:
+        return array.dictionary_decode()
+    return array.dictionary.take(pc.if_else(inside, array.indices, pa.scalar(None, array.indices.type)))
 
 
 def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
@@ -167,7 +176,8 @@ def _promotes(source: pa.DataType, target: pa.DataType) -> bool:
         )
     if pat.is_float32(source):
         return pat.is_float64(target)
-    return _is_text(source) and _is_text(target)
+    # Spark, which has no binary of fixed size, compacts such a column to plain binary.
+    return _is_text(source) and (_is_text(target) or pat.is_fixed_size_binary(target))
 
 
 def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
@@ -208,12 +218,3 @@ def _is_string(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return _is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind)
-
-
-def _check_nulls(rows: pa.Table) -> None:
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        if not field.nullable and column.null_count:
-            raise SchemaError(
-                f"Column {field.name!r} holds null, which the table does not allow",
-                fix="Fill in the values, or create the table with a nullable column.",
-            )

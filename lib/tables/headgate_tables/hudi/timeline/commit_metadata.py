@@ -146,4 +146,6 @@ def decode_commit(data: bytes, path: str) -> CommitMetadata:
             record.get("partitionToReplaceFileIds") or {},
         )
     except _DECODE_ERRORS as error:
-        raise CorruptFileError(f"{path} is no commit metadata: {error!r}", fix="Restore the file from a copy of the table.") from error
+        raise CorruptFileError(
+            f"{path} is no commit metadata: {error!r}", fix="Restore the file from a copy of the table."
+        ) from error

@@ -44,4 +44,6 @@ def _files(store: Store, folder: str) -> list[str]:
 
 
 def _damaged(path: str, error: Exception) -> CorruptFileError:
-    return CorruptFileError(f"{path}, a part of the archived timeline, cannot be read: {error!r}", fix="Restore `.hoodie/timeline` from a copy.")
+    return CorruptFileError(
+        f"{path}, a part of the archived timeline, cannot be read: {error!r}", fix="Restore `.hoodie/timeline` from a copy."
+    )

@@ -1,0 +1,56 @@
+"""Small file systems of a test's own, and programs that run as somebody without rights."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """A file system of ``size`` bytes in memory, which gives space out in pages. Skips where nothing may be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def remount(folder: Path, how: str) -> None:
+    """``ro`` or ``rw``."""
+    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
+
+
+def free_pages(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize // PAGE
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """A file that takes all pages but ``leave``; deleting it frees them."""
+    filler = folder / "filler"
+    filler.write_bytes(b"x" * ((free_pages(folder) - leave) * PAGE))
+    assert free_pages(folder) == leave
+    return filler
+
+
+def run_as_nobody(script: str, *arguments: str) -> str:
+    """What the program prints when it has given up root's rights (root may do everything). Skips for others."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    become = "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+    first = "import _strptime, headgate_tables.hudi\n"  # while the interpreter's own files can be read
+    command = [sys.executable, "-c", first + become + script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,117 @@
+"""Memory of reading and writing does not grow with the table or the stream. Each measure is a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.hudi.log import parquet_rows
+from support.measured import Peak, measure
+
+MIB = 1 << 20
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.int32()), ("version", pa.int64()), ("text", pa.string())])
+WIDTH = 100
+"""Bytes of ``text``: a row takes about 130 in Arrow, 190 with its meta columns."""
+
+READ = """
+base_reader.BATCH_ROWS = int(sys.argv[2])
+table = hudi.open_table(sys.argv[1])
+scan = table.scan(meta_columns=True)
+rows, before = 0, rss()
+for batch in scan.to_reader():
+    rows += batch.num_rows
+print(json.dumps([rows, pool.max_memory(), rss() - before]))
+"""
+
+
+def made_of(numbers: np.ndarray, parts: int, version: int) -> pa.Table:
+    """Rows with text that does not compress."""
+    letters = np.random.default_rng((version, len(numbers))).integers(33, 127, (len(numbers), WIDTH), dtype=np.uint8)
+    offsets = np.arange(0, letters.size + 1, WIDTH, dtype=np.int32)
+    text = pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets.data), pa.py_buffer(letters.data))
+    ids = pa.array(numbers).cast(pa.string())
+    partitions = pa.array((numbers % parts).astype(np.int32))
+    return pa.table([ids, partitions, pa.repeat(pa.scalar(version), len(numbers)), text], schema=SCHEMA)
+
+
+def written(folder: Path, count: int, parts: int, *, logs: bool) -> str:
+    """A table of ``count`` rows; with ``logs`` each file group has one with a tenth of its rows."""
+    table = hudi.create_table(str(folder), SCHEMA, record_key="id", partition_by="part", ordering="version", buckets=1)
+    table.upsert(made_of(np.arange(count), parts, 1))
+    if logs:
+        table.upsert(made_of(np.arange(count // 10), parts, 2))
+    return table.url
+
+
+def test_streaming_a_table_of_eight_times_the_partitions_takes_no_more_memory(tmp_path: Path) -> None:
+    """20,000 rows in 4 partitions, then 160,000 in 32: one slice at a time is held, of about 1 MiB here."""
+    small = measure(READ, written(tmp_path / "small", 20_000, 4, logs=True), 131_072)
+    large = measure(READ, written(tmp_path / "large", 160_000, 32, logs=True), 131_072)
+    print(small, large)
+    assert (small.rows, large.rows) == (20_000, 160_000)
+    assert large.arrow <= small.arrow + MIB, (small, large)
+    assert large.process <= small.process + 16 * MIB, "30 MiB of rows went through"
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_streaming_one_base_file_of_eight_times_the_rows_takes_no_more_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: bool
+) -> None:
+    """Row groups of 8,192 rows (1 MiB), batches of 4,096: the bound is a row group and a few batches, not the file.
+
+    With logs, their keys and bytes are held too; they do not grow here.
+    """
+    monkeypatch.setattr(parquet_rows, "_GROUP_ROWS", 8_192)
+    peaks = []
+    for count in (20_000, 160_000):
+        table = hudi.create_table(str(tmp_path / f"{count}"), SCHEMA, record_key="id", ordering="version", buckets=1)
+        table.upsert(made_of(np.arange(count), 1, 1))
+        if logs:
+            table.upsert(made_of(np.arange(2_000), 1, 2))
+        peaks.append(measure(READ, table.url, 4_096))
+    small, large = peaks
+    print(small, large)
+    assert (small.rows, large.rows) == (20_000, 160_000)
+    assert large.arrow <= small.arrow + MIB, peaks
+    assert large.arrow <= 8 * MIB, "30 MiB went through"
+
+
+STREAM = """
+import numpy as np
+batches.FLUSH_BYTES = int(sys.argv[2])
+count, rows_each = int(sys.argv[3]), 5_000
+table = hudi.open_table(sys.argv[1])
+def stream():
+    for number in range(count):
+        ids = pa.array(np.arange(number * rows_each, (number + 1) * rows_each)).cast(pa.string())
+        letters = np.random.default_rng(number).integers(33, 127, (rows_each, 100), dtype=np.uint8)
+        offsets = np.arange(0, letters.size + 1, 100, dtype=np.int32)
+        text = pa.StringArray.from_buffers(rows_each, pa.py_buffer(offsets), pa.py_buffer(letters))
+        # Through the pool, so that it counts what is held.
+        text = pa.concat_arrays([text, text.slice(0, 0)])
+        columns = [ids, pa.array(np.zeros(rows_each, np.int32)), pa.array(np.full(rows_each, 1)), text]
+        yield pa.record_batch(columns, schema=table.schema)
+before = rss()
+result = table.upsert(pa.RecordBatchReader.from_batches(table.schema, stream()))
+print(json.dumps([result.upserted, pool.max_memory(), rss() - before]))
+"""
+
+
+def test_upserting_a_stream_holds_a_few_chunks_however_long_it_is(tmp_path: Path) -> None:
+    """Chunks of 4 MiB. Held at once: the one that fills up, and the last one as rows, as rows in file-group order, as files."""
+    flush = 4 * MIB
+    peaks: list[Peak] = []
+    for chunks in (2, 8):
+        count = chunks * flush // (5_000 * 130)
+        table = hudi.create_table(str(tmp_path / f"{chunks}"), SCHEMA, record_key="id", partition_by="part", ordering="version", buckets=2)
+        peaks.append(measure(STREAM, table.url, flush, count))
+        assert peaks[-1].rows == count * 5_000
+        assert table.scan().to_table().num_rows == count * 5_000
+        assert len(table.commits()) == 1
+    print(peaks)
+    assert peaks[1].arrow <= peaks[0].arrow + flush // 2, peaks
+    assert peaks[1].arrow <= 6 * flush, peaks
