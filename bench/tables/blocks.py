@@ -23,10 +23,17 @@ def encode_parquet(contender: str, rows: int, times: int) -> dict[str, float]:
     plain = events(rows)
     if contender == "headgate":
         from headgate_tables.hudi.log.parquet_rows import ParquetLayout, encode
-        from headgate_tables.hudi.schema.meta_columns import attach_meta
+        from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
 
         layout = ParquetLayout(stats=["event_id", "version"])
-        stored = attach_meta(plain, plain["event_id"], instant=_INSTANT, partition="", file_name=_FILE_ID)
+        stored = attach_meta(
+            plain,
+            plain["event_id"],
+            sequence_numbers(_INSTANT, plain.num_rows),
+            instant=_INSTANT,
+            partition="",
+            file_name=_FILE_ID,
+        )
 
         def block() -> int:
             return encode(stored, layout).size

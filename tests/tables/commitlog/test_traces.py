@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from support.systems import FaultyStore, SetClock, system
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile
@@ -20,6 +19,7 @@ from headgate_tables.errors import (
     UnsupportedTableError,
 )
 from headgate_tables.storage.store import Listing, Outcome
+from support.systems import FaultyStore, SetClock, system
 
 LIBRARY = Holder("library", "testhost", 1)
 
@@ -84,16 +84,19 @@ def test_p1_an_interrupt_right_after_the_slot_was_won_does_not_let_the_next_one_
     instant = log.begin()
 
     def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt("pressed")
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(CommitLog, "_publish_own", interrupt)
-        commit(log, instant)
+        with pytest.raises(KeyboardInterrupt, match="pressed"):
+            commit(log, instant)
     log.begin()
     assert store.get(f"done/{instant}").to_pybytes() == instant.encode()
 
 
-def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SetClock()
     log = open_log(store, clock)
     instant = log.begin()
@@ -108,9 +111,10 @@ def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(st
 
     monkeypatch.setattr(store, "list_folder", list_folder)
     commit(log, instant)
-    assert list(log.state.commits) == [instant] and clock.slept
+    assert list(log.state.commits) == [instant]
+    assert clock.slept
     left[0] = 10**6
-    with pytest.raises(OutcomeUnknownError):
+    with pytest.raises(OutcomeUnknownError, match="did not say"):
         commit(log)
 
 
@@ -129,16 +133,17 @@ def test_c4_a_taken_slot_that_cannot_be_read_is_no_failed_commit(store: FaultySt
 
     monkeypatch.setattr(store, "get", get)
     commit(log, instant)
-    assert list(read_state(store)[0].commits) == [instant] and not left[0]
+    assert list(read_state(store)[0].commits) == [instant]
+    assert not left[0]
 
 
 def test_g2_the_boundary_waits_for_the_fold(store: FaultyStore) -> None:
     log = open_log(store)
     commit(log)
     store.before_create = unknown(10**6, FOLD_FOLDER)
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(StoreUnavailableError, match=r"busy|did not say"):
         log.fold()
-    assert read_boundary(store) == -1 and log.state.folded == -1
+    assert read_boundary(store) == log.state.folded == -1
     store.before_create = unknown(2, FOLD_FOLDER)
     log.fold()
     assert store.size(f"{FOLD_FOLDER}/{number_name(log.state.n)}")
@@ -154,10 +159,10 @@ def test_h14_after_a_failed_sync_nothing_is_folded_by_this_handle(store: FaultyS
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "sync", fails)
-        with pytest.raises(SyncFailedError):
+        with pytest.raises(SyncFailedError, match="fsync failed"):
             log.fold()
     for attempt in (log.fold, log.begin):
-        with pytest.raises(ReopenTable):
+        with pytest.raises(ReopenTable, match="fsync failed"):
             attempt()
     assert store.list_folder(FOLD_FOLDER).files == []
 
@@ -171,7 +176,8 @@ def test_t5_a_fold_says_what_its_slots_say_also_after_a_rollback_that_no_slot_ho
     folded, whole = read_state(store)[0], read_state(store, folds=False)[0]
     assert folded.encode() == whole.encode()
     commit(log)
-    assert dead in log.state.dead and dead not in log.state.commits
+    assert dead in log.state.dead
+    assert dead not in log.state.commits
     assert read_state(store, folds=False)[0].encode() == log.state.encode()
 
 
@@ -181,7 +187,7 @@ def test_ro4_an_abandoned_instant_is_not_given_out_again(store: FaultyStore) -> 
     for _ in range(5):
         given.append(log.begin())
         log.abandon(given[-1])
-    assert len(set(given)) == 5 and given == sorted(given)
+    assert given == sorted(set(given))
 
 
 def test_ro2_an_instant_given_back_is_not_younger_than_one_that_is_open(store: FaultyStore) -> None:
@@ -230,12 +236,16 @@ def test_p2_a_derived_file_that_a_power_cut_left_torn_is_put_right(store: Faulty
     assert path.read_bytes() == instant.encode()
 
 
-def test_the_properties_of_a_new_table_are_durable_when_it_is_created(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_properties_of_a_new_table_are_durable_when_it_is_created(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Others may rewrite them later, so no slot could tell torn ones from theirs."""
     durable: dict[str, bool] = {}
     real = FaultyStore.create
 
-    def create(self: FaultyStore, path: str, content: Sequence[bytes], *, durable: bool, seen: dict[str, bool] = durable) -> Outcome:
+    def create(
+        self: FaultyStore, path: str, content: Sequence[bytes], *, durable: bool, seen: dict[str, bool] = durable
+    ) -> Outcome:
         seen[path] = durable
         return real(self, path, content, durable=durable)
 
@@ -245,7 +255,9 @@ def test_the_properties_of_a_new_table_are_durable_when_it_is_created(store: Fau
     assert durable == {slot_path(0): True, "props": True}
 
 
-def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first try to own the table fails after the stages were renamed; the old leader stages once more; the second try."""
     old, new = open_log(store), open_log(store)
     commit(old)
@@ -253,7 +265,7 @@ def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(sto
     store.stage([(staged, [b"1"])])
     with monkeypatch.context() as patch:
         patch.setattr(store, "create", lambda path, content, durable: _or_busy(store, path, content, durable=durable))
-        with pytest.raises(StoreUnavailableError):
+        with pytest.raises(StoreUnavailableError, match=r"busy|did not say"):
             new.begin()
     assert store.size(staged) is None
     store.stage([(staged, [b"2"])])
@@ -267,7 +279,9 @@ def _or_busy(store: FaultyStore, path: str, content: Sequence[bytes], *, durable
     return FaultyStore.create(store, path, content, durable=durable)
 
 
-def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The staged bytes are gone (a successor has them), and whether there is a successor cannot be read."""
     log = open_log(store)
     instant = log.begin()

@@ -13,7 +13,7 @@ from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.log.writer import encode_log_file
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
-from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, RECORD_KEY, attach_meta, with_meta
+from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, RECORD_KEY, attach_meta, sequence_numbers, with_meta
 from support.events import EVENTS_SCHEMA, events
 from support.golden_logs import golden_logs
 
@@ -30,7 +30,13 @@ def committed(_: str) -> bool:
 def log_bytes(instant: str = T1, rows: int = 5, deletes: int = 2) -> bytes:
     """A log file of ``instant``; 0 leaves a block out."""
     data = events(rows)
-    stored = attach_meta(data, data["event_id"], instant=instant, partition="", file_name="fid-0") if rows else None
+    stored = (
+        attach_meta(
+            data, data["event_id"], sequence_numbers(instant, data.num_rows), instant=instant, partition="", file_name="fid-0"
+        )
+        if rows
+        else None
+    )
     gone = events(deletes, start=100)
     deleted = (gone["event_id"].combine_chunks(), "", gone["version"].combine_chunks()) if deletes else None
     return join(encode_log_file(instant, SCHEMA, stored, ParquetLayout(["version"]), deleted))

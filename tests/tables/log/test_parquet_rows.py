@@ -10,7 +10,7 @@ import pytest
 from headgate_tables.hudi.log.parquet_rows import SMALL_ROWS, ParquetLayout, encode, leaves
 from headgate_tables.hudi.log.reader import open_parquet
 from headgate_tables.hudi.schema.canonical import table_schema
-from headgate_tables.hudi.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY, attach_meta, with_meta
+from headgate_tables.hudi.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY, attach_meta, sequence_numbers, with_meta
 from support.events import events
 
 INSTANT = "20261121001053580"
@@ -41,7 +41,7 @@ ALL_TYPES = pa.table(
 def stored(rows: pa.Table) -> pa.Table:
     """With meta columns as a writer attaches them."""
     keys = pa.array([str(n) for n in range(rows.num_rows)], pa.string())
-    return attach_meta(rows, keys, instant=INSTANT, partition="p", file_name="fid-0")
+    return attach_meta(rows, keys, sequence_numbers(INSTANT, rows.num_rows), instant=INSTANT, partition="p", file_name="fid-0")
 
 
 def plain(rows: pa.Table) -> pa.Table:

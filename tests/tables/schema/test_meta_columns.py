@@ -12,27 +12,25 @@ def test_rows_get_the_five_columns_in_front() -> None:
     rows = attach_meta(
         pa.table({"id": ["a", "b"], "n": [1, 2]}),
         pa.array(["a", "b"]),
+        sequence_numbers(INSTANT, 2, 9),
         instant=INSTANT,
         partition="dt=1",
         file_name="fid-0",
-        task=3,
-        first_row=9,
     )
     assert rows.column_names == [*META_COLUMNS, "id", "n"]
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
-        (INSTANT, f"{INSTANT}_3_9", "a", "dt=1", "fid-0", "a", 1),
-        (INSTANT, f"{INSTANT}_3_10", "b", "dt=1", "fid-0", "b", 2),
+        (INSTANT, f"{INSTANT}_0_9", "a", "dt=1", "fid-0", "a", 1),
+        (INSTANT, f"{INSTANT}_0_10", "b", "dt=1", "fid-0", "b", 2),
     ]
 
 
 def test_no_rows_get_five_empty_columns() -> None:
-    rows = attach_meta(
-        pa.table({"id": pa.array([], pa.string())}), pa.array([], pa.string()), instant=INSTANT, partition="", file_name="f"
-    )
+    none = pa.array([], pa.string())
+    rows = attach_meta(pa.table({"id": none}), none, sequence_numbers(INSTANT, 0), instant=INSTANT, partition="", file_name="f")
     assert rows.num_rows == 0
     assert rows.num_columns == 6
 
 
 @pytest.mark.parametrize(("first", "n"), [(1, 12_345), (0, 3), (99_999, 2), (10**12 - 1, 3), (123_456_789, 20)])
 def test_sequence_numbers_count_in_decimal_without_padding(first: int, n: int) -> None:
-    assert sequence_numbers("p_", n, first).to_pylist() == [f"p_{number}" for number in range(first, first + n)]
+    assert sequence_numbers("p", n, first).to_pylist() == [f"p_0_{number}" for number in range(first, first + n)]

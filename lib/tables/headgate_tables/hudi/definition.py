@@ -4,12 +4,14 @@ import base64
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError, OptionError, SchemaError, UnsupportedTableError
 from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
+from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
 
 KEY_GROUPS = 128
@@ -196,3 +198,9 @@ class Definition:
             table_uuid=uuid.UUID(config["table_uuid"]),
             key_groups=config["key_groups"],
         )
+
+
+@lru_cache(maxsize=64)
+def avro_schema(definition: Definition, *, meta_columns: bool) -> str:
+    """The table's schema as Hudi keeps it in commits (without) and in log headers and footers (with meta columns)."""
+    return arrow_to_avro.avro_schema(definition.schema, definition.name, meta_columns=meta_columns)

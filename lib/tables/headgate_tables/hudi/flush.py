@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError, StoreUnavailableError
 from headgate_tables.hudi.base_file import WRITE_TOKEN, encode_base_file
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log.writer import encode_log_file
 from headgate_tables.hudi.routing import Group, Routed
-from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
-from headgate_tables.hudi.schema.meta_columns import attach_meta
+from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
 from headgate_tables.hudi.timeline.commit_metadata import WriteStat
 from headgate_tables.storage.store import Buffers, Outcome, Store
 
@@ -60,11 +59,11 @@ class Flusher:
         self._stage = stage
         self._rows_written = 0
         self._files_staged = 0
-        self._avro = avro_schema(definition.schema, definition.name, meta_columns=True)
+        self._avro = avro_schema(definition, meta_columns=True)
 
     def upserts(self, routed: Routed, targets: Sequence[Target]) -> list[WriteStatus]:
         """One file per target with its group's rows. The files are durable when this returns."""
-        first_row = self._rows_written + 1
+        sequence = sequence_numbers(self._instant, len(routed.keys), self._rows_written + 1)
         self._rows_written += len(routed.keys)
 
         def encode(target: Target) -> Encoded:
@@ -74,10 +73,10 @@ class Flusher:
             rows = attach_meta(
                 routed.rows.slice(group.start, length),
                 keys,
+                sequence.slice(group.start, length),
                 instant=self._instant,
                 partition=group.partition,
                 file_name=base_name(target.file_id, WRITE_TOKEN, self._instant) if target.is_base else target.file_id,
-                first_row=first_row + group.start,
             )
             if target.is_base:
                 name = base_name(target.file_id, WRITE_TOKEN, self._instant)

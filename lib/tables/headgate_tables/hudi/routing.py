@@ -24,7 +24,8 @@ from headgate_tables.hudi.merge import latest_rows
 
 Ints = npt.NDArray[np.int64]
 _SMALL = 1 << 16
-_TABLE_BITS = 22
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+"""Fibonacci hashing: the high bits of a product with it depend on all bits of the mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +92,44 @@ def _one_row_per_key(
 ) -> Ints | None:
     """Positions of the rows that stand for their key, ascending; None when every key stands once.
 
-    Keys are compared only among rows whose group and hash occur twice; all others are known to be alone.
+    Keys are compared only among rows whose group and hash may occur twice; all others are known to be alone.
     """
-    marks = (groups << 32) | hashes.astype(np.int64)
-    ordered = np.sort(marks)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
+    suspects = _suspects((groups << 32) | hashes.astype(np.int64))
+    if not len(suspects):
         return None
-    seen = np.zeros(1 << _TABLE_BITS, dtype=bool)
-    seen[_fold_mark(repeated)] = True
-    suspects = np.flatnonzero(seen[_fold_mark(marks)])
-    codes = keys.take(suspects).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    _, identity = np.unique((groups[suspects] << 32) | codes, return_inverse=True)
+    codes = _codes(keys.take(suspects))
+    identity = codes if groups.max() == groups.min() else _codes(pa.array((groups[suspects] << 32) | codes))
     winners = latest_rows(identity, ordering.take(suspects) if ordering is not None else None)
     if len(winners) == len(suspects):
         return None
-    keep = np.ones(len(marks), dtype=bool)
+    keep = np.ones(len(groups), dtype=bool)
     keep[suspects] = False
     keep[suspects[winners]] = True
     return np.flatnonzero(keep)
 
 
-def _fold_mark(marks: Ints) -> Ints:
-    return (marks ^ (marks >> 29)) & ((1 << _TABLE_BITS) - 1)
+def _suspects(marks: Ints) -> Ints:
+    """Positions of all rows whose mark occurs more than once, and of a few others; ascending.
+
+    Each row writes its position into a table slot of its mark; who finds another's there shares the slot.
+    """
+    bits = max(8, (8 * len(marks)).bit_length())
+    slots = ((marks.astype(np.uint64) * _ODD) >> np.uint64(64 - bits)).astype(np.int64)
+    positions = np.arange(len(marks), dtype=np.int32)
+    last = np.empty(1 << bits, dtype=np.int32)
+    last[slots] = positions
+    overwritten = slots[last[slots] != positions]
+    if not len(overwritten):
+        return overwritten
+    shared = np.zeros(1 << bits, dtype=bool)
+    shared[overwritten] = True
+    return np.flatnonzero(shared[slots])
+
+
+def _codes(values: pa.Array[Any]) -> Ints:
+    """Equal values, equal numbers from 0 on."""
+    numbers: Ints = values.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _by_group(codes: Ints) -> Ints:

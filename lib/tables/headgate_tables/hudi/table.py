@@ -12,7 +12,7 @@ from headgate_tables.commitlog.publish import data_files
 from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
-from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features
@@ -22,7 +22,6 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
 from headgate_tables.hudi.routing import route
 from headgate_tables.hudi.scan import Scan
-from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
@@ -165,7 +164,7 @@ class Table:
         if self._groups is None or self._parquet is None:
             self._groups = GroupIds(definition, self._snapshots.current().view)
             self._parquet = ParquetLayout(stats=_used_columns(definition))
-        schema = avro_schema(definition.schema, definition.name, meta_columns=False)
+        schema = avro_schema(definition, meta_columns=False)
         stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
         instant = log.begin()  # last: an instant that is given out is open until somebody ends it
         flusher = Flusher(self._store, definition, self._parquet, instant, stage)

@@ -127,10 +127,15 @@ def read_log_file(
     return found
 
 
-def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
-    """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds."""
+def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0) -> pq.ParquetFile:
+    """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds.
+
+    ``buffer_size``: bytes of a column read at a time; 0 fetches all columns of the row groups that are asked for at once.
+    """
     return pq.ParquetFile(
         source,
+        buffer_size=buffer_size,
+        pre_buffer=buffer_size == 0,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit="us",
         arrow_extensions_enabled=False,  # type: ignore[call-arg]

@@ -36,23 +36,22 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 def attach_meta(
     rows: pa.Table,
     keys: pa.Array[Any] | pa.ChunkedArray[Any],
+    sequence: pa.ChunkedArray[Any],
     *,
     instant: str,
     partition: str,
     file_name: str,
-    task: int = 0,
-    first_row: int = 1,
 ) -> pa.Table:
     """Rows of one file as they are stored: the five columns, then ``rows``.
 
-    ``keys``: string[n], the record keys. ``file_name``: the file id in a log file, the file's own name in a base file.
+    ``keys``, ``sequence``: string[n], the record keys and sequence numbers. ``file_name``: the file id in a log file, the file's own name in a base file.
     The three constant columns are dictionary arrays of one value: they cost nothing to make, and a quarter of plain text
-    to encode (test_constant_meta_columns_are_stored_once). The sequence number is ``<instant>_<task>_<row>``.
+    to encode (test_constant_meta_columns_are_stored_once).
     """
     return pa.table(
         [
             _constant(instant, rows.num_rows),
-            sequence_numbers(f"{instant}_{task}_", rows.num_rows, first_row),
+            sequence,
             keys,
             _constant(partition, rows.num_rows),
             _constant(file_name, rows.num_rows),
@@ -62,9 +61,12 @@ def attach_meta(
     )
 
 
-def sequence_numbers(prefix: str, n: int, first: int) -> pa.ChunkedArray[Any]:
-    """string[n]: ``prefix`` and the decimal numbers ``first`` to ``first + n - 1``, one chunk per number of digits."""
-    head = np.frombuffer(prefix.encode(), dtype=np.uint8)
+def sequence_numbers(instant: str, n: int, first: int = 1) -> pa.ChunkedArray[Any]:
+    """string[n]: ``<instant>_0_<row>`` with the rows ``first`` to ``first + n - 1``, one chunk per number of digits.
+
+    Made once for all files of a flush: every number occurs once in the commit, as Hudi wants it, whatever the file.
+    """
+    head = np.frombuffer(f"{instant}_0_".encode(), dtype=np.uint8)
     chunks: list[pa.Array[Any]] = []
     at, stop = first, first + n
     while at < stop:

@@ -23,7 +23,9 @@ def without_forbidden_nulls(rows: pa.Table) -> pa.Table:
     if not any(_suspect(chunk, field) for field, column in fields for chunk in column.chunks):
         return rows
     columns = [
-        pa.chunked_array([_checked(chunk, field, field.name, np.ones(len(chunk), np.bool_)) for chunk in column.chunks], type=field.type)
+        pa.chunked_array(
+            [_checked(chunk, field, field.name, np.ones(len(chunk), np.bool_)) for chunk in column.chunks], type=field.type
+        )
         for field, column in fields
     ]
     return pa.table(columns, schema=rows.schema)

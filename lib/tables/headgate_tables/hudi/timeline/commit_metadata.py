@@ -98,6 +98,9 @@ class WriteStat:
         return stat
 
 
+_SYNC = bytes(range(16))
+"""What ends a block in a container; any 16 bytes."""
+
 _ZERO_COUNTS = (
     *_LONGS_IN_ORDER.split(),
     *(name for name in _LOG_LONGS.split() if name != "totalLogFiles"),
@@ -130,8 +133,22 @@ def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operati
         "version": 1,
         "operationType": operation,
     }
+    content = io.BytesIO()
+    fastavro.schemaless_writer(content, _commit_schema(), record)
+    return _header() + _varint(1) + _varint(content.tell()) + content.getvalue() + _SYNC
+
+
+@cache
+def _header() -> bytes:
+    """An Avro container's first part: it holds the schema, which costs more to write than a commit does."""
     out = io.BytesIO()
-    fastavro.writer(out, _commit_schema(), [record], sync_marker=bytes.fromhex(instant[:16].ljust(32, "0")))
+    fastavro.writer(out, _commit_schema(), [], sync_marker=_SYNC)
+    return out.getvalue()
+
+
+def _varint(number: int) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, "long", number)
     return out.getvalue()
 
 
