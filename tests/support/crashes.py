@@ -1,77 +1,196 @@
-"""Kill -9 at the k-th file-system call of a script, in a forked process, and look at what is left in another.
+"""What a crash leaves: the table's folder as it is before every system call that changes it, or as a power cut then leaves it.
 
-The parent must not have used pyarrow's threads before: forked children inherit locks, not threads.
+``kill -9`` leaves exactly what is there at that moment, so one run of the script, looked at before each call, gives what killing
+it again and again would (test_crash_strace.py kills for real). After a power cut only what was synced is certain: contents
+by a sync of the file, names by a sync of their folder.
 """
 
+import contextlib
+import multiprocessing
 import os
-import signal
+import shutil
+import stat
+import threading
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+from headgate_tables.system import SystemIds
+from support import crash_script
 
 CALLS = ("open", "write", "writev", "fsync", "link", "unlink", "mkdir", "rename", "rmdir")
-"""Everything through which storage/local changes a disk; reads are left out, a kill there changes nothing."""
+"""Everything through which storage/local changes a disk."""
 
-Script = Callable[[Callable[[str], None]], None]
+Tree = dict[str, bytes | None]
+"""Path to content; None for a folder."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a child said before it ended. ``killed``: it met its k-th call; otherwise it came to its end."""
+class Crash:
+    """What was left before call ``at`` and what the script had said until then."""
 
-    said: list[str]
-    killed: bool
-
-
-def run_and_kill(script: Script, at: int) -> Run:
-    """Runs ``script(say)`` in a child that is killed right before its ``at``-th file-system call (counted from 1)."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _run_child(script, writer, at)
-    os.close(writer)
-    said = _read_all(reader)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-        return Run(said, True)
-    assert status == 0, "\n".join(said)
-    return Run(said, False)
+    at: int
+    tree: Tree
+    said: tuple[str, ...]
+    power_cut: bool = False
 
 
-def run_whole(script: Script) -> list[str]:
-    """Runs ``script(say)`` in a child to its end and returns what it said; fails with the child's traceback."""
-    return run_and_kill(script, 0).said
+@dataclass
+class Recording:
+    """``kills``: one per state of the folder; ``cuts``: likewise, with everything lost that was not synced, or only contents."""
+
+    calls: int = 0
+    kills: list[Crash] = field(default_factory=list)
+    cuts: list[Crash] = field(default_factory=list)
 
 
-def _run_child(script: Script, writer: int, at: int) -> None:
-    write = os.write
-    count = 0
+def processes() -> ProcessPoolExecutor:
+    """As many as there are processors, each begun anew: nothing of this process's threads and locks is in them."""
+    return ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn"))
 
-    def hooked(name: str) -> Callable[..., object]:
-        real = getattr(os, name)
 
-        def call(*arguments: object, **named: object) -> object:
-            nonlocal count
-            count += 1
-            if count == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments, **named)
+def examine_all(pool: ProcessPoolExecutor, crashes: Sequence[Crash], folder: Path) -> list[str]:
+    """What is wrong after each of the crashes that left something wrong."""
+    return [wrong for wrong in pool.map(partial(examine, folder=folder), crashes, chunksize=8) if wrong]
+
+
+def record(root: Path) -> Recording:
+    """Runs the script once in ``root``. Syncs are noted, not done. Takes the functions of ``os`` over: for a process of its own."""
+    recorder = _Recorder(root)
+    with recorder.watching():
+        crash_script.run(f"file://{root}", recorder.said.append)
+    recorder.look()
+    return recorder.recording
+
+
+def examine(crash: Crash, folder: Path) -> str:
+    """What is wrong with what the crash left, or "". Nothing is synced: this process will not crash."""
+    root = folder / SystemIds().token()
+    for path, content in crash.tree.items():
+        target = root / path
+        if content is None:
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.write_bytes(content)
+    wrong = examine_folder(root, crash.said, power_cut=crash.power_cut)
+    shutil.rmtree(root, ignore_errors=True)
+    return f"before call {crash.at}: {wrong}" if wrong else ""
+
+
+def examine_folder(root: Path, said: Sequence[str], *, power_cut: bool = False) -> str:
+    """The same for a table that a killed process left in ``root``."""
+    os.fsync = lambda descriptor: None
+    try:
+        crash_script.examine(f"file://{root}", said, read_first=not power_cut)
+    except Exception:  # noqa: BLE001 - whatever it is, the test shows it
+        return f"after {said.count('returned')} commits:\n{traceback.format_exc()}"
+    return ""
+
+
+class _Recorder:
+    """Between two calls everything stands still: threads of the script take turns."""
+
+    def __init__(self, root: Path) -> None:
+        self.recording = Recording()
+        self.said: list[str] = []
+        self._root = root
+        self._turn = threading.RLock()
+        self._paths: dict[int, str] = {}
+        self._kept: list[int] = []
+        self._contents: dict[tuple[int, int, int], bytes] = {}
+        self._synced: dict[int, bytes] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        self._seen: set[object] = set()
+        self._real = {name: getattr(os, name) for name in CALLS}
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        for name in CALLS:
+            setattr(os, name, self._watched(name))
+        try:
+            yield
+        finally:
+            for name, real in self._real.items():
+                setattr(os, name, real)
+            for descriptor in self._kept:
+                os.close(descriptor)
+
+    def _watched(self, name: str) -> Callable[..., Any]:
+        real = self._real[name]
+
+        @wraps(real)
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self._turn:
+                self.recording.calls += 1
+                creates = name == "open" and arguments[1] & os.O_CREAT
+                if name != "open" or creates:
+                    self.look()
+                if name == "fsync":
+                    return self._note_sync(arguments[0])
+                result = real(*arguments, **named)
+                if name == "open" and isinstance(arguments[0], str):
+                    self._paths[result] = arguments[0]
+                if creates:
+                    # Kept open, so that the number of a deleted file is not given to another one.
+                    self._kept.append(self._real["open"](arguments[0], os.O_RDONLY))
+                return result
 
         return call
 
-    code = 1
-    try:
-        for name in CALLS:
-            setattr(os, name, hooked(name))
-        script(lambda line: write(writer, f"{line}\n".encode()) and None)
-        code = 0
-    except BaseException:
-        write(writer, traceback.format_exc().encode())
-    finally:
-        os._exit(code)
+    def _note_sync(self, descriptor: int) -> None:
+        path, found = self._paths[descriptor], os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            self._names[found.st_ino] = {name: os.stat(f"{path}/{name}").st_ino for name in os.listdir(path)}
+        else:
+            self._synced[found.st_ino] = self._content(path, found)
 
+    def look(self) -> None:
+        """Notes the folder as it is now, unless it was seen like this with the same said."""
+        tree: Tree = {}
+        inodes: dict[str, int] = {}
+        self._walk("", tree, inodes)
+        self._note(self.recording.kills, tree, power_cut=False)
+        torn = {path: self._synced.get(inodes[path], b"") if content is not None else None for path, content in tree.items()}
+        self._note(self.recording.cuts, torn, power_cut=True)
+        kept: Tree = {}
+        kinds = {number: tree[path] is None for path, number in inodes.items()}
+        self._walk_synced("", self._root.stat().st_ino if self._root.exists() else 0, kinds, kept)
+        self._note(self.recording.cuts, kept, power_cut=True)
 
-def _read_all(descriptor: int) -> list[str]:
-    with os.fdopen(descriptor) as pipe:
-        return pipe.read().splitlines()
+    def _note(self, crashes: list[Crash], tree: Tree, *, power_cut: bool) -> None:
+        state = frozenset((path, id(content)) for path, content in tree.items()), len(self.said), power_cut
+        if state not in self._seen:
+            self._seen.add(state)
+            crashes.append(Crash(self.recording.calls, tree, tuple(self.said), power_cut))
+
+    def _walk(self, path: str, tree: Tree, inodes: dict[str, int]) -> None:
+        folder = self._root / path
+        if not folder.exists():
+            return
+        tree[path], inodes[path] = None, folder.stat().st_ino
+        for entry in os.scandir(folder):
+            below = f"{path}/{entry.name}".lstrip("/")
+            if entry.is_dir():
+                self._walk(below, tree, inodes)
+            else:
+                found = entry.stat()
+                tree[below], inodes[below] = self._content(entry.path, found), found.st_ino
+
+    def _walk_synced(self, path: str, inode: int, folders: dict[int, bool], tree: Tree) -> None:
+        tree[path] = None
+        for name, number in self._names.get(inode, {}).items():
+            below = f"{path}/{name}".lstrip("/")
+            if folders.get(number, number in self._names):
+                self._walk_synced(below, number, folders, tree)
+            else:
+                tree[below] = self._synced.get(number, b"")
+
+    def _content(self, path: str, found: os.stat_result) -> bytes:
+        key = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if key not in self._contents:
+            self._contents[key] = Path(path).read_bytes()
+        return self._contents[key]

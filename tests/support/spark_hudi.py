@@ -18,6 +18,15 @@ _QUICK = {
     "hoodie.insert.shuffle.parallelism": "1",
     "hoodie.bulkinsert.shuffle.parallelism": "1",
     "hoodie.delete.shuffle.parallelism": "1",
+    "hoodie.bloom.index.parallelism": "1",
+    "hoodie.simple.index.parallelism": "1",
+    "hoodie.global.simple.index.parallelism": "1",
+    "hoodie.markers.delete.parallelism": "1",
+    "hoodie.finalize.write.parallelism": "1",
+    "hoodie.rollback.parallelism": "1",
+    "hoodie.archive.delete.parallelism": "1",
+    "hoodie.file.listing.parallelism": "1",
+    "hoodie.metadata.index.column.stats.parallelism": "1",
 }
 _numbers = itertools.count()
 _SESSION = {
@@ -30,6 +39,7 @@ _SESSION = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
 }

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from support.golden import comparable, expected_flink_rows, expected_rows, names, unpack
 
 from headgate_tables import hudi
 from headgate_tables.errors import UnsupportedTableError
+from support.golden import comparable, expected_flink_rows, expected_rows, names, unpack
 
 UNREADABLE = {"h120_v9_mor_multi_ordering": "several fields"}
 READABLE = [name for name in names("*_mor_*") if name not in UNREADABLE]

@@ -40,10 +40,17 @@ def table_chunks(data: Any) -> Iterator[pa.Table]:
         batches.append(batch)
         size += batch.nbytes
         if size >= FLUSH_BYTES:
-            yield pa.Table.from_batches(batches)
-            batches, size = [], 0
+            yield _emptied(batches, reader.schema)
+            size = 0
     if batches or not found:
-        yield pa.Table.from_batches(batches, reader.schema)
+        yield _emptied(batches, reader.schema)
+
+
+def _emptied(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The batches as one table, which nobody else holds."""
+    table = pa.Table.from_batches(batches, schema)
+    batches.clear()
+    return table
 
 
 def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
@@ -67,7 +74,9 @@ def _refuse_zero_ordering(keys: pa.Table, definition: Definition) -> None:
 
     Such a delete would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
     """
-    kind = definition.schema.field(definition.ordering).type if definition.ordering else None
+    if definition.ordering is None:
+        return
+    kind = definition.schema.field(definition.ordering).type
     if kind in (pa.int32(), pa.date32()) and (zeros := pc.index(keys[definition.ordering].cast(pa.int32()), 0).as_py()) >= 0:
         raise FixCall(
             f"the delete in row {zeros} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi takes for "

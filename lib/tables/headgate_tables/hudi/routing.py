@@ -123,7 +123,8 @@ def _suspects(marks: Ints) -> Ints:
         return overwritten
     shared = np.zeros(1 << bits, dtype=bool)
     shared[overwritten] = True
-    return np.flatnonzero(shared[slots])
+    found: Ints = np.flatnonzero(shared[slots])
+    return found
 
 
 def _codes(values: pa.Array[Any]) -> Ints:

@@ -56,7 +56,8 @@ def create_table(
 
     ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
-    defaults to the last part of ``url``. A timestamp that orders is stored in microseconds. ``exist_ok`` opens a table that is there with the same definition.
+    defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
+    orders the rows is stored in microseconds.
 
     Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
     """

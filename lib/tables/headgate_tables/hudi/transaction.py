@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
+
 from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.commitlog.publish import DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
@@ -66,14 +68,22 @@ class Transaction:
         Raises a FixCall for bad data and writes nothing of that chunk; roll back then.
         """
         self._check_open()
-        for table in table_chunks(data):
-            self._write(route(conform_to_table(table, self._definition), self._definition), deletes=False)
+        for routed in map(self._routed_rows, table_chunks(data)):
+            self._write(routed, deletes=False)
+            del routed  # or the next chunk would fill up beside this one
 
     def delete(self, keys: Any) -> None:
         """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
         self._check_open()
-        for table in table_chunks(keys):
-            self._write(route(conform_to_keys(table, self._definition), self._definition), deletes=True)
+        for routed in map(self._routed_keys, table_chunks(keys)):
+            self._write(routed, deletes=True)
+            del routed
+
+    def _routed_rows(self, table: pa.Table) -> Routed:
+        return route(conform_to_table(table, self._definition), self._definition)
+
+    def _routed_keys(self, table: pa.Table) -> Routed:
+        return route(conform_to_keys(table, self._definition), self._definition)
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Files that others wrote under this instant and made durable."""

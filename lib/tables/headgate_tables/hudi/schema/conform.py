@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from headgate_tables.arrow import pc
 from headgate_tables.errors import SchemaError, UnsupportedTableError
 from headgate_tables.hudi.schema.required import without_forbidden_nulls
 
@@ -128,7 +128,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
-def _decoded(array: pa.DictionaryArray[Any]) -> pa.Array[Any]:
+def _decoded(array: pa.DictionaryArray[Any, Any]) -> pa.Array[Any]:
     """The values. Under a null struct an index may point past the dictionary; what stands there does not matter."""
     inside: Any = pc.less(array.indices, len(array.dictionary))
     if pc.all(inside).as_py() is not False:

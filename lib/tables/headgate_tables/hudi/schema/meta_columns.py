@@ -44,7 +44,8 @@ def attach_meta(
 ) -> pa.Table:
     """Rows of one file as they are stored: the five columns, then ``rows``.
 
-    ``keys``, ``sequence``: string[n], the record keys and sequence numbers. ``file_name``: the file id in a log file, the file's own name in a base file.
+    ``keys``, ``sequence``: string[n], the record keys and sequence numbers. ``file_name``: the file id in a log file, the
+    file's own name in a base file.
     The three constant columns are dictionary arrays of one value: they cost nothing to make, and a quarter of plain text
     to encode (test_constant_meta_columns_are_stored_once).
     """

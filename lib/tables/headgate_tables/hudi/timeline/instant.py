@@ -7,10 +7,8 @@ import enum
 from dataclasses import dataclass
 
 TIMELINE_FOLDER = ".hoodie/timeline"
-ACTIONS = frozenset(
-    ["commit", "deltacommit", "compaction", "logcompaction", "clustering", "replacecommit"]
-    + ["clean", "rollback", "restore", "savepoint", "indexing"]  # noqa: RUF005 - two lines that read as two groups
-)
+_ROW_ACTIONS = ("commit", "deltacommit", "compaction", "logcompaction", "clustering", "replacecommit")
+ACTIONS = frozenset([*_ROW_ACTIONS, "clean", "rollback", "restore", "savepoint", "indexing"])
 WRITE_ACTIONS = frozenset(["commit", "deltacommit", "replacecommit"])
 """Completed actions that add data files."""
 
