@@ -27,7 +27,12 @@ def batches() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     for number in range(COMMITS):
         kind = "delete" if number % 5 == 4 else "upsert"
         rows = [
-            {"id": f"k{key % 13}", "part": f"p{key % (1 + number // 7)}", "ts": 100 + number - 9 * (key % 4 == 0), "note": str(number)}
+            {
+                "id": f"k{key % 13}",
+                "part": f"p{key % (1 + number // 7)}",
+                "ts": 100 + number - 9 * (key % 4 == 0),
+                "note": str(number),
+            }
             for key in range(number, number + 6)
         ]
         yield kind, rows

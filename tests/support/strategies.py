@@ -55,7 +55,25 @@ class Kind:
 
 # --- values ---
 
-_ODD_TEXT = ["", " ", "a,b:c", "k0:1,k1:2", "null", "None", "a\x00b", "%2F", "é", "e\u0301", "\uffff", "\U0001f600", "x" * 300, "0", "01", "A", "a"]
+_ODD_TEXT = [
+    "",
+    " ",
+    "a,b:c",
+    "k0:1,k1:2",
+    "null",
+    "None",
+    "a\x00b",
+    "%2F",
+    "é",
+    "e\u0301",
+    "\uffff",
+    "\U0001f600",
+    "x" * 300,
+    "0",
+    "01",
+    "A",
+    "a",
+]
 texts = st.sampled_from(_ODD_TEXT) | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
@@ -90,14 +108,22 @@ def _plain(kind: pa.DataType, values: st.SearchStrategy[Any], stored: pa.DataTyp
 
 def _timestamp(unit: str, zone: str | None) -> Kind:
     stored = pa.timestamp(unit, tz="UTC")
-    return Kind(pa.timestamp(unit, tz=zone), stored, _moments(unit, dt.UTC if zone else None), lambda moment: moment.replace(tzinfo=dt.UTC))
+    return Kind(
+        pa.timestamp(unit, tz=zone),
+        stored,
+        _moments(unit, dt.UTC if zone else None),
+        lambda moment: moment.replace(tzinfo=dt.UTC),
+    )
 
 
 def _decimal(precision: int, scale: int) -> Kind:
     return _plain(pa.decimal128(precision, scale), _decimals(precision, scale))
 
 
-_STRINGS = [_plain(kind, texts, pa.string()) for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()))]
+_STRINGS = [
+    _plain(kind, texts, pa.string())
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()))
+]
 _INTEGERS = [
     _plain(pa.int8(), _integers(8), pa.int32()),
     _plain(pa.int16(), _integers(16), pa.int32()),
@@ -114,11 +140,19 @@ _TIMES = [
 ]
 _TIMESTAMPS = [_timestamp(unit, zone) for unit in ("ms", "us") for zone in (None, "UTC", "Europe/Paris")]
 
-decimal_kinds = st.integers(1, 38).flatmap(lambda precision: st.integers(0, precision).map(lambda scale: _decimal(precision, scale)))
+decimal_kinds = st.integers(1, 38).flatmap(
+    lambda precision: st.integers(0, precision).map(lambda scale: _decimal(precision, scale))
+)
 fixed_kinds = st.integers(1, 4).map(lambda width: _plain(pa.binary(width), st.binary(min_size=width, max_size=width)))
-leaf_kinds = st.sampled_from([*_STRINGS, *_INTEGERS, *_DATES, _BOOLEAN, *_FLOATS, *_BINARIES, *_TIMES, *_TIMESTAMPS]) | decimal_kinds | fixed_kinds
+leaf_kinds = (
+    st.sampled_from([*_STRINGS, *_INTEGERS, *_DATES, _BOOLEAN, *_FLOATS, *_BINARIES, *_TIMES, *_TIMESTAMPS])
+    | decimal_kinds
+    | fixed_kinds
+)
 key_kinds = st.sampled_from([*_STRINGS * 2, *_INTEGERS, _DATES[0], _BOOLEAN]) | decimal_kinds
-ordering_kinds = st.sampled_from([*_INTEGERS[2:], *_FLOATS, *_TIMESTAMPS[3:], *_DATES, _decimal(12, 3), _decimal(30, 15), _decimal(5, 5)])
+ordering_kinds = st.sampled_from(
+    [*_INTEGERS[2:], *_FLOATS, *_TIMESTAMPS[3:], *_DATES, _decimal(12, 3), _decimal(30, 15), _decimal(5, 5)]
+)
 
 
 def _maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
@@ -141,7 +175,9 @@ def _list(inner: Kind, nullable: bool, form: str) -> Kind:
 
 
 def _map(inner: Kind, nullable: bool) -> Kind:
-    values = st.dictionaries(st.text("abc", max_size=2), _maybe(inner.values, nullable), max_size=3).map(lambda found: list(found.items()))
+    values = st.dictionaries(st.text("abc", max_size=2), _maybe(inner.values, nullable), max_size=3).map(
+        lambda found: list(found.items())
+    )
     given = pa.map_(pa.string(), pa.field("value", inner.given, nullable=nullable))
     stored = pa.map_(pa.string(), pa.field("value", inner.stored, nullable=nullable))
     return Kind(given, stored, values, lambda value: [(name, inner.stored_value(part)) for name, part in value])
@@ -231,8 +267,28 @@ class Shape:
         return st.tuples(self.identities(), st.fixed_dictionaries(others)).map(lambda parts: parts[0] | parts[1])
 
 
-_NOT_IN_FOLDERS = frozenset('/=%:\\"#\'*?{[]^\x7f') | {chr(code) for code in range(0x20)}
-_ODD_FOLDERS = ["a b", ".x", "_y", "a+b", "ünï", "日本", "%41", "a=b", "a/b", "a:b", "x%2Fy", "{z}", "\U0001f600", "#", "C", "c", "..a", "2026-11-20", "\n"]
+_NOT_IN_FOLDERS = frozenset("/=%:\\\"#'*?{[]^\x7f") | {chr(code) for code in range(0x20)}
+_ODD_FOLDERS = [
+    "a b",
+    ".x",
+    "_y",
+    "a+b",
+    "ünï",
+    "日本",
+    "%41",
+    "a=b",
+    "a/b",
+    "a:b",
+    "x%2Fy",
+    "{z}",
+    "\U0001f600",
+    "#",
+    "C",
+    "c",
+    "..a",
+    "2026-11-20",
+    "\n",
+]
 
 
 def folder_texts(url_encode: bool) -> st.SearchStrategy[str]:
@@ -244,7 +300,9 @@ def folder_texts(url_encode: bool) -> st.SearchStrategy[str]:
 
 def _partition_kinds(url_encode: bool) -> st.SearchStrategy[Kind]:
     folders = folder_texts(url_encode)
-    return st.sampled_from([_plain(kind.given, folders, pa.string()) for kind in _STRINGS] * 2 + [*_INTEGERS, _DATES[0], _BOOLEAN])
+    return st.sampled_from(
+        [_plain(kind.given, folders, pa.string()) for kind in _STRINGS] * 2 + [*_INTEGERS, _DATES[0], _BOOLEAN]
+    )
 
 
 def _tells_keys_apart(name_of_more: bool) -> Callable[[Any], bool]:
@@ -279,12 +337,19 @@ def shapes(draw: Draw, orderings: st.SearchStrategy[Kind] = ordering_kinds, *, m
         name: _maybe(columns[name].kind.values.filter(_tells_keys_apart(named)), columns[name].nullable and named)
         for name in (f"k{n}" for n in range(own_keys))
     }
-    some_key = st.fixed_dictionaries(keys).filter(lambda row: bool(shared) or any(value not in (None, "") for value in row.values()))
+    some_key = st.fixed_dictionaries(keys).filter(
+        lambda row: bool(shared) or any(value not in (None, "") for value in row.values())
+    )
     return Shape(
-        **{name: getattr(shape, name) for name in ("columns", "record_key", "partition_by", "ordering", "buckets", "hive_style", "url_encode")},
+        **{
+            name: getattr(shape, name)
+            for name in ("columns", "record_key", "partition_by", "ordering", "buckets", "hive_style", "url_encode")
+        },
         keys=draw(_pool(shape, some_key, 6)),
         partitions=draw(_pool(shape, st.fixed_dictionaries({name: columns[name].kind.values for name in partition_by}), 3)),
-        orderings=draw(_pool(shape, st.fixed_dictionaries({name: columns[name].kind.values for name in ([ordering] if ordering else [])}), 5)),
+        orderings=draw(
+            _pool(shape, st.fixed_dictionaries({name: columns[name].kind.values for name in ([ordering] if ordering else [])}), 5)
+        ),
     )
 
 
@@ -354,7 +419,9 @@ def expressions(rows: pa.Table) -> st.SearchStrategy[pc.Expression]:
     """Filters over the columns of ``rows``; most literals are values that are there, so that something matches."""
     leaves = st.one_of([_about(name, rows) for name in rows.column_names])
     deeper = lambda inner: (  # noqa: E731
-        st.tuples(inner, inner).map(lambda both: both[0] & both[1]) | st.tuples(inner, inner).map(lambda both: both[0] | both[1]) | inner.map(operator.inv)
+        st.tuples(inner, inner).map(lambda both: both[0] & both[1])
+        | st.tuples(inner, inner).map(lambda both: both[0] | both[1])
+        | inner.map(operator.inv)
     )
     return st.recursive(leaves, deeper, max_leaves=4)
 

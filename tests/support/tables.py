@@ -9,16 +9,25 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+_COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
+SCHEMA = pa.schema(_COLUMNS)
 
 Row = dict[str, Any]
 
 
-def create(tmp_path: Path, *, ordering: str | None = "ts", partitioned: bool = True, buckets: int = 2, **options: Any) -> hudi.Table:
+def create(
+    tmp_path: Path, *, ordering: str | None = "ts", partitioned: bool = True, buckets: int = 2, **options: Any
+) -> hudi.Table:
     """An empty table in ``tmp_path``."""
     partition_by = ["part"] if partitioned else []
     return hudi.create_table(
-        f"file://{tmp_path}/table", SCHEMA, record_key="id", partition_by=partition_by, ordering=ordering, buckets=buckets, **options
+        f"file://{tmp_path}/table",
+        SCHEMA,
+        record_key="id",
+        partition_by=partition_by,
+        ordering=ordering,
+        buckets=buckets,
+        **options,
     )
 
 

@@ -1,8 +1,9 @@
 """Apache Hudi tables: create, write, read."""
 
+from headgate_tables.hudi.create import create_table
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Verification
 from headgate_tables.hudi.scan import Scan
-from headgate_tables.hudi.table import Table, create_table, open_table
+from headgate_tables.hudi.table import Table, open_table
 from headgate_tables.hudi.transaction import Transaction
 
 __all__ = [

@@ -120,7 +120,7 @@ def _suspects(marks: Ints) -> Ints:
     last[slots] = positions
     overwritten = slots[last[slots] != positions]
     if not len(overwritten):
-        return overwritten
+        return np.empty(0, dtype=np.int64)
     shared = np.zeros(1 << bits, dtype=bool)
     shared[overwritten] = True
     found: Ints = np.flatnonzero(shared[slots])

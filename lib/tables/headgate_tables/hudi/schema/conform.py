@@ -111,7 +111,8 @@ def _array(array: pa.Array[Any], target: pa.DataType, path: str, allowed: Allowe
     if not allowed(source, target):
         raise _MisfitError(path, f"is {source} and cannot become {target}")
     # Hudi promotes integers to floating point as Java does, rounding; a checked cast would refuse beyond 2**53.
-    return pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
+    fitted: pa.Array[Any] = pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
+    return fitted
 
 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Allowed) -> pa.Array[Any]:
@@ -139,7 +140,8 @@ def _decoded(array: pa.DictionaryArray[Any, Any]) -> pa.Array[Any]:
 def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
     """Lists of any layout with 32-bit offsets; anything else as it is."""
     if isinstance(array, pa.LargeListArray | pa.FixedSizeListArray):
-        return pc.cast(array, pa.list_(array.type.value_field))
+        plain: pa.Array[Any] = pc.cast(array, pa.list_(array.type.value_field))
+        return plain
     if isinstance(array, pa.ListViewArray | pa.LargeListViewArray):
         # Arrow 26 casts views to empty or damaged lists (test_a_table_holds_what_a_dictionary_says_whatever_happens).
         lengths: Any = pc.fill_null(pc.list_value_length(array), 0)

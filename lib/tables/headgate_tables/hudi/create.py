@@ -1,0 +1,107 @@
+"""Creating a table: its definition checked, its store probed, slot 0 won, its properties derived."""
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from headgate_tables.commitlog.ownership import create_log
+from headgate_tables.commitlog.slot import slot_path
+from headgate_tables.errors import OptionError, TableExistsError
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.log.deletes import check_ordering_type
+from headgate_tables.hudi.properties import PROPERTIES_PATH, render
+from headgate_tables.hudi.routing import route
+from headgate_tables.hudi.schema.canonical import check_supported, table_schema
+from headgate_tables.hudi.table import Table, open_table
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.probe import probe
+from headgate_tables.system import System
+
+
+def create_table(
+    url: str,
+    schema: pa.Schema,
+    *,
+    record_key: Sequence[str] | str,
+    partition_by: Sequence[str] | str = (),
+    ordering: str | None = None,
+    buckets: int = 8,
+    name: str | None = None,
+    hive_style: bool = False,
+    url_encode: bool = True,
+    exist_ok: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    system: System | None = None,
+) -> Table:
+    """Creates a merge-on-read table of version 8 with a simple bucket index.
+
+    ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
+    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
+    defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
+    orders the rows is stored in microseconds.
+
+    Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
+    """
+    system = system or System.real()
+    store = open_store(url, storage_options, system.ids)
+    definition = Definition(
+        name=name or posixpath.basename(store.url),
+        schema=_canonical(schema, ordering),
+        record_key=_as_tuple(record_key),
+        partition_by=_as_tuple(partition_by),
+        ordering=ordering,
+        buckets=buckets,
+        hive_style=hive_style,
+        url_encode=url_encode,
+        table_uuid=system.ids.table_uuid(),
+    )
+    _check_definition(definition)
+    if store.size(PROPERTIES_PATH) is not None or store.size(slot_path(0)) is not None:
+        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
+    probe(store, system.ids)
+    properties = render(definition.properties(), "Created by Headgate")
+    try:
+        create_log(store, system, definition.encode(), [(PROPERTIES_PATH, properties)])
+    except TableExistsError:
+        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
+    return open_table(url, storage_options=storage_options, system=system)
+
+
+def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
+    if not isinstance(schema, pa.Schema):
+        raise OptionError(
+            f"{type(schema).__name__} is no pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table."
+        )
+    check_supported(schema)
+    stored = table_schema(schema)
+    at = stored.get_field_index(ordering) if ordering else -1
+    if at >= 0 and pa.types.is_timestamp(stored.field(at).type):
+        # Spark compares a row's microseconds with a delete's milliseconds (see check_ordering_type).
+        stored = stored.set(at, stored.field(at).with_type(pa.timestamp("us", tz="UTC")))
+    return stored
+
+
+def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _check_definition(definition: Definition) -> None:
+    definition.check()
+    if definition.ordering:
+        check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
+    no_rows = definition.schema.empty_table()
+    route(no_rows, definition)
+
+
+def _existing(url: str, wanted: Definition, options: Mapping[str, str] | None, system: System, *, exist_ok: bool) -> Table:
+    table = open_table(url, storage_options=options, system=system)
+    there = table.definition
+    same = there is not None and there.encode() | {"table_uuid": ""} == wanted.encode() | {"table_uuid": ""}
+    if not exist_ok:
+        raise TableExistsError(f"{url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
+    if not same:
+        raise TableExistsError(
+            f"{url} holds a table with another definition", fix="Open it with open_table and compare its schema and settings."
+        )
+    return table
