@@ -142,9 +142,6 @@ def assert_refused(table: Tracked) -> None:
     assert sorted(str(file) for file in table.path.rglob("*")) == before
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the refused transaction's requested and inflight files stay, and Spark cannot roll them back"
-)
 def test_a_handle_that_was_open_when_spark_wrote_is_refused_and_leaves_nothing_in_sparks_way(spark: Any, tmp_path: Path) -> None:
     table = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts", buckets=2)
     table.upsert(rows(range(6), 1))

@@ -68,21 +68,23 @@ def record(root: Path) -> Recording:
 
 
 def examine(crash: Crash, folder: Path) -> str:
-    """What is wrong with what the crash left, or "". Nothing is synced: this process will not crash."""
-    root = folder / SystemIds().token()
+    """What is wrong with what the crash left, or ""."""
+    place = folder / SystemIds().token()
+    root = place / "table"
+    place.mkdir()
     for path, content in crash.tree.items():
         target = root / path
         if content is None:
-            target.mkdir(parents=True, exist_ok=True)
+            target.mkdir()
         else:
             target.write_bytes(content)
     wrong = examine_folder(root, crash.said, power_cut=crash.power_cut)
-    shutil.rmtree(root, ignore_errors=True)
+    shutil.rmtree(place)
     return f"before call {crash.at}: {wrong}" if wrong else ""
 
 
 def examine_folder(root: Path, said: Sequence[str], *, power_cut: bool = False) -> str:
-    """The same for a table that a killed process left in ``root``."""
+    """The same for a table that a killed process left in ``root``. Nothing is synced: this process will not crash."""
     os.fsync = lambda descriptor: None
     try:
         crash_script.examine(f"file://{root}", said, read_first=not power_cut)

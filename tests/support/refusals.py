@@ -19,7 +19,8 @@ def refused(error: type[TablesError], names: str, fix: str) -> Iterator[None]:
     assert caught.type is error
     assert re.search(names, caught.value.message), "the column or file is named in the next step only"
     assert re.search(fix, caught.value.fix), caught.value.fix
-    assert caught.value.fix.endswith(".") and caught.value.fix[0].isupper()
+    assert caught.value.fix.endswith(".")
+    assert caught.value.fix[0].isupper()
 
 
 def assert_refused(table: hudi.Table, call: Callable[[], object], error: type[TablesError], names: str, fix: str) -> None:

@@ -132,7 +132,8 @@ _INTEGERS = [
 ]
 _DATES = [_plain(pa.date32(), st.dates()), _plain(pa.date64(), st.dates(), pa.date32())]
 _BOOLEAN = _plain(pa.bool_(), st.booleans())
-_FLOATS = [_plain(pa.float32(), st.floats(width=32)), _plain(pa.float64(), st.floats())]
+_ODD_FLOATS = st.sampled_from([float("nan"), -0.0, 0.0, 1.5, float("inf"), float("-inf")])
+_FLOATS = [_plain(pa.float32(), _ODD_FLOATS | st.floats(width=32)), _plain(pa.float64(), _ODD_FLOATS | st.floats())]
 _BINARIES = [_plain(kind, st.binary(max_size=5), pa.binary()) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())]
 _TIMES = [
     Kind(pa.time32("ms"), pa.int32(), _clock_times(1000), lambda time: _microseconds(time) // 1000),
@@ -153,6 +154,7 @@ key_kinds = st.sampled_from([*_STRINGS * 2, *_INTEGERS, _DATES[0], _BOOLEAN]) | 
 ordering_kinds = st.sampled_from(
     [*_INTEGERS[2:], *_FLOATS, *_TIMESTAMPS[3:], *_DATES, _decimal(12, 3), _decimal(30, 15), _decimal(5, 5)]
 )
+float_kinds = st.sampled_from(_FLOATS)
 
 
 def _maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
@@ -415,15 +417,16 @@ def present(shape: Shape, rows: Sequence[Row], names: Sequence[str], form: str) 
 _COMPARISONS: list[Callable[[Any, Any], Any]] = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
 
-def expressions(rows: pa.Table) -> st.SearchStrategy[pc.Expression]:
-    """Filters over the columns of ``rows``; most literals are values that are there, so that something matches."""
-    leaves = st.one_of([_about(name, rows) for name in rows.column_names])
-    deeper = lambda inner: (  # noqa: E731
-        st.tuples(inner, inner).map(lambda both: both[0] & both[1])
-        | st.tuples(inner, inner).map(lambda both: both[0] | both[1])
-        | inner.map(operator.inv)
-    )
-    return st.recursive(leaves, deeper, max_leaves=4)
+def expressions(rows: pa.Table, often: Sequence[str]) -> st.SearchStrategy[pc.Expression]:
+    """Filters over the columns of ``rows``, every second time over those ``often`` asked for.
+
+    Most literals are values that are there, so that something matches.
+    """
+    about = {name: _about(name, rows) for name in rows.column_names}
+    leaves = st.one_of([about[name] for name in often]) | st.one_of(list(about.values()))
+    leaves |= leaves.map(operator.inv)
+    pairs = st.tuples(st.sampled_from([operator.and_, operator.or_]), leaves, leaves).map(lambda drawn: drawn[0](drawn[1], drawn[2]))
+    return leaves | pairs | pairs.map(operator.inv) | st.tuples(pairs, pairs).map(lambda both: both[0] & both[1])
 
 
 def _about(name: str, rows: pa.Table) -> st.SearchStrategy[pc.Expression]:

@@ -38,8 +38,12 @@ def column(name: str, *values: Any, kind: pa.DataType = TEXT) -> tuple[str, pa.A
 BAD_VALUES = [
     pytest.param(column("ts", "b", "5"), SchemaError, r"'ts' is string and cannot become int64", CAST, id="wrong type"),
     pytest.param(column("ts", 1.5, 2.5, kind=pa.float64()), SchemaError, r"'ts' is double.*int64", CAST, id="loses digits"),
-    pytest.param(column("id", "a", None), NullKeyError, r"'id' is null or empty in 1 of 2 rows, first in row 1", GIVE_A_KEY, id="null key"),
-    pytest.param(column("id", "a", ""), NullKeyError, r"'id' is null or empty in 1 of 2 rows, first in row 1", GIVE_A_KEY, id="empty key"),
+    pytest.param(
+        column("id", "a", None), NullKeyError, r"'id' is null or empty in 1 of 2 rows, first in row 1", GIVE_A_KEY, id="null key"
+    ),
+    pytest.param(
+        column("id", "a", ""), NullKeyError, r"'id' is null or empty in 1 of 2 rows, first in row 1", GIVE_A_KEY, id="empty key"
+    ),
     pytest.param(
         column("ts", 1, None, kind=pa.int64()), NullOrderingError, r"'ts' .* first in row 1", GIVE_AN_ORDER, id="null ordering"
     ),
@@ -49,7 +53,9 @@ BAD_VALUES = [
     pytest.param(column("part", "p", ""), PartitionValueError, r"'' of partition column 'part'", CHANGE, id="empty partition"),
     pytest.param(column("part", "p", None), PartitionValueError, r"'part' is null in 1 of 2", GIVE_A_VALUE, id="null partition"),
     pytest.param(column("part", "p", "x" * 256), PartitionValueError, r"'part' .*256 bytes, and 255", CHANGE, id="too long"),
-    pytest.param(column("part", "p", "é" * 128), PartitionValueError, r"'part' .*256 bytes, and 255", CHANGE, id="too many bytes"),
+    pytest.param(
+        column("part", "p", "é" * 128), PartitionValueError, r"'part' .*256 bytes, and 255", CHANGE, id="too many bytes"
+    ),
 ]
 
 
@@ -135,7 +141,8 @@ def test_a_producer_that_fails_keeps_its_error_and_commits_nothing(table: hudi.T
     commits = table.commits()
     with pytest.raises(ValueError, match="the producer's own"):
         table.upsert(pa.RecordBatchReader.from_batches(SCHEMA, produce()))
-    assert "c" not in notes(table) and table.commits() == commits
+    assert "c" not in notes(table)
+    assert table.commits() == commits
 
 
 def test_an_empty_stream_of_other_columns_is_refused_too(table: hudi.Table) -> None:
@@ -147,7 +154,14 @@ def test_an_empty_stream_of_other_columns_is_refused_too(table: hudi.Table) -> N
 
 TYPES_REFUSED = {
     "record_key": [pa.float64(), pa.timestamp("us"), pa.binary(), pa.list_(TEXT), pa.struct([("a", TEXT)]), pa.map_(TEXT, TEXT)],
-    "partition_by": [pa.float32(), pa.timestamp("us"), pa.decimal128(9, 2), pa.list_(TEXT), pa.struct([("a", TEXT)]), pa.map_(TEXT, TEXT)],
+    "partition_by": [
+        pa.float32(),
+        pa.timestamp("us"),
+        pa.decimal128(9, 2),
+        pa.list_(TEXT),
+        pa.struct([("a", TEXT)]),
+        pa.map_(TEXT, TEXT),
+    ],
     "ordering": [pa.bool_(), pa.binary(), pa.list_(TEXT), pa.struct([("a", TEXT)]), pa.map_(TEXT, TEXT), pa.decimal128(38, 20)],
 }
 NO_TYPE = [pa.null(), pa.uint64(), pa.float16(), pa.timestamp("ns"), pa.duration("s"), pa.time64("ns"), pa.decimal256(50, 2)]

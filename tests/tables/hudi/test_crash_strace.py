@@ -1,6 +1,7 @@
 """The same kills as in test_crash.py, by the kernel and in a process that nothing has prepared for them."""
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -29,12 +30,12 @@ def run_under(prefix: list[str], root: Path) -> subprocess.CompletedProcess[str]
 
 def calls_of_the_script(tmp_path: Path) -> range:
     """The numbers, among all calls of the main thread, of those from the first that names the table on."""
-    log, root = tmp_path / "log", tmp_path / "whole"
+    log, root = tmp_path / "log", tmp_path / "whole/table"
     done = run_under(strace(log, CALLS), root)
     assert done.stdout.split() == ["created", *["returned"] * COMMITS], done.stderr
     lines = log.read_text(errors="replace").splitlines()
-    main = [line for line in lines if line.split()[0] == lines[0].split()[0] and "(" in line]
-    ours = [number for number, line in enumerate(main, start=1) if str(root) in line]
+    main = re.compile(rf"{lines[0].split()[0]} +\w+\(")
+    ours = [number for number, line in enumerate(filter(main.match, lines), start=1) if str(root) in line]
     return range(ours[0], ours[-1] + 1)
 
 
@@ -44,7 +45,7 @@ def test_kill_by_the_kernel_loses_and_doubles_nothing(tmp_path: Path) -> None:
     points = calls if ALL else calls[:: max(1, len(calls) // POINTS)]
 
     def kill(at: int) -> tuple[Path, list[str]]:
-        root = tmp_path / f"table-{at}"
+        root = tmp_path / f"{at}/table"
         done = run_under(strace(tmp_path / f"log-{at}", CALLS, f"signal=KILL:when={at}"), root)
         assert done.returncode in (-9, 137), f"call {at} was never made: {done.stderr}"
         return root, done.stdout.split()

@@ -48,7 +48,9 @@ def text_or_error(table: hudi.Table) -> list[str] | TablesError:
 
 
 @pytest.mark.parametrize("kind", ["base", "rows", "deletes"])
-@pytest.mark.parametrize("left", ["nothing", "1 byte", "5 bytes", "6 bytes", "14 bytes", "a quarter", "half", "all but 12", "all but 1"])
+@pytest.mark.parametrize(
+    "left", ["nothing", "1 byte", "5 bytes", "6 bytes", "14 bytes", "a quarter", "half", "all but 12", "all but 1"]
+)
 def test_a_truncated_file_is_reported_and_a_restored_one_read(table: hudi.Table, kind: str, left: str) -> None:
     path, before = path_of(table, kind), text(table)
     content = full(table, path).read_bytes()

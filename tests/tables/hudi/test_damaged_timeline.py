@@ -41,7 +41,12 @@ def test_damaged_commit_metadata_is_reported_where_it_is_needed(table: hudi.Tabl
     result = table.upsert(rows(("news", 1, "x")))
     name = f".hoodie/timeline/{result.instant}_{result.completion}.deltacommit"
     content = full(table, name).read_bytes()
-    for damaged in (b"", content[:100], flip(content, content.index(b"avro.schema")), flip(content, content.index(b'"name"') + 1)):
+    for damaged in (
+        b"",
+        content[:100],
+        flip(content, content.index(b"avro.schema")),
+        flip(content, content.index(b'"name"') + 1),
+    ):
         with changed(full(table, name), damaged):
             with refused(CorruptFileError, name, RESTORE):
                 reader.scan()
@@ -56,14 +61,18 @@ def test_damaged_commit_metadata_of_a_table_of_spark_is_reported(tmp_path: Path)
     with changed(newest, newest.read_bytes()[:1000]), refused(CorruptFileError, newest.name, RESTORE):
         hudi.open_table(str(path)).scan()
     found = hudi.open_table(str(path)).scan(meta_columns=True).to_table()
-    assert comparable(found.to_pylist()) == comparable(expected_rows("h120_v8_mor_bucket_np").select(found.column_names).to_pylist())
+    assert comparable(found.to_pylist()) == comparable(
+        expected_rows("h120_v8_mor_bucket_np").select(found.column_names).to_pylist()
+    )
 
 
 ARCHIVED = ("manifest_6", "20261120235658651_20261120235702553_0.parquet", "_version_")
 BROKEN = (b"", b"\xff\xfe", b"{}", None)
 
 
-@pytest.mark.parametrize(("damaged", "content"), list(itertools.product(ARCHIVED, BROKEN))[:-1])  # without _version_ there is no archive
+@pytest.mark.parametrize(
+    ("damaged", "content"), list(itertools.product(ARCHIVED, BROKEN))[:-1]
+)  # without _version_ there is no archive
 def test_a_damaged_archive_of_the_timeline_is_reported(tmp_path: Path, damaged: str, content: bytes | None) -> None:
     path = Path(unpack("h120_v9_mor_archived", tmp_path))
     (path / ".of-an-archived-instant-0_20261120235658651.log.1_0-1-1").touch()
@@ -95,10 +104,11 @@ def test_properties_cut_or_flipped_anywhere_open_right_or_not_at_all(table: hudi
 
 
 def test_a_wrong_checksum_of_the_properties_is_reported(table: hudi.Table) -> None:
-    content = full(table, PROPERTIES_PATH).read_bytes()
-    with changed(full(table, PROPERTIES_PATH), content.replace(b"hoodie.table.name=table", b"hoodie.table.name=other")):
-        with refused(CorruptFileError, "hoodie.properties has the checksum", "correct hoodie.table.checksum"):
-            hudi.open_table(table.url)
+    path = full(table, PROPERTIES_PATH)
+    renamed = path.read_bytes().replace(b"hoodie.table.name=table", b"hoodie.table.name=other")
+    message = "hoodie.properties has the checksum"
+    with changed(path, renamed), refused(CorruptFileError, message, "correct hoodie.table.checksum"):
+        hudi.open_table(table.url)
 
 
 def test_properties_that_vanish_stop_an_open_handle(table: hudi.Table) -> None:
@@ -137,7 +147,9 @@ def test_a_missing_slot_keeps_from_writing_and_not_from_reading(table: hudi.Tabl
             damaged.upsert(rows(("a", 1, "x")))
 
 
-def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ownership, "FOLD_EVERY", 2)
     table.upsert(rows(("a", 1, "x")))
     before = text(table)

@@ -60,7 +60,7 @@ def test_streaming_a_table_of_eight_times_the_partitions_takes_no_more_memory(tm
 def test_streaming_one_base_file_of_eight_times_the_rows_takes_no_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int, logs: bool
 ) -> None:
-    """In row groups of 0.5 MiB or in a single one, batches of 2,048 rows: the bound is a few batches and pages (of 1 MiB), not the file.
+    """Row groups of 0.5 MiB or a single one, batches of 2,048 rows: the bound is a few batches and pages of 1 MiB, not the file.
 
     With logs, their keys and bytes are held too; they do not grow here.
     """
@@ -105,7 +105,9 @@ def test_upserting_a_stream_holds_a_few_chunks_however_long_it_is(tmp_path: Path
     peaks: list[Peak] = []
     for chunks in (4, 16):
         count = chunks * flush // (2_500 * 130)
-        table = hudi.create_table(str(tmp_path / f"{chunks}"), SCHEMA, record_key="id", partition_by="part", ordering="version", buckets=2)
+        table = hudi.create_table(
+            str(tmp_path / f"{chunks}"), SCHEMA, record_key="id", partition_by="part", ordering="version", buckets=2
+        )
         peaks.append(measure(STREAM, table.url, flush, count))
         assert peaks[-1].rows == count * 2_500
         assert table.scan().to_table().num_rows == count * 2_500

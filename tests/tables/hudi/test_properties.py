@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from support.faults import FailingStore, Fault, KilledError
 from support.model import Change, Model, Row, rank_of
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
-from support.strategies import Shape, calls_on, effort, expressions, ordering_kinds, present, safe_for_deletes, shapes, values_of
+from support.strategies import Shape, calls_on, effort, expressions, float_kinds, ordering_kinds, present, safe_for_deletes, shapes, values_of
 from support.systems import NOON, SetClock
 
 from headgate_tables import hudi
@@ -34,6 +35,8 @@ from headgate_tables.hudi.merge import Entries, latest_rows, merge_base, merge_l
 from headgate_tables.system import System
 
 MAX_SET_BACK_MS = 3_000
+NAN = float("nan")
+ORDER = pc.field("o")
 ERRORS = [
     StoreUnavailableError("injected", fix="Try again."),
     StoreFullError("injected", fix="Make room."),
@@ -291,8 +294,8 @@ def test_a_table_holds_what_a_dictionary_says_whatever_happens() -> None:
 # --- scans ---
 
 
-@effort(60)
-@given(shape=shapes(ordering_kinds.map(safe_for_deletes)), data=st.data())
+@effort(50)
+@given(shape=shapes(float_kinds | ordering_kinds.map(safe_for_deletes), max_others=3), data=st.data())
 def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, data: st.DataObject) -> None:
     with new_folder() as folder, small_pieces():
         table = hudi.create_table(f"{folder}/table", **shape.definition())
@@ -301,13 +304,13 @@ def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, da
             getattr(table, kind)(present(shape, rows, shape.named(kind), form))
         everything = table.scan(meta_columns=True).to_table()
         assume(everything.num_rows)
-        for _ in range(4):
+        for _ in range(6):
             check_scan(table, shape, everything, data)
 
 
 def check_scan(table: hudi.Table, shape: Shape, everything: pa.Table, data: st.DataObject) -> None:
     columns = data.draw(st.none() | st.lists(st.sampled_from(list(shape.columns)), min_size=1, unique=True), label="columns")
-    expression = data.draw(st.none() | expressions(everything), label="filter")
+    expression = data.draw(st.none() | expressions(everything, shape.named("delete")), label="filter")
     chosen = st.lists(partition_of(shape, everything), max_size=2) if shape.partition_by else st.none()
     partitions = data.draw(st.none() | chosen, label="partitions")
     wanted = everything
@@ -347,6 +350,19 @@ def small_pieces() -> Iterator[None]:
         patch.setattr(parquet_rows, "_GROUP_ROWS", 3)
         patch.setattr(base_reader, "BATCH_ROWS", 2)
         yield
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [~(ORDER > 5), ~(ORDER <= 7), ~((ORDER > 5) | (ORDER <= 5)), ORDER.isin([NAN]), pc.is_nan(ORDER), ~((ORDER >= 6) & (ORDER <= 7))],
+    ids=str,
+)
+def test_nan_is_found_although_statistics_do_not_tell_of_it(filter: pc.Expression) -> None:
+    with new_folder() as folder:
+        schema = pa.schema([("k", pa.int64()), ("o", pa.float64())])
+        table = hudi.create_table(f"{folder}/table", schema, record_key="k", ordering="o", buckets=1)
+        table.upsert(pa.table({"k": [1, 2, 3], "o": [6.0, 7.0, NAN]}, schema=schema))
+        assert table.scan(filter=filter).to_table()["k"].to_pylist() == [3]
 
 
 # --- the merge kernel ---

@@ -69,7 +69,12 @@ def test_a_folder_with_other_files_becomes_a_table_and_keeps_them(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("version", "fix"),
-    [("6", "Upgrade the table with Hudi"), ("7", "Upgrade the table with Hudi"), ("10", "Upgrade headgate-tables"), ("²", "Upgrade")],
+    [
+        ("6", "Upgrade the table with Hudi"),
+        ("7", "Upgrade the table with Hudi"),
+        ("10", "Upgrade headgate-tables"),
+        ("²", "Upgrade"),
+    ],
 )
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_table_of_another_version_is_not_opened(tmp_path: Path, version: str, fix: str, ours: bool) -> None:
@@ -86,7 +91,9 @@ def test_a_table_of_spark_is_read_but_not_written(tmp_path: Path, name: str) -> 
     table = hudi.open_table(str(path), metadata_table="remove")
     found = table.scan(meta_columns=True).to_table()
     wanted = expected_rows(name).select(found.column_names)
-    message, fix = ("not made by this library", "load its rows") if name in V8 else ("another table version than 8", "Write it with Spark")
+    message, fix = (
+        ("not made by this library", "load its rows") if name in V8 else ("another table version than 8", "Write it with Spark")
+    )
     for call in (lambda: table.upsert(found), lambda: table.delete(found), table.transaction):
         with refused(UnsupportedTableError, message, fix):
             call()

@@ -1,4 +1,4 @@
-"""A disk that is full, read-only, or not ours to write: a typed error, nothing earlier is lost, and the same handle goes on later."""
+"""A disk that is full, read-only or not ours to write: a typed error, nothing earlier is lost, the same handle goes on later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
 from headgate_tables.errors import OutcomeUnknownError, StoreDeniedError, StoreFullError
-from support.disks import fill, free_pages, remount, run_as_nobody, small_disk
+from support.disks import fill, remount, run_as_nobody, small_disk
 from support.refusals import refused
 from support.tables import create, keys, notes, rows
 
@@ -169,7 +169,8 @@ def test_somebody_without_write_permission_reads_and_is_told_so(shared: Path) ->
     assert said["read"] == str(rows(("a", 1, "x")).to_pylist())
     for call in ("upsert", "delete", "create"):
         assert said[call].startswith("StoreDeniedError /")
-        assert f"{shared}/table" in said[call] and f"Permission denied | {GIVE_ACCESS}" in said[call]
+        assert f"{shared}/table" in said[call]
+        assert f"Permission denied | {GIVE_ACCESS}" in said[call]
     assert files(shared) == before
     table.upsert(rows(("b", 1, "x")))
     assert notes(table) == {"a": "x", "b": "x"}
@@ -180,10 +181,13 @@ def test_somebody_without_read_permission_is_told_which_file(shared: Path, close
     table = create(shared)
     table.upsert(rows(("a", 1, "x")))
     (base,) = (shared / "table/p").glob("*.parquet")
-    path = {"the table": shared / "table", "its properties": shared / "table/.hoodie/hoodie.properties", "a base file": base}[closed]
+    path = {"the table": shared / "table", "its properties": shared / "table/.hoodie/hoodie.properties", "a base file": base}[
+        closed
+    ]
     path.chmod(0)
     said = attempts_of_nobody(table.url)
     path.chmod(0o755)
     assert said["open"] == "table" if closed == "a base file" else said["open"].startswith("StoreDeniedError")
-    assert said["read"].startswith(f"StoreDeniedError {path}") and GIVE_ACCESS in said["read"]
+    assert said["read"].startswith(f"StoreDeniedError {path}")
+    assert GIVE_ACCESS in said["read"]
     assert notes(table) == {"a": "x"}

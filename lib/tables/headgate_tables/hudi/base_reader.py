@@ -49,8 +49,8 @@ class BaseFile:
         fragment: Any = ds.ParquetFileFormat().make_fragment(self._source)  # type: ignore[arg-type]
         try:
             matching = {group.id for group in fragment.subset(filter=expression).row_groups}
-        except pa.ArrowInvalid:
-            return everything, []  # the file is older than a column of the filter, so its statistics say nothing
+        except pa.ArrowException:
+            return everything, []  # the file is older than a column of the filter or its type, so its statistics say nothing
         return sorted(matching), [group for group in everything if group not in matching]
 
     def read(self, groups: Sequence[int], target: pa.Schema) -> Iterator[pa.Table]:

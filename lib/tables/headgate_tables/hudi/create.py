@@ -14,9 +14,13 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, render
 from headgate_tables.hudi.routing import route
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.table import Table, open_table
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.system import System
+
+TIMELINE_MARKER = f"{TIMELINE_FOLDER}/history/.created"
+"""Makes the folders that Spark lists before there is a commit; no reader takes the name for anything."""
 
 
 def create_table(
@@ -62,7 +66,7 @@ def create_table(
     probe(store, system.ids)
     properties = render(definition.properties(), "Created by Headgate")
     try:
-        create_log(store, system, definition.encode(), [(PROPERTIES_PATH, properties)])
+        create_log(store, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
     except TableExistsError:
         return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
     return open_table(url, storage_options=storage_options, system=system)

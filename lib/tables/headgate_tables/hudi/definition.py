@@ -161,6 +161,8 @@ class Definition:
             "hoodie.table.multiple.base.file.formats.enable": "false",
             "hoodie.table.timeline.timezone": "UTC",
             "hoodie.table.cdc.enabled": "false",
+            # What readers take for the schema before there is a commit.
+            "hoodie.table.create.schema": avro_schema(self, meta_columns=False),
         }
         if self.partition_by:
             properties["hoodie.table.partition.fields"] = ",".join(self.partition_by)

@@ -45,7 +45,9 @@ class Scan:
         output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
         _check_names(output, full)
         used = _used_by(expression, full)
-        self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression)
+        # NaN is in no minimum and no maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
+        prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
+        self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression, prune)
         self._partitions = _checked_partitions(partitions, layout, snapshot.schema)
         slices = list(snapshot.view.latest_slices())
         selected = {path: self._selects(path) for path in {part.partition for part in slices}}
@@ -161,6 +163,10 @@ def _try_filter(table: pa.Table, expression: pc.Expression, *, raising: bool) ->
             ) from error
         return False
     return True
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or any(_holds_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.Schema) -> bool:

@@ -31,11 +31,15 @@ Block = RowsBlock | DeleteBlock
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scan asks of each slice. ``output``: names in order; ``read``: the columns that output and filter need."""
+    """What a scan asks of each slice. ``output``: names in order; ``read``: the columns that output and filter need.
+
+    ``prune``: the filter, when rows may be ruled out by statistics; None when not.
+    """
 
     output: Sequence[str]
     read: Sequence[str]
     filter: pc.Expression | None
+    prune: pc.Expression | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ class SliceReader:
 
     def _base_rows(self, path: str, logs: LogRows | None, wanted: Wanted, beaten: list[Positions]) -> Iterator[pa.Table]:
         base = BaseFile(self._store, path)
-        matching, others = base.row_groups(wanted.filter)
+        matching, others = base.row_groups(wanted.prune)
         keyed = logs is not None
         columns = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=keyed)]))
         for rows in base.read(matching, self._target(columns)):

@@ -180,6 +180,9 @@ class Transaction:
         """Requested and inflight stand before any data file of the instant (rule P3)."""
         if self._announced:
             return
+        # On a table that another program has written, a pending instant of ours would stand in that program's way
+        # (test_a_handle_that_was_open_when_spark_wrote_is_refused_and_leaves_nothing_in_sparks_way).
+        self._before_commit()
         self._shown = True
         for state in (State.REQUESTED, State.INFLIGHT):
             self._log.create(Instant(self.instant, ACTION, state).path, b"")
