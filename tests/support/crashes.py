@@ -41,7 +41,7 @@ class Crash:
 
 @dataclass
 class Recording:
-    """``kills``: one per state of the folder; ``cuts``: likewise, with everything lost that was not synced, or only contents."""
+    """``kills``: one per state of the folder; ``cuts``: likewise, of what was not synced contents lost, or names, or new names only."""
 
     calls: int = 0
     kills: list[Crash] = field(default_factory=list)
@@ -151,17 +151,17 @@ class _Recorder:
             self._synced[found.st_ino] = self._content(path, found)
 
     def look(self) -> None:
-        """Notes the folder as it is now, unless it was seen like this with the same said."""
+        """Notes the folder as it is now and what power cuts could leave of it, unless that was seen before."""
         tree: Tree = {}
         inodes: dict[str, int] = {}
         self._walk("", tree, inodes)
         self._note(self.recording.kills, tree, power_cut=False)
-        torn = {path: self._synced.get(inodes[path], b"") if content is not None else None for path, content in tree.items()}
-        self._note(self.recording.cuts, torn, power_cut=True)
-        kept: Tree = {}
-        kinds = {number: tree[path] is None for path, number in inodes.items()}
-        self._walk_synced("", self._root.stat().st_ino if self._root.exists() else 0, kinds, kept)
-        self._note(self.recording.cuts, kept, power_cut=True)
+        contents_lost = {path: content and self._synced.get(inodes[path], b"") for path, content in tree.items()}
+        self._note(self.recording.cuts, contents_lost, power_cut=True)
+        for deleted in (False, True):
+            left: Tree = {}
+            self._walk_synced("", inodes.get("", 0), inodes, tree, left, deleted=deleted)
+            self._note(self.recording.cuts, left, power_cut=True)
 
     def _note(self, crashes: list[Crash], tree: Tree, *, power_cut: bool) -> None:
         state = frozenset((path, id(content)) for path, content in tree.items()), len(self.said), power_cut
@@ -182,14 +182,22 @@ class _Recorder:
                 found = entry.stat()
                 tree[below], inodes[below] = self._content(entry.path, found), found.st_ino
 
-    def _walk_synced(self, path: str, inode: int, folders: dict[int, bool], tree: Tree) -> None:
-        tree[path] = None
-        for name, number in self._names.get(inode, {}).items():
+    def _walk_synced(self, path: str, inode: int, inodes: dict[str, int], now: Tree, left: Tree, *, deleted: bool) -> None:
+        """Only names that were synced; with ``deleted``, of these only such as are there still: deletes came to the disk, links did not."""
+        left[path] = None
+        synced = self._names.get(inode, {})
+        folders = {number for other, number in inodes.items() if now[other] is None}
+        for name, number in synced.items():
             below = f"{path}/{name}".lstrip("/")
-            if folders.get(number, number in self._names):
-                self._walk_synced(below, number, folders, tree)
+            if deleted and number in folders:
+                # A folder that was renamed has the old name or the new one, never none.
+                below = next(other for other, found in inodes.items() if found == number)
+            if deleted and inodes.get(below) != number:
+                continue
+            if number in folders or number in self._names:
+                self._walk_synced(below, number, inodes, now, left, deleted=deleted)
             else:
-                tree[below] = self._synced.get(number, b"")
+                left[below] = self._synced.get(number, b"")
 
     def _content(self, path: str, found: os.stat_result) -> bytes:
         key = (found.st_ino, found.st_size, found.st_mtime_ns)

@@ -384,10 +384,15 @@ def safe_for_deletes(kind: Kind) -> Kind:
 forms = st.sampled_from(["whole", "chunks", "slice", "reader", "columns the other way round", "as stored", "batch"])
 
 
-def calls_on(shape: Shape) -> st.SearchStrategy[tuple[str, list[Row], str]]:
-    """Kind of call, rows as given, and the form in which they are handed in."""
-    upserts = st.tuples(st.just("upsert"), st.lists(shape.rows(), max_size=8), forms)
-    deletes = st.tuples(st.just("delete"), st.lists(shape.identities(), max_size=8), forms)
+def calls_on(shape: Shape, *, least: int = 0) -> st.SearchStrategy[tuple[str, list[Row], str]]:
+    """Kind of call, rows as given (at least so many, and seldom none), and the form in which they are handed in."""
+    sizes = st.sampled_from([(least, 2), (3, 8), (3, 8)])
+
+    def rows(one: st.SearchStrategy[Row]) -> st.SearchStrategy[list[Row]]:
+        return sizes.flatmap(lambda size: st.lists(one, min_size=size[0], max_size=size[1]))
+
+    upserts = st.tuples(st.just("upsert"), rows(shape.rows()), forms)
+    deletes = st.tuples(st.just("delete"), rows(shape.identities()), forms)
     return upserts | upserts | deletes
 
 

@@ -60,6 +60,8 @@ def test_damaged_commit_metadata_of_a_table_of_spark_is_reported(tmp_path: Path)
     newest = max((path / ".hoodie/timeline").glob("*.deltacommit"), key=lambda file: file.name.split("_")[1])
     with changed(newest, newest.read_bytes()[:1000]), refused(CorruptFileError, newest.name, RESTORE):
         hudi.open_table(str(path)).scan()
+    with changed(newest, b""):
+        assert wrong_paths(hudi.open_table(str(path))) == [f".hoodie/timeline/{newest.name}"]
     found = hudi.open_table(str(path)).scan(meta_columns=True).to_table()
     assert comparable(found.to_pylist()) == comparable(
         expected_rows("h120_v8_mor_bucket_np").select(found.column_names).to_pylist()

@@ -83,7 +83,11 @@ def _check_strays(store: Store, timeline: Timeline, expected: set[str]) -> Itera
 
 def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
     for instant in timeline.writes():
-        metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+        try:
+            metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+        except CorruptFileError as error:
+            yield Finding(instant.path, error.message)
+            continue
         for stat in (stat for stats in metadata.stats.values() for stat in stats):
             size = store.size(stat["path"])
             if size is None:
