@@ -13,7 +13,7 @@ import pyarrow as pa
 from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+SCHEMA = pa.schema({"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()})
 COMMITS = 20
 FOLD_EVERY = 9
 ROLLED_BACK, TAKEN_OVER = (4, 13), (8, 13, 17)
@@ -66,7 +66,7 @@ def run(url: str, say: Callable[[str], None]) -> None:
 
 
 def examine(url: str, said: Sequence[str], *, read_first: bool = True) -> None:
-    """Reads what is left, writes the rest of the script on top, and reads again. Raises AssertionError for a lost or doubled commit.
+    """Reads what is left, writes the rest of the script on top, reads again. Raises AssertionError for a lost or doubled commit.
 
     After a power cut the next writer has to put unsynced names in place before all can be read: ``read_first=False``.
     """

@@ -41,7 +41,7 @@ class Crash:
 
 @dataclass
 class Recording:
-    """``kills``: one per state of the folder; ``cuts``: likewise, of what was not synced contents lost, or names, or new names only."""
+    """``kills``: one per state of the folder. ``cuts``: of what was not synced, contents are lost, or names, or new names."""
 
     calls: int = 0
     kills: list[Crash] = field(default_factory=list)
@@ -54,12 +54,12 @@ def processes() -> ProcessPoolExecutor:
 
 
 def examine_all(pool: ProcessPoolExecutor, crashes: Sequence[Crash], folder: Path) -> list[str]:
-    """What is wrong after each of the crashes that left something wrong."""
+    """What is wrong, of each of the crashes that left something wrong."""
     return [wrong for wrong in pool.map(partial(examine, folder=folder), crashes, chunksize=8) if wrong]
 
 
 def record(root: Path) -> Recording:
-    """Runs the script once in ``root``. Syncs are noted, not done. Takes the functions of ``os`` over: for a process of its own."""
+    """Runs the script once in ``root``, its syncs noted and not done. For a process of its own: it takes functions of ``os`` over."""
     recorder = _Recorder(root)
     with recorder.watching():
         crash_script.run(f"file://{root}", recorder.said.append)
@@ -85,7 +85,7 @@ def examine(crash: Crash, folder: Path) -> str:
 
 def examine_folder(root: Path, said: Sequence[str], *, power_cut: bool = False) -> str:
     """The same for a table that a killed process left in ``root``. Nothing is synced: this process will not crash."""
-    os.fsync = lambda descriptor: None
+    os.fsync = lambda descriptor: None  # type: ignore[assignment]
     try:
         crash_script.examine(f"file://{root}", said, read_first=not power_cut)
     except Exception:  # noqa: BLE001 - whatever it is, the test shows it
@@ -183,7 +183,7 @@ class _Recorder:
                 tree[below], inodes[below] = self._content(entry.path, found), found.st_ino
 
     def _walk_synced(self, path: str, inode: int, inodes: dict[str, int], now: Tree, left: Tree, *, deleted: bool) -> None:
-        """Only names that were synced; with ``deleted``, of these only such as are there still: deletes came to the disk, links did not."""
+        """Only names that were synced. With ``deleted`` only such as are there still: deletes came to the disk, links did not."""
         left[path] = None
         synced = self._names.get(inode, {})
         folders = {number for other, number in inodes.items() if now[other] is None}

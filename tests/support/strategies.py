@@ -9,7 +9,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -133,7 +133,7 @@ _INTEGERS = [
 _DATES = [_plain(pa.date32(), st.dates()), _plain(pa.date64(), st.dates(), pa.date32())]
 _BOOLEAN = _plain(pa.bool_(), st.booleans())
 _ODD_FLOATS = st.sampled_from([float("nan"), -0.0, 0.0, 1.5, float("inf"), float("-inf")])
-_FLOATS = [_plain(pa.float32(), _ODD_FLOATS | st.floats(width=32)), _plain(pa.float64(), _ODD_FLOATS | st.floats())]
+_FLOATS = [_plain(kind, _ODD_FLOATS | _ODD_FLOATS | st.floats(width=kind.bit_width)) for kind in (pa.float32(), pa.float64())]
 _BINARIES = [_plain(kind, st.binary(max_size=5), pa.binary()) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())]
 _TIMES = [
     Kind(pa.time32("ms"), pa.int32(), _clock_times(1000), lambda time: _microseconds(time) // 1000),
@@ -154,7 +154,6 @@ key_kinds = st.sampled_from([*_STRINGS * 2, *_INTEGERS, _DATES[0], _BOOLEAN]) | 
 ordering_kinds = st.sampled_from(
     [*_INTEGERS[2:], *_FLOATS, *_TIMESTAMPS[3:], *_DATES, _decimal(12, 3), _decimal(30, 15), _decimal(5, 5)]
 )
-float_kinds = st.sampled_from(_FLOATS)
 
 
 def _maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
@@ -318,7 +317,7 @@ def shapes(draw: Draw, orderings: st.SearchStrategy[Kind] = ordering_kinds, *, m
     """A random table definition with its pools."""
     url_encode, hive_style = draw(st.booleans()), draw(st.booleans())
     columns: dict[str, Column] = {}
-    for n in range(draw(st.integers(0, 2))):
+    for n in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
         columns[f"p{n}"] = Column(draw(_partition_kinds(url_encode)), draw(st.booleans()))
     partition_by = tuple(columns)
     own_keys = draw(st.integers(1, 3))
@@ -334,32 +333,38 @@ def shapes(draw: Draw, orderings: st.SearchStrategy[Kind] = ordering_kinds, *, m
     for n in range(draw(st.integers(0, max_others))):
         columns[f"c{n}"] = Column(draw(kinds), draw(st.booleans()))
     columns = {name: columns[name] for name in draw(st.permutations(list(columns)))}
-    shape = Shape(columns, record_key, partition_by, ordering, draw(st.integers(1, 4)), hive_style, url_encode, (), (), ())
+    shape = Shape(columns, record_key, partition_by, ordering, draw(st.sampled_from([1, 1, 2, 3, 4])), hive_style, url_encode, (), (), ())
     keys = {
         name: _maybe(columns[name].kind.values.filter(_tells_keys_apart(named)), columns[name].nullable and named)
         for name in (f"k{n}" for n in range(own_keys))
     }
-    some_key = st.fixed_dictionaries(keys).filter(
-        lambda row: bool(shared) or any(value not in (None, "") for value in row.values())
-    )
-    return Shape(
-        **{
-            name: getattr(shape, name)
-            for name in ("columns", "record_key", "partition_by", "ordering", "buckets", "hive_style", "url_encode")
-        },
-        keys=draw(_pool(shape, some_key, 6)),
-        partitions=draw(_pool(shape, st.fixed_dictionaries({name: columns[name].kind.values for name in partition_by}), 3)),
-        orderings=draw(
-            _pool(shape, st.fixed_dictionaries({name: columns[name].kind.values for name in ([ordering] if ordering else [])}), 5)
-        ),
+    return replace(
+        shape,
+        keys=draw(_pool(shape, keys, 6, lambda row: bool(shared) or any(value not in (None, "") for value in row.values()))),
+        partitions=draw(_pool(shape, {name: columns[name].kind.values for name in partition_by}, 4)),
+        orderings=draw(_pool(shape, {name: columns[name].kind.values for name in columns if name == ordering}, 5)),
     )
 
 
-def _pool(shape: Shape, rows: st.SearchStrategy[Row], most: int) -> st.SearchStrategy[Sequence[Row]]:
-    def identity(row: Row) -> str:
-        return repr(shape.stored(row))
+@st.composite
+def _pool(
+    draw: Draw,
+    shape: Shape,
+    values: dict[str, st.SearchStrategy[Any]],
+    most: int,
+    allowed: Callable[[Row], bool] = lambda row: True,
+) -> Sequence[Row]:
+    """Distinct combinations of a few values of each column, so that rows are alike in one and differ in another."""
 
-    return st.lists(rows, min_size=1, max_size=most, unique_by=identity)
+    def distinct(stored: Callable[[Any], Any]) -> Callable[[Any], str]:
+        return lambda found: repr(stored(found))
+
+    few = {}
+    for name, one in values.items():
+        kind = shape.columns[name].kind
+        size = most if len(values) == 1 else 3
+        few[name] = st.sampled_from(draw(st.lists(one, min_size=1, max_size=size, unique_by=distinct(kind.stored_value))))
+    return draw(st.lists(st.fixed_dictionaries(few).filter(allowed), min_size=1, max_size=most, unique_by=distinct(shape.stored)))
 
 
 def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:

@@ -1,4 +1,4 @@
-"""Crashes at every file-system call of a script of 20 commits: each returned commit is there once, the one in flight whole or not at all."""
+"""Crashes at every file-system call of 20 commits: each returned one is there once, the one in flight whole or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from support.crash_script import COMMITS
 from support.crashes import Recording, examine_all, processes, record
 

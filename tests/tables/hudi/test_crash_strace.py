@@ -15,7 +15,8 @@ from support.store_process import strace
 POINTS = 25
 ALL = os.environ.get("HEADGATE_CRASH_STEP") == "1"
 """Kills at all calls take half an hour; else at ``POINTS`` that are spread over the script."""
-CALLS = "openat write writev fsync link linkat rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir".split()
+CALLS = ["openat", "write", "writev", "fsync", "link", "linkat", "rename", "renameat", "renameat2"]
+CALLS += ["unlink", "unlinkat", "mkdir", "mkdirat", "rmdir"]
 TESTS = Path(__file__).parents[2]
 
 Call = tuple[str, int]

@@ -23,7 +23,7 @@ from support.faults import FailingStore, Fault, KilledError
 from support.model import Change, Model, Row, rank_of
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
-from support.strategies import Shape, calls_on, effort, expressions, float_kinds, ordering_kinds, present, safe_for_deletes, shapes, values_of
+from support.strategies import Column, Kind, Shape, calls_on, effort, expressions, ordering_kinds, present, safe_for_deletes, shapes, values_of
 from support.systems import NOON, SetClock
 
 from headgate_tables import hudi
@@ -154,6 +154,23 @@ class Writing(RuleBasedStateMachine):
     @rule(data=st.data())
     def roll_back(self, data: st.DataObject) -> None:
         self.open.pop(data.draw(st.sampled_from(range(len(self.open))))).transaction.rollback()
+
+    @precondition(lambda self: not self.open)
+    @rule(data=st.data(), ends=st.sampled_from(["both", "older", "newer"]))
+    def two_at_once(self, data: st.DataObject, ends: str) -> None:
+        """Calls on two transactions in any order; the older one's count as earlier, and one of them may be given up."""
+        both = [Open(self.owner.transaction()) for _ in range(2)]
+        for chosen in data.draw(st.lists(st.sampled_from(both), min_size=2, max_size=4), label="order"):
+            call = data.draw(calls_on(self.shape))
+            self.perform(chosen.transaction, call)
+            chosen.changes.append(self.change(call))
+        for each, name in zip(both, ("older", "newer"), strict=True):
+            if ends in ("both", name):
+                each.transaction.commit()
+                self.model = self.model.after(each.changes)
+                self.commits += any(change.rows for change in each.changes)
+            else:
+                each.transaction.rollback()
 
     # --- other handles ---
 
@@ -293,9 +310,9 @@ def test_a_table_holds_what_a_dictionary_says_whatever_happens() -> None:
 
 
 @effort(50)
-@given(shape=shapes(float_kinds | ordering_kinds.map(safe_for_deletes), max_others=3), data=st.data())
-def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, data: st.DataObject) -> None:
-    with new_folder() as folder, small_pieces():
+@given(shape=shapes(ordering_kinds.map(safe_for_deletes), max_others=3), rows_of_a_group=st.integers(1, 3), data=st.data())
+def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, rows_of_a_group: int, data: st.DataObject) -> None:
+    with new_folder() as folder, small_pieces(rows_of_a_group):
         table = hudi.create_table(f"{folder}/table", **shape.definition())
         for _ in range(data.draw(st.integers(1, 4))):
             kind, rows, form = data.draw(calls_on(shape))
@@ -303,6 +320,23 @@ def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, da
         everything = table.scan(meta_columns=True).to_table()
         assume(everything.num_rows)
         for _ in range(6):
+            check_scan(table, shape, everything, data)
+
+
+@effort(60)
+@given(data=st.data(), rows_of_a_group=st.integers(1, 2))
+def test_a_filter_that_statistics_can_answer_shows_no_row_that_lost(data: st.DataObject, rows_of_a_group: int) -> None:
+    few = Kind(pa.int64(), pa.int64(), st.integers(0, 4))
+    columns = {"k": Column(few, False), "o": Column(few, False), "c": Column(few, True)}
+    pools = [[{name: value} for value in range(5)] for name in ("k", "o")]
+    shape = Shape(columns, ("k",), (), "o", 1, False, False, pools[0], [{}], pools[1])
+    with new_folder() as folder, small_pieces(rows_of_a_group):
+        table = hudi.create_table(f"{folder}/table", **shape.definition())
+        for kind in ("upsert", "upsert", "delete", "upsert"):
+            rows = data.draw(st.lists(shape.identities() if kind == "delete" else shape.rows(), min_size=2, max_size=4))
+            getattr(table, kind)(present(shape, rows, shape.named(kind), "whole"))
+        everything = table.scan(meta_columns=True).to_table()
+        for _ in range(10):
             check_scan(table, shape, everything, data)
 
 
@@ -342,10 +376,10 @@ def selects(partition: Any, row: Row) -> bool:
 
 
 @contextlib.contextmanager
-def small_pieces() -> Iterator[None]:
-    """Row groups of three rows and batches of two, so that a few rows are many of both."""
+def small_pieces(rows_of_a_group: int) -> Iterator[None]:
+    """Row groups and batches of so few rows that there are many of both."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_rows, "_GROUP_ROWS", 3)
+        patch.setattr(parquet_rows, "_GROUP_ROWS", rows_of_a_group)
         patch.setattr(base_reader, "BATCH_ROWS", 2)
         yield
 
@@ -365,7 +399,8 @@ def test_nan_is_found_although_statistics_do_not_tell_of_it(filter: pc.Expressio
 
 # --- the merge kernel ---
 
-RANKED = st.sampled_from([pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us", tz="UTC"), pa.decimal128(12, 3)])
+FLOATS = st.sampled_from([pa.float32(), pa.float64()])
+RANKED = FLOATS | st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.date32(), pa.timestamp("us", tz="UTC"), pa.decimal128(12, 3)])
 Entry = tuple[str, Any, bool, bool]
 """Key, ordering value, whether it is a delete, whether an unconditional one."""
 
@@ -373,9 +408,10 @@ Entry = tuple[str, Any, bool, bool]
 @st.composite
 def merges(draw: Any) -> tuple[pa.DataType | None, list[Entry], list[tuple[str, Any]]]:
     """The ordering's type (None with commit time), log entries, and base rows of distinct keys."""
-    kind = draw(st.none() | RANKED)
+    kind = draw(st.none() | RANKED | RANKED)
     values = st.just(None) if kind is None else st.sampled_from(draw(st.lists(values_of(kind), min_size=1, max_size=5)))
-    drawn = draw(st.lists(st.tuples(st.sampled_from("abcd"), values, st.booleans(), st.integers(0, 3)), max_size=14))
+    one = st.tuples(st.sampled_from("abc"), values, st.booleans(), st.integers(0, 3))
+    drawn = draw(st.integers(0, 14).flatmap(lambda size: st.lists(one, min_size=size, max_size=size)))
     entries = [(key, value, delete, delete and (kind is None or odd == 0)) for key, value, delete, odd in drawn]
     entries = [(key, None if unconditional else value, delete, unconditional) for key, value, delete, unconditional in entries]
     base = draw(st.dictionaries(st.sampled_from("abcdef"), st.none() | values, max_size=5))
