@@ -59,7 +59,7 @@ def examine_all(pool: ProcessPoolExecutor, crashes: Sequence[Crash], folder: Pat
 
 
 def record(root: Path) -> Recording:
-    """Runs the script once in ``root``, its syncs noted and not done. For a process of its own: it takes functions of ``os`` over."""
+    """Runs the script once in ``root``; syncs are noted, not done. For a process of its own: it changes ``os``."""
     recorder = _Recorder(root)
     with recorder.watching():
         crash_script.run(f"file://{root}", recorder.said.append)

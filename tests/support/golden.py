@@ -37,7 +37,7 @@ def expected_flink_rows(name: str) -> list[dict[str, Any]]:
 
 
 def comparable(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Rows as sorted text, so that any two lists of dictionaries compare: maps as dictionaries, decimals without trailing zeros."""
+    """Rows as sorted text, so that any two lists of dictionaries compare: maps as pairs, decimals without trailing zeros."""
     return sorted(repr(sorted((name, _plain(value)) for name, value in row.items())) for row in rows)
 
 

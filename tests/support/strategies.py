@@ -1,25 +1,24 @@
-"""Random tables for Hypothesis: columns of every type that a table holds, keys, partitions, orderings, batches, filters.
+"""Random tables for Hypothesis: definitions, rows, and calls on them. How hard to try is said here too.
 
-A ``Kind`` knows the Arrow type that a caller hands in, the type that the table stores (by the rules, not by asking the
-library), and the values of both. Keys, partitions and orderings come from small pools, so that rows meet.
+Keys, partitions and orderings come from small pools, so that rows meet.
 """
 
-import datetime as dt
-import operator
 import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from support.kinds import BOOLEAN, DATES, INTEGERS, STRINGS, Kind, key_kinds, kinds, maybe, ordering_kinds, plain
+
 Row = dict[str, Any]
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+Draw = Any
+"""Hypothesis' draw function."""
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True, suppress_health_check=_SLOW)
@@ -28,180 +27,14 @@ LONG = os.environ.get("HEADGATE_HYPOTHESIS", "") == "long"
 
 
 def effort(examples: int, steps: int = 10) -> settings:
-    """Settings of a test: ``examples`` that are always the same, or 40 times as many random ones with HEADGATE_HYPOTHESIS=long."""
+    """Settings of a test: ``examples``, always the same; with HEADGATE_HYPOTHESIS=long 40 times as many, each time others."""
     profile = settings.get_profile("long" if LONG else "ci")
     return settings(profile, max_examples=examples * (40 if LONG else 1), stateful_step_count=steps * (2 if LONG else 1))
 
 
-@dataclass(frozen=True, repr=False)
-class Kind:
-    """A column's type: as given, as stored, Python values of the given one, and what a given value is stored as."""
-
-    given: pa.DataType
-    stored: pa.DataType
-    values: st.SearchStrategy[Any]
-    store: Callable[[Any], Any] = lambda value: value
-
-    def __repr__(self) -> str:
-        return str(self.given)
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(repr(self))  # Hypothesis would print the strategies
-
-    def stored_value(self, value: Any) -> Any:
-        """None stays None."""
-        return None if value is None else self.store(value)
-
-
-# --- values ---
-
-_ODD_TEXT = [
-    "",
-    " ",
-    "a,b:c",
-    "k0:1,k1:2",
-    "null",
-    "None",
-    "a\x00b",
-    "%2F",
-    "é",
-    "e\u0301",
-    "\uffff",
-    "\U0001f600",
-    "x" * 300,
-    "0",
-    "01",
-    "A",
-    "a",
-]
-texts = st.sampled_from(_ODD_TEXT) | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-
-
-def _integers(bits: int) -> st.SearchStrategy[int]:
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    return st.integers(-3, 3) | st.integers(low, high) | st.sampled_from([low, high])
-
-
-def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    most = 10**precision - 1
-    unscaled = st.integers(-most, most) | st.integers(max(-most, -200), min(most, 200))
-    return unscaled.map(lambda number: Decimal((int(number < 0), tuple(int(digit) for digit in str(abs(number))), -scale)))
-
-
-def _moments(unit: str, zone: dt.tzinfo | None) -> st.SearchStrategy[dt.datetime]:
-    step = 1000 if unit == "ms" else 1
-    cut = st.datetimes().map(lambda moment: moment.replace(microsecond=moment.microsecond // step * step))
-    return cut.map(lambda moment: moment.replace(tzinfo=zone))
-
-
-def _clock_times(step: int) -> st.SearchStrategy[dt.time]:
-    return st.times().map(lambda time: time.replace(microsecond=time.microsecond // step * step))
-
-
-def _microseconds(time: dt.time) -> int:
-    return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
-
-
-def _plain(kind: pa.DataType, values: st.SearchStrategy[Any], stored: pa.DataType | None = None) -> Kind:
-    return Kind(kind, stored or kind, values)
-
-
-def _timestamp(unit: str, zone: str | None) -> Kind:
-    stored = pa.timestamp(unit, tz="UTC")
-    return Kind(
-        pa.timestamp(unit, tz=zone),
-        stored,
-        _moments(unit, dt.UTC if zone else None),
-        lambda moment: moment.replace(tzinfo=dt.UTC),
-    )
-
-
-def _decimal(precision: int, scale: int) -> Kind:
-    return _plain(pa.decimal128(precision, scale), _decimals(precision, scale))
-
-
-_STRINGS = [
-    _plain(kind, texts, pa.string())
-    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()))
-]
-_INTEGERS = [
-    _plain(pa.int8(), _integers(8), pa.int32()),
-    _plain(pa.int16(), _integers(16), pa.int32()),
-    _plain(pa.int32(), _integers(32)),
-    _plain(pa.int64(), _integers(64)),
-]
-_DATES = [_plain(pa.date32(), st.dates()), _plain(pa.date64(), st.dates(), pa.date32())]
-_BOOLEAN = _plain(pa.bool_(), st.booleans())
-_ODD_FLOATS = st.sampled_from([float("nan"), -0.0, 0.0, 1.5, float("inf"), float("-inf")])
-_FLOATS = [_plain(kind, _ODD_FLOATS | _ODD_FLOATS | st.floats(width=kind.bit_width)) for kind in (pa.float32(), pa.float64())]
-_BINARIES = [_plain(kind, st.binary(max_size=5), pa.binary()) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())]
-_TIMES = [
-    Kind(pa.time32("ms"), pa.int32(), _clock_times(1000), lambda time: _microseconds(time) // 1000),
-    Kind(pa.time64("us"), pa.int64(), _clock_times(1), _microseconds),
-]
-_TIMESTAMPS = [_timestamp(unit, zone) for unit in ("ms", "us") for zone in (None, "UTC", "Europe/Paris")]
-
-decimal_kinds = st.integers(1, 38).flatmap(
-    lambda precision: st.integers(0, precision).map(lambda scale: _decimal(precision, scale))
-)
-fixed_kinds = st.integers(1, 4).map(lambda width: _plain(pa.binary(width), st.binary(min_size=width, max_size=width)))
-leaf_kinds = (
-    st.sampled_from([*_STRINGS, *_INTEGERS, *_DATES, _BOOLEAN, *_FLOATS, *_BINARIES, *_TIMES, *_TIMESTAMPS])
-    | decimal_kinds
-    | fixed_kinds
-)
-key_kinds = st.sampled_from([*_STRINGS * 2, *_INTEGERS, _DATES[0], _BOOLEAN]) | decimal_kinds
-ordering_kinds = st.sampled_from(
-    [*_INTEGERS[2:], *_FLOATS, *_TIMESTAMPS[3:], *_DATES, _decimal(12, 3), _decimal(30, 15), _decimal(5, 5)]
-)
-
-
-def _maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
-    return st.none() | values if nullable else values
-
-
-def _list(inner: Kind, nullable: bool, form: str) -> Kind:
-    item = pa.field("item", inner.given, nullable=nullable)
-    makers: dict[str, pa.DataType] = {
-        "list": pa.list_(item),
-        "large": pa.large_list(item),
-        "view": pa.list_view(item),
-        "large view": pa.large_list_view(item),
-        "fixed": pa.list_(item, 2),
-    }
-    sizes = (2, 2) if form == "fixed" else (0, 3)
-    values = st.lists(_maybe(inner.values, nullable), min_size=sizes[0], max_size=sizes[1])
-    stored = pa.list_(pa.field("element", inner.stored, nullable=nullable))
-    return Kind(makers[form], stored, values, lambda value: [inner.stored_value(part) for part in value])
-
-
-def _map(inner: Kind, nullable: bool) -> Kind:
-    values = st.dictionaries(st.text("abc", max_size=2), _maybe(inner.values, nullable), max_size=3).map(
-        lambda found: list(found.items())
-    )
-    given = pa.map_(pa.string(), pa.field("value", inner.given, nullable=nullable))
-    stored = pa.map_(pa.string(), pa.field("value", inner.stored, nullable=nullable))
-    return Kind(given, stored, values, lambda value: [(name, inner.stored_value(part)) for name, part in value])
-
-
-def _struct(parts: Sequence[tuple[Kind, bool]]) -> Kind:
-    named = {f"f{n}": part for n, part in enumerate(parts)}
-    given = pa.struct([pa.field(name, kind.given, nullable=nullable) for name, (kind, nullable) in named.items()])
-    stored = pa.struct([pa.field(name, kind.stored, nullable=nullable) for name, (kind, nullable) in named.items()])
-    values = st.fixed_dictionaries({name: _maybe(kind.values, nullable) for name, (kind, nullable) in named.items()})
-    return Kind(given, stored, values, lambda value: {name: named[name][0].stored_value(part) for name, part in value.items()})
-
-
-def _nested(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
-    return (
-        st.builds(_list, inner, st.booleans(), st.sampled_from(["list", "large", "view", "large view", "fixed"]))
-        | st.builds(_map, inner, st.booleans())
-        | st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3).map(_struct)
-    )
-
-
-kinds = leaf_kinds | st.recursive(leaf_kinds, _nested, max_leaves=4)
-"""Any column."""
+def new_folder() -> "tempfile.TemporaryDirectory[str]":
+    """In memory where there is such a place: fsync is what test_crash.py looks at."""
+    return tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
 # --- tables ---
@@ -264,7 +97,7 @@ class Shape:
     def rows(self) -> st.SearchStrategy[Row]:
         """One row as given."""
         taken = self.named("delete")
-        others = {name: _maybe(column.kind.values, column.nullable) for name, column in self.columns.items() if name not in taken}
+        others = {name: maybe(column.kind.values, column.nullable) for name, column in self.columns.items() if name not in taken}
         return st.tuples(self.identities(), st.fixed_dictionaries(others)).map(lambda parts: parts[0] | parts[1])
 
 
@@ -301,9 +134,7 @@ def folder_texts(url_encode: bool) -> st.SearchStrategy[str]:
 
 def _partition_kinds(url_encode: bool) -> st.SearchStrategy[Kind]:
     folders = folder_texts(url_encode)
-    return st.sampled_from(
-        [_plain(kind.given, folders, pa.string()) for kind in _STRINGS] * 2 + [*_INTEGERS, _DATES[0], _BOOLEAN]
-    )
+    return st.sampled_from([plain(kind.given, folders, pa.string()) for kind in STRINGS] * 2 + [*INTEGERS, DATES[0], BOOLEAN])
 
 
 def _tells_keys_apart(name_of_more: bool) -> Callable[[Any], bool]:
@@ -333,9 +164,11 @@ def shapes(draw: Draw, orderings: st.SearchStrategy[Kind] = ordering_kinds, *, m
     for n in range(draw(st.integers(0, max_others))):
         columns[f"c{n}"] = Column(draw(kinds), draw(st.booleans()))
     columns = {name: columns[name] for name in draw(st.permutations(list(columns)))}
-    shape = Shape(columns, record_key, partition_by, ordering, draw(st.sampled_from([1, 1, 2, 3, 4])), hive_style, url_encode, (), (), ())
+    shape = Shape(
+        columns, record_key, partition_by, ordering, draw(st.sampled_from([1, 1, 2, 3, 4])), hive_style, url_encode, (), (), ()
+    )
     keys = {
-        name: _maybe(columns[name].kind.values.filter(_tells_keys_apart(named)), columns[name].nullable and named)
+        name: maybe(columns[name].kind.values.filter(_tells_keys_apart(named)), columns[name].nullable and named)
         for name in (f"k{n}" for n in range(own_keys))
     }
     return replace(
@@ -353,7 +186,7 @@ def _pool(
     values: dict[str, st.SearchStrategy[Any]],
     most: int,
     allowed: Callable[[Row], bool] = lambda row: True,
-) -> Sequence[Row]:
+) -> Any:
     """Distinct combinations of a few values of each column, so that rows are alike in one and differ in another."""
 
     def distinct(stored: Callable[[Any], Any]) -> Callable[[Any], str]:
@@ -365,23 +198,6 @@ def _pool(
         size = most if len(values) == 1 else 3
         few[name] = st.sampled_from(draw(st.lists(one, min_size=1, max_size=size, unique_by=distinct(kind.stored_value))))
     return draw(st.lists(st.fixed_dictionaries(few).filter(allowed), min_size=1, max_size=most, unique_by=distinct(shape.stored)))
-
-
-def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
-    """Values of a stored leaf type."""
-    for known in (*_STRINGS, *_INTEGERS, *_FLOATS, *_DATES, *_TIMESTAMPS):
-        if known.given == known.stored == kind:
-            return known.values
-    return _decimals(kind.precision, kind.scale)
-
-
-def safe_for_deletes(kind: Kind) -> Kind:
-    """Without the ordering value that Hudi's delete records cannot tell from "none": 0 in 32 bits."""
-    if kind.stored == pa.int32():
-        return Kind(kind.given, kind.stored, kind.values.filter(bool), kind.store)
-    if kind.stored == pa.date32():
-        return Kind(kind.given, kind.stored, kind.values.filter(lambda day: day != dt.date(1970, 1, 1)), kind.store)
-    return kind
 
 
 # --- what callers hand in ---
@@ -420,45 +236,3 @@ def present(shape: Shape, rows: Sequence[Row], names: Sequence[str], form: str) 
     if form == "batch" and rows:
         return table.combine_chunks().to_batches()[0]
     return table
-
-
-# --- what readers ask for ---
-
-_COMPARISONS: list[Callable[[Any, Any], Any]] = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
-
-
-def expressions(rows: pa.Table, often: Sequence[str]) -> st.SearchStrategy[pc.Expression]:
-    """Filters over the columns of ``rows``, every second time over those ``often`` asked for.
-
-    Most literals are values that are there, so that something matches.
-    """
-    about = {name: _about(name, rows) for name in rows.column_names}
-    leaves = st.one_of([about[name] for name in often]) | st.one_of(list(about.values()))
-    leaves |= leaves.map(operator.inv)
-    pairs = st.tuples(st.sampled_from([operator.and_, operator.or_]), leaves, leaves).map(lambda drawn: drawn[0](drawn[1], drawn[2]))
-    return leaves | pairs | pairs.map(operator.inv) | st.tuples(pairs, pairs).map(lambda both: both[0] & both[1])
-
-
-def _about(name: str, rows: pa.Table) -> st.SearchStrategy[pc.Expression]:
-    column, kind = pc.field(name), rows.schema.field(name).type
-    found = st.sampled_from([column.is_null(), column.is_valid()])
-    if pa.types.is_nested(kind):
-        return found
-    values = _literals(name, rows)
-    if pa.types.is_boolean(kind):
-        found |= st.just(column)
-    if pa.types.is_floating(kind):
-        found |= st.sampled_from([pc.is_nan(column), column.is_null(nan_is_null=True)])
-    compared = st.tuples(st.sampled_from(_COMPARISONS), values).map(lambda drawn: drawn[0](column, pa.scalar(drawn[1], kind)))
-    others = [pc.field(other) for other in rows.column_names if other != name and rows.schema.field(other).type == kind]
-    if others:
-        found |= st.tuples(st.sampled_from(_COMPARISONS), st.sampled_from(others)).map(lambda drawn: drawn[0](column, drawn[1]))
-    listed = st.lists(st.none() | values, max_size=3).map(lambda chosen: column.isin(pa.array(chosen, kind)))
-    return found | compared | compared | listed
-
-
-def _literals(name: str, rows: pa.Table) -> st.SearchStrategy[Any]:
-    present = [value for value in rows[name].to_pylist() if value is not None]
-    kind = rows.schema.field(name).type
-    more: list[Any] = [float("nan"), 0.0, -0.0] if pa.types.is_floating(kind) else [0, 1] if pa.types.is_integer(kind) else []
-    return st.sampled_from(present + more) if present or more else st.none()

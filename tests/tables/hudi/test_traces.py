@@ -25,7 +25,7 @@ from headgate_tables.errors import (
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.sweep import FORGET_AFTER_MS
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.hudi.view import list_data_files
+from headgate_tables.hudi.view import FileSystemView, list_data_files
 from headgate_tables.storage.store import Listing, Outcome
 from support.systems import FaultyStore, SetClock, system
 from support.tables import by_hudi_rs, create, keys, notes, rows
@@ -317,6 +317,24 @@ def test_a_transaction_does_not_outlive_its_closed_table(tmp_path: Path) -> None
     with pytest.raises(ReopenTable, match="closed"):
         table.upsert(rows(("a", 1, "x")))
     assert hudi.open_table(table.url).commits() == []
+
+
+def test_an_interrupt_while_the_view_takes_a_commit_in_hides_none_of_its_rows(tmp_path: Path) -> None:
+    writer, reader = create(tmp_path, buckets=1), opened(tmp_path)
+    writer.upsert(rows(("a", 1, "x")))
+    assert reader.scan().to_table().num_rows == writer.scan().to_table().num_rows == 1
+    for number, interrupted in enumerate([lambda: reader.scan(), lambda: writer.upsert(rows(("c", 1, "x")))]):
+        writer.upsert(rows(("b", number, "x")))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FileSystemView, "add_files", killed)
+            with pytest.raises(KeyboardInterrupt, match="killed"):
+                interrupted()
+    assert agree(writer) == {"a": "x", "b": "x", "c": "x"}
+    assert reader.scan().to_table().num_rows == writer.scan().to_table().num_rows == 3
+
+
+def killed(*arguments: object) -> None:
+    raise KeyboardInterrupt("killed")
 
 
 # --- an object store: data files lie under their final names before their slot ---

@@ -75,9 +75,15 @@ def test_several_calls_in_one_transaction_apply_in_their_order(tmp_path: Path) -
 def test_a_transaction_that_fails_leaves_nothing_and_the_next_one_commits(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.upsert(rows(("a", 1, "x")))
-    with pytest.raises(KeyError), table.transaction() as transaction:
-        transaction.upsert(rows(("b", 1, "x")))
-        raise KeyError
+    transaction = table.transaction()
+
+    def fail() -> None:
+        with transaction:
+            transaction.upsert(rows(("b", 1, "x")))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert notes(table) == {"a": "x"}
     table.upsert(rows(("c", 1, "x")))
     assert notes(table) == {"a": "x", "c": "x"}

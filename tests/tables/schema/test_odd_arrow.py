@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import effort
 
 from headgate_tables.errors import SchemaError
 from headgate_tables.hudi.schema.canonical import table_schema
 from headgate_tables.hudi.schema.conform import stored_rows
 from headgate_tables.hudi.schema.required import without_forbidden_nulls
+from support.strategies import effort
 
 REQUIRED = pa.field("d", pa.int64(), nullable=False)
 
@@ -30,7 +30,9 @@ def test_a_list_view_keeps_its_values_also_when_they_lie_in_another_order(view: 
     assert stored(pa.array(lists, view(pa.int32()))).to_pylist() == lists
     assert stored(pa.array(lists, view(pa.int32())).slice(1)).to_pylist() == lists[1:]
     assert stored(pa.array([lists, None], view(view(pa.int32())))).to_pylist() == [lists, None]
-    shuffled = pa.ListViewArray.from_arrays(pa.array([2, 0, 1], pa.int32()), pa.array([2, 3, 0], pa.int32()), pa.array([1, 2, 3, 4]))
+    shuffled = pa.ListViewArray.from_arrays(
+        pa.array([2, 0, 1], pa.int32()), pa.array([2, 3, 0], pa.int32()), pa.array([1, 2, 3, 4])
+    )
     assert stored(shuffled).to_pylist() == [[3, 4], [1, 2, 3], []]
 
 
@@ -69,7 +71,9 @@ def nested(inner: Kinds) -> Kinds:
     return (
         part.map(lambda p: pa.list_(pa.field("element", p[0], nullable=p[1])))
         | part.map(lambda p: pa.map_(pa.string(), pa.field("value", p[0], nullable=p[1])))
-        | st.lists(part, min_size=1, max_size=2).map(lambda ps: pa.struct([pa.field(f"f{n}", p[0], nullable=p[1]) for n, p in enumerate(ps)]))
+        | st.lists(part, min_size=1, max_size=2).map(
+            lambda ps: pa.struct([pa.field(f"f{n}", p[0], nullable=p[1]) for n, p in enumerate(ps)])
+        )
     )
 
 
@@ -79,7 +83,9 @@ def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     if isinstance(kind, pa.StructType):
         some = st.fixed_dictionaries({field.name: values(field.type) for field in kind})
     elif isinstance(kind, pa.MapType):
-        some = st.dictionaries(st.text("ab", max_size=1), values(kind.item_type), max_size=2).map(lambda found: list(found.items()))
+        some = st.dictionaries(st.text("ab", max_size=1), values(kind.item_type), max_size=2).map(
+            lambda found: list(found.items())
+        )
     elif isinstance(kind, pa.ListType):
         some = st.lists(values(kind.value_type), max_size=3)
     elif pa.types.is_string(kind):
@@ -124,7 +130,9 @@ def claimed(array: Any, kind: pa.DataType) -> Any:
 
 
 @effort(300)
-@given(data=st.data(), kind=st.recursive(st.sampled_from([pa.int64(), pa.string()]), nested, max_leaves=4), nullable=st.booleans())
+@given(
+    data=st.data(), kind=st.recursive(st.sampled_from([pa.int64(), pa.string()]), nested, max_leaves=4), nullable=st.booleans()
+)
 def test_null_is_refused_exactly_where_a_reader_would_see_it(data: st.DataObject, kind: pa.DataType, nullable: bool) -> None:
     rows = data.draw(st.lists(values(kind), max_size=5))
     cut = data.draw(st.integers(0, 1))

@@ -79,8 +79,8 @@ def _refuse_zero_ordering(keys: pa.Table, definition: Definition) -> None:
     kind = definition.schema.field(definition.ordering).type
     if kind in (pa.int32(), pa.date32()) and (zeros := pc.index(keys[definition.ordering].cast(pa.int32()), 0).as_py()) >= 0:
         raise FixCall(
-            f"the delete in row {zeros} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi takes "
-            "for a delete of whatever came before, newer rows included",
+            f"the delete in row {zeros} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi "
+            "takes for a delete of whatever came before, newer rows included",
             fix="Give the delete another value, or order the table by an int64 or a timestamp.",
         )
 

@@ -51,12 +51,13 @@ class Snapshots:
 
     def take_in(self, instant: str, completion: str, names: Mapping[str, Sequence[str]]) -> None:
         """A commit of this process: ``names`` of its files by partition. Lists nothing."""
-        if self._current is None:
+        known, self._current = self._current, None
+        if known is None:
             return
-        view = self._current.view
-        view.timeline.add([Instant(instant, "deltacommit", State.COMPLETED, completion)])
+        known.view.timeline.add([Instant(instant, "deltacommit", State.COMPLETED, completion)])
         for partition, files in names.items():
-            view.add_files(partition, files)
+            known.view.add_files(partition, files)
+        self._current = known
 
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
         """Brings the view up to ``timeline`` by the metadata of new delta commits; False when that is not all that happened."""
@@ -67,6 +68,8 @@ class Snapshots:
         if any(instant.action != "deltacommit" for instant in news):
             return False
         metadata = [(instant, self._metadata(instant)) for instant in news]
+        # Forgotten until it is whole again: an interrupt must not leave a view that knows a commit, but not its files.
+        self._current = None
         view.timeline.add(news)
         for _, commit in metadata:
             for partition, stats in commit.stats.items():
