@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -104,3 +104,9 @@ class FailingStore(LocalStore):
 
     def rename_folder(self, source: str, target: str) -> None:
         self._call(f"rename_folder {source}", lambda: super(FailingStore, self).rename_folder(source, target))
+
+
+class InPlaceStore(FailingStore):
+    """As an object store: data files are created under their final names, and those of dead instants are swept (rule W3)."""
+
+    stages: ClassVar[bool] = False

@@ -197,7 +197,14 @@ def _pool(
         kind = shape.columns[name].kind
         size = most if len(values) == 1 else 3
         few[name] = st.sampled_from(draw(st.lists(one, min_size=1, max_size=size, unique_by=distinct(kind.stored_value))))
-    return draw(st.lists(st.fixed_dictionaries(few).filter(allowed), min_size=1, max_size=most, unique_by=distinct(shape.stored)))
+    return draw(
+        st.lists(
+            st.fixed_dictionaries(few).filter(allowed),
+            min_size=1,
+            max_size=most,
+            unique_by=distinct(lambda row: sorted(shape.stored(row).items())),
+        )
+    )
 
 
 # --- what callers hand in ---

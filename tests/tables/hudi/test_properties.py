@@ -5,7 +5,7 @@
 
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -27,7 +27,7 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.system import System
-from support.faults import FailingStore, Fault, KilledError
+from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.model import Change, Model, Row
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -35,12 +35,22 @@ from support.strategies import Shape, calls_on, effort, new_folder, present, sha
 from support.systems import NOON, SetClock
 
 MAX_SET_BACK_MS = 3_000
-TROUBLE = [
-    KilledError(),
-    StoreUnavailableError("injected", fix="Try again."),
-    StoreFullError("injected", fix="Make room."),
-    SyncFailedError("injected", fix="Open the table again."),
-]
+
+
+def unavailable() -> TablesError:
+    return StoreUnavailableError("injected", fix="Try again.")
+
+
+def full() -> TablesError:
+    return StoreFullError("injected", fix="Make room.")
+
+
+def sync_failed() -> TablesError:
+    return SyncFailedError("injected", fix="Open the table again.")
+
+
+Trouble = Callable[[], BaseException]
+TROUBLE: list[Trouble] = [KilledError, unavailable, full, sync_failed]
 
 
 @dataclass
@@ -86,12 +96,12 @@ class Writing(RuleBasedStateMachine):
 
     def handle(self) -> hudi.Table:
         """A new handle, as another process would have it."""
-        store = FailingStore(self.path, self.system.ids)
-        return hudi.Table(store, self.system, take_over=False, metadata_table="refuse")
+        return hudi.Table(self.store(self.path, self.system.ids), self.system, take_over=False, metadata_table="refuse")
 
-    @initialize(shape=shapes(), fold_every=st.sampled_from([2, 5, 100]))
-    def create(self, shape: Shape, fold_every: int) -> None:
+    @initialize(shape=shapes(), fold_every=st.sampled_from([2, 5, 100]), store=st.sampled_from([FailingStore, InPlaceStore]))
+    def create(self, shape: Shape, fold_every: int, store: type[FailingStore]) -> None:
         ownership.FOLD_EVERY = fold_every
+        self.store = store
         self.shape = shape
         note(f"{shape.definition()}")
         assert hudi.create_table(str(self.path), **shape.definition(), system=self.system).schema == shape.stored_schema
@@ -132,7 +142,7 @@ class Writing(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule()
     def commit(self) -> None:
-        if len(self.open) == 2 and self.open[1].changes:
+        if len(self.open) == 2 and any(change.rows for change in self.open[1].changes):
             with pytest.raises(TransactionError):
                 self.open[1].transaction.commit()
         self.commit_of(self.open.pop(0))
@@ -186,10 +196,12 @@ class Writing(RuleBasedStateMachine):
     # --- trouble ---
 
     @rule(data=st.data(), at=st.integers(1, 45), what=st.sampled_from(TROUBLE), after=st.booleans(), lasting=st.booleans())
-    def a_call_to_the_store_fails(self, data: st.DataObject, at: int, what: BaseException, after: bool, lasting: bool) -> None:
+    def a_call_to_the_store_fails(
+        self, data: st.DataObject, at: int, what: Callable[[], BaseException], after: bool, lasting: bool
+    ) -> None:
         """The process dies there, or gets an error and may try again when that says so. Then somebody else opens the table."""
         calls = self.calls(data, 3)
-        fault = Fault(at, lambda: what, after, lasting or isinstance(what, KilledError))
+        fault = Fault(at, what, after, lasting or what is KilledError)
         ended = self.try_calls(fault, calls, new_handle=data.draw(st.booleans(), label="new handle"))
         if isinstance(ended, RetryLater) and data.draw(st.booleans(), label="again"):
             ended = self.try_calls(None, calls)

@@ -36,6 +36,25 @@ def test_a_list_view_keeps_its_values_also_when_they_lie_in_another_order(view: 
     assert stored(shuffled).to_pylist() == [[3, 4], [1, 2, 3], []]
 
 
+LAYOUTS = {
+    "list": pa.list_,
+    "large": pa.large_list,
+    "fixed": lambda item: pa.list_(item, 2),
+    "view": pa.list_view,
+    "large view": pa.large_list_view,
+}
+
+
+@pytest.mark.parametrize("outer", LAYOUTS)
+@pytest.mark.parametrize("inner", LAYOUTS)
+def test_lists_of_any_layout_nest(outer: str, inner: str) -> None:
+    pairs = LAYOUTS[inner](pa.field("item", pa.int32(), nullable=False))
+    lists = [[[1, 2], None], None, [[3, 4], [5, 6]], [None, None]]
+    column = pa.array(lists, LAYOUTS[outer](pairs))
+    assert stored(column).to_pylist() == lists
+    assert stored(column.slice(1, 2)).to_pylist() == lists[1:3]
+
+
 @pytest.mark.parametrize("rows", [[None], [None, {"d": "a"}], []])
 def test_a_dictionary_without_values_may_lie_under_null_structs(rows: list[Any]) -> None:
     assert stored(pa.array(rows, pa.struct([pa.field("d", pa.dictionary(pa.int32(), pa.string()))]))).to_pylist() == rows

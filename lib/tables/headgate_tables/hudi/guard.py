@@ -4,10 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import ForeignWriterError, MetadataTableError, MissingFileError, OptionError, UnsupportedTableError
+from headgate_tables.errors import (
+    ForeignWriterError,
+    MetadataTableError,
+    MissingFileError,
+    OptionError,
+    TablesError,
+    UnsupportedTableError,
+)
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.active import list_instants
-from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
 from headgate_tables.storage.store import Store
 
 METADATA_FOLDER = ".hoodie/metadata"
@@ -68,16 +75,27 @@ class Guard:
         self._remove_metadata = metadata_table == "remove"
         self._seen_version: str | None = None
         self._looked_after = ""
+        self._settled: str | None = None
 
-    def check(self, state: LogState, *, owner: bool = True) -> None:
+    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> None:
         """Before a fence (when we are not the owner yet) and before each commit. The whole timeline at first, later what is newer
         than the oldest instant that was reserved at the check before: a handle may have been idle for hours in between.
 
+        ``announcing``: before a transaction's first file, where a folder that nobody touched since our last commit is not listed.
         Raises UnsupportedTableError, MetadataTableError, ForeignWriterError.
         """
         self._check_properties(owner=owner)
+        if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
+            return
         self._check_timeline(state, self._looked_after)
         self._looked_after = min(state.reserved, default="")
+
+    def settle(self) -> None:
+        """After a commit of ours: what is on the timeline now is what the next transaction may find there."""
+        try:
+            self._settled = self._store.version(TIMELINE_FOLDER)
+        except TablesError:
+            self._settled = None  # the commit stands, and the next check lists
 
     def _check_properties(self, *, owner: bool) -> None:
         version = self._store.version(PROPERTIES_PATH)

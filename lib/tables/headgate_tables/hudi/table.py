@@ -121,7 +121,7 @@ class Table:
         instant = log.begin()  # last: an instant that is given out is open until somebody ends it
         flusher = Flusher(self._store, definition, self._parquet, instant, stage)
         return Transaction(
-            self._store, log, definition, self._groups, flusher, instant, self._committing, self._after_commit, schema
+            self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
         )
 
     def scan(
@@ -222,9 +222,9 @@ class Table:
         for slot in self._log.unfolded if self._log else ():
             yield from (file.path for file in data_files(slot))
 
-    def _committing(self) -> None:
+    def _before_commit(self, announcing: bool) -> None:
         if self._log is not None:
-            self._guard.check(self._log.state)
+            self._guard.check(self._log.state, announcing=announcing)
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
         """Takes the commit into the view without listing."""
@@ -232,6 +232,7 @@ class Table:
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, []).append(status.stat.name)
         self._snapshots.take_in(transaction.instant, completion, names)
+        self._guard.settle()
 
 
 def _used_columns(definition: Definition) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class Transaction:
         groups: GroupIds,
         flusher: Flusher,
         instant: str,
-        before_commit: Callable[[], None],
+        before_commit: Callable[[bool], None],
         after_commit: Callable[["Transaction", str], None],
         schema: str,
     ) -> None:
@@ -102,7 +102,7 @@ class Transaction:
         self._check_whole()
         completion = ""
         if self.statuses or channels:
-            self._before_commit()
+            self._before_commit(False)
             stats = [status.stat for status in self.statuses]
             metadata = encode_commit(self.instant, stats, self._schema, "UPSERT", extra_metadata or {})
             completion = self._decide(metadata, channels)
@@ -182,7 +182,7 @@ class Transaction:
             return
         # On a table that another program has written, a pending instant of ours would stand in that program's way
         # (test_a_handle_that_was_open_when_spark_wrote_is_refused_and_leaves_nothing_in_sparks_way).
-        self._before_commit()
+        self._before_commit(True)
         self._shown = True
         for state in (State.REQUESTED, State.INFLIGHT):
             self._log.create(Instant(self.instant, ACTION, state).path, b"")
