@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import pyarrow as pa
 import pytest
 from hypothesis import note
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
 from headgate_tables.errors import (
     DeposedError,
+    FixCall,
     RetryLater,
     StoreFullError,
     StoreUnavailableError,
@@ -300,3 +302,16 @@ class Writing(RuleBasedStateMachine):
 
 def test_a_table_holds_what_a_dictionary_says_whatever_happens() -> None:
     run_state_machine_as_test(Writing, settings=effort(100))
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.date32()], ids=str)
+def test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused(kind: pa.DataType) -> None:
+    schema = pa.schema([("k", pa.int64()), ("o", kind)])
+    with new_folder() as folder:
+        table = hudi.create_table(f"{folder}/table", schema, record_key="k", ordering="o")
+        table.upsert(pa.table({"k": [1, 2], "o": pa.array([5, 0], pa.int32()).cast(kind)}, schema=schema))
+        with pytest.raises(FixCall, match="value 0 in its ordering column 'o'"):
+            table.delete(pa.table({"k": [2, 1], "o": pa.array([1, 0], pa.int32()).cast(kind)}, schema=schema))
+        assert len(table.commits()) == 1
+        table.delete(pa.table({"k": [2, 1], "o": pa.array([1, -1], pa.int32()).cast(kind)}, schema=schema))
+        assert table.scan().to_table()["k"].to_pylist() == [1]
