@@ -1,0 +1,189 @@
+"""What a TableCoordinator is told. A message that carries a generation counts only in that one (rule RO2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class WriterJoined:
+    """A control stream said hello."""
+
+    process: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLost:
+    """Its control stream ended or fell silent (rule RO8)."""
+
+    process: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLeaving:
+    """It drains: it wants to have no part in the rounds after the next border."""
+
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReported:
+    """Arrow bytes that this process took from clients and that are not committed yet."""
+
+    process: str
+    uncommitted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstantAsked:
+    """A bucket side has rows of the round."""
+
+    process: str
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundAsked:
+    """A client's flush, or half of a limit is used."""
+
+    process: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierPassed:
+    """``offsets``: channels whose accepted offset grew in the round; ``bytes``: Arrow bytes taken in it."""
+
+    process: str
+    generation: int
+    round: int
+    offsets: Mapping[str, int]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """``files``: write statuses, opaque here; ``key_group_bytes``: Arrow bytes of the round by key group."""
+
+    process: str
+    generation: int
+    round: int
+    files: Sequence[Any]
+    key_group_bytes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The round cannot complete at this writer."""
+
+    process: str
+    generation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequested:
+    """A client opens a channel at this writer; ``incarnation`` 0 = a new producer."""
+
+    process: str
+    generation: int
+    request: int
+    channel: str
+    incarnation: int
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelEnded:
+    """The writer holds the channel no more; ``uncommitted``: rows of it are in no decided round."""
+
+    process: str
+    generation: int
+    channel: str
+    hold: int
+    uncommitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstantIssued:
+    """From the committer: the round's instant stands on the timeline as requested and inflight."""
+
+    generation: int
+    round: int
+    instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWon:
+    """From the committer: the round is decided."""
+
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """From the committer: readers see the round."""
+
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRefused:
+    """From the committer: for certain nothing was decided (issuing the instant, or the commit, failed)."""
+
+    generation: int
+    round: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsWon:
+    """From the committer: the channel records of that WinOffsets are durable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRefused:
+    """From the committer: for certain they are not."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A deadline named by ``TableCoordinator.deadline`` has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAsked:
+    """This coordinator shuts down: commit what is there, begin nothing, then hand the table over."""
+
+
+Event: TypeAlias = (
+    WriterJoined
+    | WriterLost
+    | WriterLeaving
+    | LoadReported
+    | InstantAsked
+    | RoundAsked
+    | BarrierPassed
+    | Flushed
+    | Broken
+    | OpenRequested
+    | ChannelEnded
+    | InstantIssued
+    | SlotWon
+    | Published
+    | CommitRefused
+    | OffsetsWon
+    | OffsetsRefused
+    | Tick
+    | DrainAsked
+)

@@ -1,0 +1,159 @@
+"""What a TableCoordinator wants done, in this order: orders to writers, and work for the table's committer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who takes part in ``round``: (process, address) each, and per key group an index into them (rule RO3)."""
+
+    round: int
+    members: Sequence[tuple[str, str]]
+    assignment: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """A new generation, or the writer's first round in this one."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Ends ``round``; what comes after belongs to ``next``."""
+
+    round: int
+    next: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Files of the round may be written under this instant."""
+
+    round: int
+    instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """``queryable`` False: the slot is won; True: published."""
+
+    round: int
+    queryable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The channel is the writer's, under the name ``hold``."""
+
+    request: int
+    channel: str
+    incarnation: int
+    committed_offset: int
+    hold: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an open or a hold ends: name of a wire code, message and fix."""
+
+    code: str
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRefused:
+    """The answer to an open that is not granted."""
+
+    request: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class EndChannel:
+    """Take no more of this hold; the writer answers ChannelEnded."""
+
+    channel: str
+    hold: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The writer has no part in this table any more."""
+
+
+Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """An order on one writer's control stream, under ``generation``."""
+
+    process: str
+    generation: int
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Cut the control stream of a writer that did not answer in time; WriterLost follows."""
+
+    process: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueInstant:
+    """Begin the round's transaction and announce it; answered by InstantIssued or CommitRefused. Comes in round order."""
+
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Decide the round: files under its instant (none was issued when there are no files), and channel records.
+
+    ``channels``: name to (incarnation, committed offset, principal). Answered by SlotWon and Published, or CommitRefused.
+    """
+
+    generation: int
+    round: int
+    files: Sequence[Any]
+    channels: Mapping[str, tuple[int, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class DropRound:
+    """Give the round's transaction up, if one was begun: its instant is dead (rule RO4). No answer."""
+
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class WinOffsets:
+    """An OFFSETS slot with these records (rule CH4); answered by OffsetsWon or OffsetsRefused."""
+
+    number: int
+    channels: Mapping[str, tuple[int, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """For logs, metrics and `status`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Everything is decided and no writer has a part in the table: it may be handed over."""
+
+
+Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropRound | WinOffsets | Alarm | Drained
