@@ -1,0 +1,81 @@
+"""Send rows to a Headgate cluster: exactly once, in order, from Python.
+
+    import headgate
+
+    with headgate.connect("localhost:7070") as hg:
+        orders = hg.create_table("orders", schema, key="id", ordering="updated_at", exist_ok=True)
+        with orders.channel("loader-1") as ch:
+            ch.upsert(rows)
+            ch.flush("queryable")
+
+``headgate.aio`` is the same for asyncio. ``headgate.errors`` draws the tree of errors.
+"""
+
+from headgate import aio
+from headgate.blocking import Channel, Headgate, Receipt, Table, connect
+from headgate.channel_state import Acks, Level
+from headgate.definition import TableInfo
+from headgate.errors import (
+    BatchRefusedError,
+    ChannelForbiddenError,
+    ChannelTakenOverError,
+    ClosedError,
+    FixCall,
+    GiveUp,
+    HeadgateError,
+    InternalError,
+    InvalidArgumentError,
+    NotCommittedError,
+    OverloadedError,
+    Resume,
+    RetryLater,
+    RowError,
+    SchemaError,
+    TableExistsError,
+    TableNotFoundError,
+    TableQuarantinedError,
+    TableRestoredError,
+    TooLargeError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnexplainedAnswerError,
+)
+from headgate.status import Status
+from headgate.transport import Tls
+
+__all__ = [
+    "Acks",
+    "BatchRefusedError",
+    "Channel",
+    "ChannelForbiddenError",
+    "ChannelTakenOverError",
+    "ClosedError",
+    "FixCall",
+    "GiveUp",
+    "Headgate",
+    "HeadgateError",
+    "InternalError",
+    "InvalidArgumentError",
+    "Level",
+    "NotCommittedError",
+    "OverloadedError",
+    "Receipt",
+    "Resume",
+    "RetryLater",
+    "RowError",
+    "SchemaError",
+    "Status",
+    "Table",
+    "TableExistsError",
+    "TableInfo",
+    "TableNotFoundError",
+    "TableQuarantinedError",
+    "TableRestoredError",
+    "Tls",
+    "TooLargeError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnexplainedAnswerError",
+    "aio",
+    "connect",
+]

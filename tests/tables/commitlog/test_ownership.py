@@ -8,7 +8,7 @@ import pytest
 
 from headgate_tables.commitlog.ownership import FOLD_EVERY, CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, seal, slot_path
+from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, seal, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
@@ -49,7 +49,7 @@ def commit(log: CommitLog, instant: str = "") -> tuple[str, str]:
 
 
 def stage(store: FaultyStore, log: CommitLog, name: str) -> DataFile:
-    path = f"{log.stage_folder}/process/{name}"
+    path = f"{stage_folder(log.state.epoch, 'process')}/{name}"
     store.stage([(path, [b"rows"])])
     return DataFile(f"data/{name}", 4, "", path)
 

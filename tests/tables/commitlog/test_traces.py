@@ -7,7 +7,7 @@ import pytest
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Kind, Slot, decode_slot, number_name, slot_path
+from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Kind, Slot, decode_slot, number_name, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.errors import (
@@ -261,7 +261,7 @@ def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(
     """The first try to own the table fails after the stages were renamed; the old leader stages once more; the second try."""
     old, new = open_log(store), open_log(store)
     commit(old)
-    staged = f"{old.stage_folder}/process/file"
+    staged = f"{stage_folder(old.state.epoch, 'process')}/file"
     store.stage([(staged, [b"1"])])
     with monkeypatch.context() as patch:
         patch.setattr(store, "create", lambda path, content, durable: _or_busy(store, path, content, durable=durable))
@@ -285,7 +285,7 @@ def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
     """The staged bytes are gone (a successor has them), and whether there is a successor cannot be read."""
     log = open_log(store)
     instant = log.begin()
-    path = f"{log.stage_folder}/process/file"
+    path = f"{stage_folder(log.state.epoch, 'process')}/file"
     real = store.list_folder
     monkeypatch.setattr(store, "list_folder", lambda folder, after=None: _or_fail(real, folder, after))
     with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):

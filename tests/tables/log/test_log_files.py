@@ -39,7 +39,8 @@ def log_bytes(instant: str = T1, rows: int = 5, deletes: int = 2) -> bytes:
     )
     gone = events(deletes, start=100)
     deleted = (gone["event_id"].combine_chunks(), "", gone["version"].combine_chunks()) if deletes else None
-    return join(encode_log_file(instant, SCHEMA, stored, ParquetLayout(["version"]), deleted))
+    blocks = [block for block in (stored, deleted) if block is not None]
+    return join(encode_log_file(instant, SCHEMA, blocks, ParquetLayout(["version"])))
 
 
 def join(pieces: object) -> bytes:

@@ -1,4 +1,4 @@
-"""One table's commit log as this process holds it: fence, reserve, commit, bury, fold (rules T, C, TM4, G).
+"""One table's commit log as this process holds it: fence, reserve, commit, offsets, bury, fold (rules T, C, TM4, RO5, G).
 
 Loading and reading never write. The first write fences; a handle that lost a slot to somebody else is deposed and stays so.
 """
@@ -71,18 +71,12 @@ class CommitLog:
     @property
     def dead(self) -> Mapping[str, Sequence[str]]:
         """Dead instants, also those that only the next slot makes so, with the names that slots gave up for deletion."""
-        given_up = [instant for instant in self.state.reserved if instant not in self._open and not self._is_unused(instant)]
-        return {**{instant: names or [] for instant, names in self.state.dead.items()}, **dict.fromkeys(given_up, ())}
+        return {**{instant: names or [] for instant, names in self.state.dead.items()}, **dict.fromkeys(self._given_up(), ())}
 
     @property
     def sweep_is_due(self) -> bool:
         """Whether nobody has looked yet for what a dead instant left behind."""
         return any(instant not in self._looked_for for instant in self.dead)
-
-    @property
-    def stage_folder(self) -> str:
-        """Where this epoch's data files wait (rule W2)."""
-        return f"{STAGE_FOLDER}/{self.state.epoch}"
 
     def own(self) -> bool:
         """Fences if this handle does not own the table yet; true the first time that this comes to its end.
@@ -133,10 +127,12 @@ class CommitLog:
         files: Sequence[DataFile],
         derive: Callable[[str], Sequence[DerivedFile]],
         channels: Mapping[str, Sequence[Any]] | None = None,
+        decided: Callable[[], None] | None = None,
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
-        ``derive`` makes the derived files from the completion time. ``channels``: channel to (incarnation, committed offset).
+        ``derive`` makes the derived files from the completion time. ``channels``: records that changed (see LogState).
+        ``decided`` is called between the two: whatever happens then, the commit stands (rule C6).
         Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
         error that is no ReopenTable nothing was decided and the transaction is open still.
         """
@@ -162,8 +158,31 @@ class CommitLog:
         slot = self._append(Kind.COMMIT, body)
         self._used = max(self._used, instant)
         self._open.remove(instant)
+        if decided is not None:
+            decided()
         self._publish_own(slot)
         return completion
+
+    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+        """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
+
+        It derives no file. Transactions that are open stay so. Raises DeposedError, OutcomeUnknownError; after any error that
+        is no ReopenTable nothing was decided.
+        """
+        self.own()
+        records = {name: list(record) for name, record in channels.items()}
+        self._append(
+            Kind.OFFSETS,
+            {"channels": records, "forget": list(forget), "reserved": self._renewed(), "min_reader": 1, "min_writer": 1},
+        )
+
+    def bury_given_up(self) -> bool:
+        """Makes the instants of abandoned transactions dead in a slot now (rules RO4, TM4); False when there are none."""
+        self._check_alive()
+        if not self._given_up():
+            return False
+        self.bury({}, ())
+        return True
 
     def close(self) -> None:
         """Ends the handle: open transactions lapse."""
@@ -267,6 +286,9 @@ class CommitLog:
                 # A fresh name: a process that does not know of us yet may have made the folder again after the last time.
                 fresh = f"{folder}{REVOKED}-{self.state.epoch}-{self._system.ids.token()}"
                 self.store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{fresh}")
+
+    def _given_up(self) -> list[str]:
+        return [instant for instant in self.state.reserved if instant not in self._open and not self._is_unused(instant)]
 
     def _is_unused(self, instant: str) -> bool:
         """A later transaction needs a larger instant than all before it: logs are merged in that order (rule RO2)."""

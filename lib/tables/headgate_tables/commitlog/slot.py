@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     FENCE = "FENCE"
     RESERVE = "RESERVE"
     COMMIT = "COMMIT"
+    OFFSETS = "OFFSETS"
     DEAD = "DEAD"
 
 
@@ -58,6 +59,11 @@ def number_name(n: int) -> str:
 def slot_path(n: int) -> str:
     """Where slot ``n`` lies, from the table's root."""
     return f"{SLOT_FOLDER}/{number_name(n)}"
+
+
+def stage_folder(epoch: int, process: str) -> str:
+    """Where a process of this epoch puts data files until their slot is won (rule W2); ``process`` is its random id."""
+    return f"{STAGE_FOLDER}/{epoch}/{process}"
 
 
 def hash_of(data: bytes) -> str:

@@ -33,6 +33,7 @@ class LogState:
     ``commits`` maps instant to completion time; ``reserved`` holds the round instants alive now, oldest first (rule TM4);
     ``dead`` the dead instants whose files are not yet known to be gone, each with the names that a slot gave up for
     deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused process may still show one of them.
+    ``channels`` maps a channel's name to [incarnation, committed offset, principal, time] (rules CH4, CH5).
     """
 
     n: int = -1
@@ -64,6 +65,10 @@ class LogState:
         elif slot.kind is Kind.COMMIT:
             self.commits[body["instant"]] = body["completion"]
             self.channels.update(body.get("channels", {}))
+        elif slot.kind is Kind.OFFSETS:
+            self.channels.update(body["channels"])
+            for name in body["forget"]:
+                self.channels.pop(name, None)
         if "reserved" in body:
             self._reserve(body["reserved"])
         if slot.kind is Kind.DEAD:

@@ -1,5 +1,6 @@
 """Apache Hudi tables: create, write, read."""
 
+from headgate_tables.commitlog.state import Holder
 from headgate_tables.hudi.create import create_table
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Verification
 from headgate_tables.hudi.scan import Scan
@@ -10,6 +11,7 @@ __all__ = [
     "CommitInfo",
     "CommitResult",
     "Finding",
+    "Holder",
     "Scan",
     "Table",
     "Transaction",

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from headgate_tables.arrow import pc
 from headgate_tables.errors import MissingFileError
@@ -46,6 +45,8 @@ class BaseFile:
         everything = list(range(len(self._sizes)))
         if expression is None:
             return everything, []
+        import pyarrow.dataset as ds  # brings pandas along, if that is installed: only who filters pays for it
+
         fragment: Any = ds.ParquetFileFormat().make_fragment(self._source)  # type: ignore[arg-type]
         try:
             matching = {group.id for group in fragment.subset(filter=expression).row_groups}

@@ -53,6 +53,12 @@ def _emptied(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return table
 
 
+def needed_by_deletes(definition: Definition) -> set[str]:
+    """The columns that a delete has to have: record key, partition, ordering."""
+    named = {*definition.record_key, *definition.partition_by}
+    return named | {definition.ordering} if definition.ordering else named
+
+
 def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
     """All of the table's columns, in its order and types, one chunk each. Raises SchemaError."""
     return _one_chunk(stored_rows(table, definition.schema))
@@ -60,7 +66,7 @@ def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
 
 def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
     """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError, FixCall."""
-    wanted = {*definition.record_key, *definition.partition_by, definition.ordering}
+    wanted = needed_by_deletes(definition)
     needed = pa.schema([field for field in definition.schema if field.name in wanted])
     # By position: by name, a column that is there twice could not be told as such.
     given = table.select([at for at, name in enumerate(table.column_names) if name in wanted])
@@ -69,7 +75,16 @@ def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
     return keys
 
 
-def _refuse_zero_ordering(keys: pa.Table, definition: Definition) -> None:
+def conform_to_mixed(table: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> pa.Table:
+    """``conform_to_table`` for rows of which some are deletes: of those only the columns that a delete needs are looked at, all
+    others become null, also where the table forbids it. Raises as ``conform_to_table`` and ``conform_to_keys``.
+    """
+    rows = _one_chunk(stored_rows(table, definition.schema, deletes, needed_by_deletes(definition)))
+    _refuse_zero_ordering(rows, definition, deletes)
+    return rows
+
+
+def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.BooleanArray | None = None) -> None:
     """Hudi's delete records have no other way to say "no ordering value" than 0 in 32 bits (spec hudi-format 4.5).
 
     Such a delete would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
@@ -77,9 +92,13 @@ def _refuse_zero_ordering(keys: pa.Table, definition: Definition) -> None:
     if definition.ordering is None:
         return
     kind = definition.schema.field(definition.ordering).type
-    if kind in (pa.int32(), pa.date32()) and (zeros := pc.index(keys[definition.ordering].cast(pa.int32()), 0).as_py()) >= 0:
+    if kind not in (pa.int32(), pa.date32()):
+        return
+    zero = pc.equal(keys[definition.ordering].cast(pa.int32()), pa.scalar(0, pa.int32()))
+    row = pc.index(zero if deletes is None else pc.and_(zero, deletes), True).as_py()
+    if row >= 0:
         raise FixCall(
-            f"the delete in row {zeros} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi "
+            f"the delete in row {row} has the value 0 in its ordering column {definition.ordering!r} ({kind}), which Hudi "
             "takes for a delete of whatever came before, newer rows included",
             fix="Give the delete another value, or order the table by an int64 or a timestamp.",
         )

@@ -1,7 +1,7 @@
 """Creating a table: its definition checked, its store probed, slot 0 won, its properties derived."""
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from headgate_tables.hudi.table import Table, open_table
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
+from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 TIMELINE_MARKER = f"{TIMELINE_FOLDER}/history/.created"
@@ -37,18 +38,20 @@ def create_table(
     exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
+    wrap_store: Callable[[Store], Store] | None = None,
 ) -> Table:
     """Creates a merge-on-read table of version 8 with a simple bucket index.
 
     ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
     defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
-    orders the rows is stored in microseconds.
+    orders the rows is stored in microseconds. ``wrap_store``: everything goes through the store that it returns.
 
     Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
+    store = wrap_store(store) if wrap_store else store
     definition = Definition(
         name=name or posixpath.basename(store.url),
         schema=_canonical(schema, ordering),
@@ -61,15 +64,19 @@ def create_table(
         table_uuid=system.ids.table_uuid(),
     )
     _check_definition(definition)
+
+    def reopen() -> Table:
+        return open_table(url, storage_options=storage_options, system=system, wrap_store=wrap_store)
+
     if store.size(PROPERTIES_PATH) is not None or store.size(slot_path(0)) is not None:
-        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
+        return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, system.ids)
     properties = render(definition.properties(), "Created by Headgate")
     try:
         create_log(store, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
     except TableExistsError:
-        return _existing(url, definition, storage_options, system, exist_ok=exist_ok)
-    return open_table(url, storage_options=storage_options, system=system)
+        return _existing(reopen(), definition, exist_ok=exist_ok)
+    return reopen()
 
 
 def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
@@ -98,14 +105,14 @@ def _check_definition(definition: Definition) -> None:
     route(no_rows, definition)
 
 
-def _existing(url: str, wanted: Definition, options: Mapping[str, str] | None, system: System, *, exist_ok: bool) -> Table:
-    table = open_table(url, storage_options=options, system=system)
+def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:
     there = table.definition
     same = there is not None and there.encode() | {"table_uuid": ""} == wanted.encode() | {"table_uuid": ""}
     if not exist_ok:
-        raise TableExistsError(f"{url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
+        raise TableExistsError(f"{table.url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
     if not same:
         raise TableExistsError(
-            f"{url} holds a table with another definition", fix="Open it with open_table and compare its schema and settings."
+            f"{table.url} holds a table with another definition",
+            fix="Open it with open_table and compare its schema and settings.",
         )
     return table

@@ -1,24 +1,46 @@
 """Which file group a bucket's rows go to, and whether a new group may begin with a base file."""
 
+from collections.abc import Callable
+
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of, file_id
 from headgate_tables.hudi.routing import Group
 from headgate_tables.hudi.view import FileSystemView
+from headgate_tables.storage.store import Store
+
+
+def partition_file(partition: str) -> str:
+    """What Hudi's readers know a partition's folder by, from the table's root."""
+    return f"{partition}/.hoodie_partition_metadata".lstrip("/")
 
 
 class GroupIds:
-    """File ids of one table's buckets (rule FI1): those that exist stay, new ones are computed, replaced ones stay gone."""
+    """File ids of one table's buckets (rule FI1): those that exist stay, new ones are computed, replaced ones stay gone.
 
-    def __init__(self, definition: Definition, view: FileSystemView) -> None:
+    ``load`` has to come before the first claim; it lists all folders. Who only commits files that others wrote does without
+    (rule RO6, test_a_handle_that_only_commits_lists_no_data_folder).
+    """
+
+    def __init__(self, definition: Definition, store: Store, view: Callable[[], FileSystemView]) -> None:
         self._definition = definition
-        self._view = view
+        self._store = store
+        self._look = view
+        self._view: FileSystemView | None = None
         self._ids: dict[tuple[str, int], str] = {}
         self._begun: dict[tuple[str, int], set[str]] = {}
         self._partitions: set[str] = set()
+        self._existing: set[tuple[str, int]] = set()
+
+    def load(self) -> None:
+        """Looks which groups there are, once."""
+        if self._view is not None:
+            return
+        view = self._look()
         for group in view.groups():
             self._ids[group.partition, bucket_of(group.file_id)] = group.file_id
             self._partitions.add(group.partition)
-        self._existing = set(self._ids)
+        self._existing.update(self._ids)
+        self._view = view
 
     def claim(self, group: Group, instant: str, *, alone: bool) -> tuple[str, bool]:
         """The bucket's file id, and whether ``instant`` may write its base file.
@@ -50,13 +72,15 @@ class GroupIds:
             writers.discard(instant)
 
     def knows_partition(self, partition: str) -> bool:
-        """Whether a completed commit has written to the partition."""
-        return partition in self._partitions
+        """Whether a completed commit has written to the partition: the file that the first of them left is there."""
+        if partition in self._partitions:
+            return True
+        return self._view is None and self._store.size(partition_file(partition)) is not None
 
     def _new_id(self, group: Group) -> str:
         k = 0
         while True:
             found = file_id(self._definition.table_uuid, group.partition, group.bucket, k)
-            if not self._view.was_replaced(group.partition, found):
+            if self._view is None or not self._view.was_replaced(group.partition, found):
                 return found
             k += 1

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
 from headgate_tables.hudi.definition import Layout
@@ -177,6 +176,8 @@ def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.
     guarantee = known[0]
     for term in known[1:]:
         guarantee = guarantee & term
+    import pyarrow.dataset as ds  # brings pandas along, if that is installed: only who filters pays for it
+
     # A stand-in that is never read: only its partition expression is asked.
     parquet: Any = ds.ParquetFileFormat()
     fragment = parquet.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)

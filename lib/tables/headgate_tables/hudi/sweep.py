@@ -3,7 +3,7 @@
 On a local disk that is staged bytes and pending timeline files; on an object store also data files under their final names.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.commitlog.publish import REVOKED
@@ -55,7 +55,8 @@ def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list
     """In the order of their deletion: as long as data may be there, the timeline says that it has to be looked for (rule T7)."""
     pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in dead]
     announced = {instant.time for instant in pending}
-    data = [(time, path) for path, time in _revoked_files(store) if time in dead]
+    stages = [*_revoked(store), str(log.state.epoch)] if store.stages else []
+    data = [(time, path) for path, time in _staged_files(store, stages) if time in dead]
     if announced and not store.stages:
         data += [(time, path) for path, time in list_data_files(store) if time in announced]
     inflight = [(instant.time, instant.path) for instant in pending if instant.state is State.INFLIGHT]
@@ -76,8 +77,10 @@ def _revoked(store: Store) -> list[str]:
     return [folder for folder in store.list_folder(STAGE_FOLDER).folders if REVOKED in folder] if store.stages else []
 
 
-def _revoked_files(store: Store) -> Iterator[Leftover]:
-    """Path and instant of what older epochs staged; the name begins with the instant (see Flusher)."""
-    for stage in (f"{STAGE_FOLDER}/{folder}" for folder in _revoked(store)):
+def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:
+    """Path and instant of what was staged; the name begins with the instant (see data_files). In our own epoch's stage lies
+    what writers of the cluster left there when their round was given up.
+    """
+    for stage in (f"{STAGE_FOLDER}/{folder}" for folder in stages):
         for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):
             yield from ((f"{folder}/{name}", name.partition("_")[0]) for name in store.list_folder(folder).files)

@@ -1,6 +1,6 @@
 """A table handle: open or create, read, write, look inside."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.commitlog.publish import data_files
-from headgate_tables.commitlog.slot import slot_path
+from headgate_tables.commitlog.slot import slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
+from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
@@ -39,25 +40,34 @@ def open_table(
     take_over: bool = False,
     metadata_table: MetadataTable = "refuse",
     system: System | None = None,
+    holder: Holder | None = None,
+    wrap_store: Callable[[Store], Store] | None = None,
 ) -> "Table":
     """Opens a table. Nothing is written before the first upsert, delete or transaction.
 
     ``take_over``: write even when a cluster holds the table. ``metadata_table``: what to do when a Spark job has made one,
     which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
+    ``holder``: who this handle is to others, default a library process; a cluster gives ``Holder("cluster", host, pid,
+    address)`` and then takes tables from other clusters freely, from which the library keeps away. ``wrap_store``: everything
+    goes through the store that it returns.
 
     Raises NotATableError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
-    return Table(store, system, take_over=take_over, metadata_table=metadata_table)
+    store = wrap_store(store) if wrap_store else store
+    return Table(store, system, take_over=take_over, metadata_table=metadata_table, holder=holder)
 
 
 class Table:
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
 
-    def __init__(self, store: Store, system: System, *, take_over: bool, metadata_table: MetadataTable) -> None:
+    def __init__(
+        self, store: Store, system: System, *, take_over: bool, metadata_table: MetadataTable, holder: Holder | None = None
+    ) -> None:
         self._store = store
         self._system = system
+        self._holder = holder or Holder("library", system.host, system.pid)
         self._take_over = take_over
         self._guard = Guard(store, metadata_table)
         self._ours = store.size(slot_path(0)) is not None
@@ -71,6 +81,7 @@ class Table:
         self._snapshots = Snapshots(store, self._layout, schema, self._decided_files)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
+        self._took_over = False
 
     @property
     def url(self) -> str:
@@ -90,7 +101,17 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The rows' columns, without Hudi's meta columns."""
-        return self._snapshots.current().schema
+        return self._definition.schema if self._definition else self._snapshots.current().schema
+
+    @property
+    def epoch(self) -> int:
+        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 before any."""
+        return self._log.state.epoch if self._log else 0
+
+    @property
+    def channels(self) -> Mapping[str, Sequence[Any]]:
+        """Channel records as slots have them: name to [incarnation, committed offset, principal, time] (rules CH4, CH5)."""
+        return self._log.state.channels if self._log else {}
 
     def upsert(self, data: Any) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
@@ -107,22 +128,55 @@ class Table:
         """
         return self._one_call(lambda transaction: transaction.delete(keys))
 
-    def transaction(self) -> Transaction:
+    def own(self) -> int:
+        """Fences unless this handle owns the table, puts in place what slots decided (rule T6), and returns the epoch.
+
+        Lists no data folder; what dead instants left is for ``tidy``. Raises DeposedError, TableOwnedError,
+        UnsupportedTableError, ForeignWriterError, ClockError.
+        """
+        return self._own()[0].state.epoch
+
+    def transaction(self, *, tidy: bool = True) -> Transaction:
         """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
 
+        ``tidy=False``: leaves tidying to the caller, who calls ``tidy`` when nothing waits.
         Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
         """
         log, definition = self._own()
+        if tidy:
+            self._tidy(log)
         if self._groups is None or self._parquet is None:
-            self._groups = GroupIds(definition, self._snapshots.current().view)
-            self._parquet = ParquetLayout(stats=_used_columns(definition))
+            self._groups = GroupIds(definition, self._store, lambda: self._snapshots.current().view)
+            self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
-        stage = f"{log.stage_folder}/{self._process_id}" if self._store.stages else ""
+        stage = stage_folder(log.state.epoch, self._process_id) if self._store.stages else ""
         instant = log.begin()  # last: an instant that is given out is open until somebody ends it
         flusher = Flusher(self._store, definition, self._parquet, instant, stage)
         return Transaction(
             self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
         )
+
+    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+        """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
+
+        ``channels``: name to [incarnation, committed offset, principal, time], those that changed; ``forget``: names that go
+        (rule CH5). Open transactions stay open. Raises as ``own``, and OutcomeUnknownError.
+        """
+        self._own()[0].win_offsets(channels, forget)
+
+    def bury_dead(self) -> bool:
+        """Makes rolled-back instants that others have seen dead in a slot now (rule RO4). Lists nothing; False: there are none.
+
+        Any other slot does it too, ``tidy``'s among them.
+        """
+        return self._own()[0].bury_given_up()
+
+    def tidy(self) -> None:
+        """Sweeps what dead instants left and folds the log, each if it is due; open transactions are not touched.
+
+        Belongs between rounds: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
+        """
+        self._tidy(self._own()[0])
 
     def scan(
         self,
@@ -170,10 +224,9 @@ class Table:
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """Readers need no slot: a damaged one keeps from writing only."""
-        holder = Holder("library", self._system.host, self._system.pid)
         self._process_id = self._system.ids.token()
         try:
-            return CommitLog(self._store, self._system, holder, take_over=self._take_over), None
+            return CommitLog(self._store, self._system, self._holder, take_over=self._take_over), None
         except CorruptFileError as error:
             return None, error
 
@@ -205,13 +258,15 @@ class Table:
             self._guard.check(self._log.state, owner=False)
         if self._log.own():
             self._groups = None
-            sweep(self._store, self._log, takeover=True)
-            drop_revoked_stages(self._store, self._log)
-        self._tidy(self._log)
+            self._took_over = True
         return self._log, self._definition
 
     def _tidy(self, log: CommitLog) -> None:
         """Before a transaction, not after one: what fails here must not look like a commit that failed."""
+        if self._took_over:
+            self._took_over = False
+            sweep(self._store, log, takeover=True)
+            drop_revoked_stages(self._store, log)
         if log.fold_is_due() or log.sweep_is_due:
             sweep(self._store, log)
         if log.fold_is_due():
@@ -233,10 +288,3 @@ class Table:
             names.setdefault(status.stat.partition, []).append(status.stat.name)
         self._snapshots.take_in(transaction.instant, completion, names)
         self._guard.settle()
-
-
-def _used_columns(definition: Definition) -> tuple[str, ...]:
-    """Columns that readers prune by: key and ordering."""
-    return tuple(
-        dict.fromkeys(["_hoodie_record_key", *definition.record_key, *([definition.ordering] if definition.ordering else [])])
-    )

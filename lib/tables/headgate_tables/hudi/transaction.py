@@ -14,9 +14,10 @@ from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.commitlog.publish import DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks
+from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.flush import Flusher, Target, WriteStatus
-from headgate_tables.hudi.groups import GroupIds
+from headgate_tables.hudi.flush import Flusher, Target
+from headgate_tables.hudi.groups import GroupIds, partition_file
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.routing import Group, Routed, route
@@ -24,7 +25,6 @@ from headgate_tables.hudi.timeline.commit_metadata import encode_commit
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.storage.store import Store
 
-PARTITION_FILE = ".hoodie_partition_metadata"
 ACTION = "deltacommit"
 
 
@@ -85,17 +85,31 @@ class Transaction:
     def _routed_keys(self, table: pa.Table) -> Routed:
         return route(conform_to_keys(table, self._definition), self._definition)
 
+    def announce(self) -> None:
+        """Puts requested and inflight on the timeline: from then on data files of the instant may be written (rule P3).
+
+        Done once; a transaction that only writes itself does it before its first file. Raises what ``commit`` raises before
+        it decides anything.
+        """
+        self._check_open()
+        self._announce()
+
     def add(self, statuses: Sequence[WriteStatus]) -> None:
-        """Files that others wrote under this instant and made durable."""
+        """Files that others wrote under this instant, after ``announce``, and made durable."""
         self._check_open()
         self._shown = True
         self.statuses += statuses
 
     def commit(
-        self, extra_metadata: Mapping[str, str] | None = None, channels: Mapping[str, Sequence[Any]] | None = None
+        self,
+        extra_metadata: Mapping[str, str] | None = None,
+        channels: Mapping[str, Sequence[Any]] | None = None,
+        decided: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
 
+        ``channels``: records that change with these rows, name to [incarnation, committed offset, principal, time].
+        ``decided`` is called once when the slot is won, before readers see it (rule C6: ack level durable); it must not raise.
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
         self._check_open()
@@ -105,7 +119,7 @@ class Transaction:
             self._before_commit(False)
             stats = [status.stat for status in self.statuses]
             metadata = encode_commit(self.instant, stats, self._schema, "UPSERT", extra_metadata or {})
-            completion = self._decide(metadata, channels)
+            completion = self._decide(metadata, channels, decided)
             self._after_commit(self, completion)
         else:
             self._end_unwritten()
@@ -113,11 +127,11 @@ class Transaction:
         self.result = self._summary(completion)
         return self.result
 
-    def _decide(self, metadata: bytes, channels: Mapping[str, Sequence[Any]] | None) -> str:
+    def _decide(self, metadata: bytes, channels: Mapping[str, Sequence[Any]] | None, decided: Callable[[], None] | None) -> str:
         self._sent = True
         try:
             files = [status.file for status in self.statuses]
-            return self._log.commit(self.instant, files, lambda completion: self._derive(completion, metadata), channels)
+            return self._log.commit(self.instant, files, lambda completion: self._derive(completion, metadata), channels, decided)
         except (RetryLater, FixCall, OperatorNeeded):
             self._sent = False
             raise
@@ -168,6 +182,7 @@ class Transaction:
         if not routed.groups:
             return
         self._check_whole()
+        self._groups.load()
         self._announce()
         self._broken = True
         targets = [self._target(group, deletes=deletes) for group in routed.groups]
@@ -207,7 +222,7 @@ class Transaction:
             if not self._groups.knows_partition(partition):
                 depth = len(partition.split("/")) if partition else 0
                 text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth={depth}\n"
-                files.append((f"{partition}/{PARTITION_FILE}".lstrip("/"), text.encode()))
+                files.append((partition_file(partition), text.encode()))
         files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
         return files
 

@@ -3,7 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar, cast
+
+THREADS = 32
+"""Helpers of all stores of the process together, begun when they are first needed. More: more requests under way at once, and
+memory for each. A coordinator has a store for every table, so they cannot have threads of their own.
+"""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -14,7 +20,6 @@ class Workers:
 
     def __init__(self, size: int) -> None:
         self._helpers = size - 1
-        self._pool = ThreadPoolExecutor(self._helpers, thread_name_prefix="headgate-store")
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """The results in the items' order. After an error no further item is begun; it is raised when the others have ended."""
@@ -35,7 +40,7 @@ class Workers:
                     todo.clear()
                     raise
 
-        helpers = [self._pool.submit(work) for _ in range(min(self._helpers, len(items) - 1))]
+        helpers = [_pool().submit(work) for _ in range(min(self._helpers, len(items) - 1))]
         try:
             work()
         finally:
@@ -44,3 +49,8 @@ class Workers:
         for helper in started:
             helper.result()
         return results
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="headgate-store")

@@ -64,7 +64,7 @@ def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tu
     for field in spec.fields:
         field_codes, distinct = _distinct(table, field)
         folders = _folders(distinct, field, spec)
-        codes, used = _dense(codes * max(len(distinct), 1) + field_codes, len(paths) * len(distinct))
+        codes, used = dense(codes * max(len(distinct), 1) + field_codes, len(paths) * len(distinct))
         pairs = [divmod(code, len(distinct)) for code in used.tolist()]
         plain = distinct.to_pylist()
         paths = [f"{paths[outer]}/{folders[inner]}" if paths[outer] else folders[inner] for outer, inner in pairs]
@@ -116,11 +116,11 @@ def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, pa.
     encoded = values.dictionary.dictionary_encode()  # a given dictionary may hold a value twice, or values of no row
     if encoded.null_count or len(encoded.dictionary) != len(encoded):
         codes = encoded.indices.fill_null(0).to_numpy().astype(np.int64)[codes]
-    codes, used = _dense(codes, len(encoded.dictionary))
+    codes, used = dense(codes, len(encoded.dictionary))
     return codes, encoded.dictionary.take(pa.array(used))
 
 
-def _dense(codes: Int64s, possible: int) -> tuple[Int64s, Int64s]:
+def dense(codes: Int64s, possible: int) -> tuple[Int64s, Int64s]:
     """The codes renumbered so that each occurs, and the old code of each new one, ascending."""
     if possible > 4 * len(codes) + 1024:  # a table of all possible codes would be larger than the rows
         used, dense = np.unique(codes, return_inverse=True)

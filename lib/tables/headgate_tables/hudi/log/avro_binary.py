@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -30,6 +29,9 @@ def decode_records(fields: list[Json], count: int, run: pa.Buffer, columns: list
     ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
     and binaries come as views, lists with 64-bit offsets. Bytes behind the last record are not noticed: the caller checks.
     """
+    # Here, not above: half a second and 30 MB, which who only writes never needs (test_importing_the_library_is_cheap).
+    import polars as pl
+
     schema = json.dumps({"type": "record", "name": "row", "fields": fields}).encode()
     header = b"".join(
         (b"Obj\x01", varint(2), _text(b"avro.schema"), _text(schema), _text(b"avro.codec"), _text(b"null"), b"\x00", _SYNC)

@@ -1,4 +1,4 @@
-"""A log file's bytes: one block of rows, one of deletes, in the order that Hudi's append handle writes them (§4.5)."""
+"""A log file's bytes: blocks of rows and of deletes in the order in which they take effect (§4.5)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ Deleted: TypeAlias = "tuple[pa.Array[Any], str, pa.Array[Any] | None]"
 
 
 def encode_log_file(
-    instant: str, schema_json: str, rows: pa.Table | None, layout: ParquetLayout, deleted: Deleted | None
+    instant: str, schema_json: str, blocks: Sequence[pa.Table | Deleted], layout: ParquetLayout
 ) -> Sequence[Piece]:
     """The file in pieces, to be written one after the other; nothing of the rows is copied into one.
 
-    ``rows``: as ``attach_meta`` makes them, deletes win over rows of equal ordering value because they come later.
+    ``blocks``: rows as ``attach_meta`` makes them, or deletes; of equal ordering values a later block's wins.
     ``schema_json``: Avro, meta columns included (Hudi reads it from every block's header).
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_json}
     pieces: list[Piece] = []
-    if rows is not None:
-        pieces += encode_block(BlockKind.PARQUET_DATA, headers, [parquet_rows.encode(rows, layout)])
-    if deleted is not None:
-        pieces += encode_block(BlockKind.DELETE, headers, [deletes.encode(*deleted)])
+    for content in blocks:
+        if isinstance(content, pa.Table):
+            pieces += encode_block(BlockKind.PARQUET_DATA, headers, [parquet_rows.encode(content, layout)])
+        else:
+            pieces += encode_block(BlockKind.DELETE, headers, [deletes.encode(*content)])
     return pieces

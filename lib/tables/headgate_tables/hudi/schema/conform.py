@@ -6,7 +6,8 @@ Columns and struct fields go by name, lists and maps by shape (so Spark's two-le
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -43,19 +44,16 @@ def conform(rows: pa.Table, target: pa.Schema, where: str) -> pa.Table:
         raise UnsupportedTableError(f"{where}: {how}", fix="Read this table with the program that changed its schema.") from error
 
 
-def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
+def stored_rows(
+    rows: pa.Table, target: pa.Schema, deletes: pa.BooleanArray | None = None, needed: Collection[str] = ()
+) -> pa.Table:
     """A caller's rows as the table stores them; ``target`` is a schema made by ``canonical.table_schema``.
 
+    Rows that are ``deletes`` (bool[n]) have values in the columns ``needed`` only: null becomes of all others.
     Raises SchemaError for a column that is missing (nullable ones too: a forgotten column would erase values), that the
     table lacks, whose type does not store as the table's without loss, or that holds null where the table forbids it.
     """
-    missing = [name for name in target.names if name not in rows.column_names]
-    unknown = [name for name in rows.column_names if name not in target.names]
-    repeated = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
-    problems = {"missing": missing, "unknown": unknown, "more than once": repeated}
-    if any(problems.values()):
-        found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
-        raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(target.names)}.")
+    _check_names(rows.column_names, target.names)
     try:
         stored = _conform(rows, target, _stores_as)
     except _MisfitError as error:
@@ -64,7 +62,33 @@ def stored_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
         raise SchemaError(
             f"A value does not fit its column: {error}", fix="Correct the value, or use a wider type when creating the table."
         ) from error
-    return without_forbidden_nulls(stored)
+    return without_forbidden_nulls(stored) if deletes is None else _without_deleted_values(stored, deletes, needed)
+
+
+def _check_names(given: list[str], wanted: list[str]) -> None:
+    if given == wanted or (len(given) == len(wanted) and set(given) == set(wanted)):
+        return
+    counts, known = Counter(given), set(wanted)
+    problems = {
+        "missing": [name for name in wanted if name not in counts],
+        "unknown": [name for name in given if name not in known],
+        "more than once": sorted(name for name, count in counts.items() if count > 1),
+    }
+    found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
+    raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(wanted)}.")
+
+
+def _without_deleted_values(rows: pa.Table, deletes: pa.BooleanArray, needed: Collection[str]) -> pa.Table:
+    shown = ~deletes.to_numpy(zero_copy_only=False)
+    columns: list[pa.ChunkedArray[Any]] = []
+    for at, field in enumerate(rows.schema):
+        column = rows.select([at])
+        if field.name in needed:
+            columns.append(without_forbidden_nulls(column).column(0))
+        else:
+            values = without_forbidden_nulls(column, shown).column(0)
+            columns.append(pc.if_else(deletes, pa.scalar(None, field.type), values))
+    return pa.table(columns, schema=rows.schema)
 
 
 def _conform(rows: pa.Table, target: pa.Schema, allowed: Allowed) -> pa.Table:

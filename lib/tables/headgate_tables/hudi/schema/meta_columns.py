@@ -62,12 +62,13 @@ def attach_meta(
     )
 
 
-def sequence_numbers(instant: str, n: int, first: int = 1) -> pa.ChunkedArray[Any]:
-    """string[n]: ``<instant>_0_<row>`` with the rows ``first`` to ``first + n - 1``, one chunk per number of digits.
+def sequence_numbers(instant: str, n: int, first: int = 1, ordinal: int = 0) -> pa.ChunkedArray[Any]:
+    """string[n]: ``<instant>_<ordinal>_<row>`` with the rows ``first`` to ``first + n - 1``, one chunk per number of digits.
 
-    Made once for all files of a flush: every number occurs once in the commit, as Hudi wants it, whatever the file.
+    Made once for all files of a flush: every number occurs once in the commit, as Hudi wants it, whatever the file. In
+    ``ordinal``'s place Hudi has the number of the task: processes that write under one instant have one each.
     """
-    head = np.frombuffer(f"{instant}_0_".encode(), dtype=np.uint8)
+    head = np.frombuffer(f"{instant}_{ordinal}_".encode(), dtype=np.uint8)
     chunks: list[pa.Array[Any]] = []
     at, stop = first, first + n
     while at < stop:
@@ -83,12 +84,17 @@ def sequence_numbers(instant: str, n: int, first: int = 1) -> pa.ChunkedArray[An
 
 
 def _constant(value: str, n: int) -> pa.DictionaryArray[Any, Any]:
-    indices: Any = _ZEROS.slice(0, n) if n <= len(_ZEROS) else pa.array(np.zeros(n, dtype=np.int8))
+    indices: Any = _ZEROS.slice(0, n) if n <= len(_ZEROS) else _zeros(n)
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()), safe=False)
 
 
-_ZEROS = pa.array(np.zeros(1 << 17, dtype=np.int8))
-_FOUR_DIGITS = np.array([list(b"%04d" % number) for number in range(10_000)], dtype=np.uint8).view(np.uint32).ravel()
+def _zeros(n: int) -> pa.Array[Any]:
+    """Not by ``pa.array``, which imports pandas to see whether it was given a series."""
+    return pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(bytes(n))])
+
+
+_ZEROS = _zeros(1 << 17)
+_FOUR_DIGITS = (np.arange(10_000)[:, None] // (1000, 100, 10, 1) % 10 + ord("0")).astype(np.uint8).view(np.uint32).ravel()
 
 
 def _digits(numbers: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint8]:

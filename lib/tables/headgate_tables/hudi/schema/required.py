@@ -6,6 +6,7 @@ nulls there. Arrow's Parquet writer would refuse them, so they are covered (test
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,28 @@ from headgate_tables.errors import SchemaError
 _Mask = npt.NDArray[np.bool_]
 
 
-def without_forbidden_nulls(rows: pa.Table) -> pa.Table:
-    """The rows themselves, or with what lies under nulls covered. Raises SchemaError for null where the schema forbids it."""
+def without_forbidden_nulls(rows: pa.Table, shown: _Mask | None = None) -> pa.Table:
+    """The rows themselves, or with what lies under nulls covered. Raises SchemaError for null where the schema forbids it.
+
+    ``shown``: bool[n], False for rows whose values nobody will see; None when all are seen.
+    """
     fields = list(zip(rows.schema, rows.columns, strict=True))
     if not any(_suspect(chunk, field) for field, column in fields for chunk in column.chunks):
         return rows
-    columns = [
-        pa.chunked_array(
-            [_checked(chunk, field, field.name, np.ones(len(chunk), np.bool_)) for chunk in column.chunks], type=field.type
-        )
-        for field, column in fields
-    ]
+    seen = np.ones(rows.num_rows, np.bool_) if shown is None else shown
+    columns = [_checked_chunks(column, field, seen) for field, column in fields]
     return pa.table(columns, schema=rows.schema)
+
+
+def _checked_chunks(column: pa.ChunkedArray[Any], field: pa.Field[Any], shown: _Mask) -> pa.ChunkedArray[Any]:
+    starts = itertools.accumulate((len(chunk) for chunk in column.chunks), initial=0)
+    return pa.chunked_array(
+        [
+            _checked(chunk, field, field.name, shown[start : start + len(chunk)])
+            for start, chunk in zip(starts, column.chunks, strict=False)
+        ],
+        type=field.type,
+    )
 
 
 def _suspect(array: Any, field: pa.Field[Any]) -> bool:

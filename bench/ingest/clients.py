@@ -1,0 +1,140 @@
+"""What clients do, each function in a process of its own: load a feed, measure freshness, send single rows from many channels."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import headgate
+import pyarrow as pa
+
+from bench.ingest.workload import BATCH_ROWS
+from bench.tables.usage import Moment, peak_bytes
+
+
+def load(address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int]) -> dict[str, Any]:
+    """The whole feed, spread over ``channels``, until it is queryable. ``warm_up``: batches sent before the clock starts.
+
+    Returns ``rows``, ``wall`` and ``cpu`` seconds (this process and the cluster's ``processes``), ``client_cpu`` and ``peak``.
+    """
+    batches = pa.ipc.open_file(pa.memory_map(feed))
+    with headgate.connect(address) as hg:
+        target = hg.table(table)
+        opened = [target.channel(f"loader-{number}") for number in range(channels)]
+        _send(opened, batches, range(warm_up))
+        begin, alone = Moment.now(processes), Moment.now()
+        _send(opened, batches, range(warm_up, batches.num_record_batches))
+        used, own = Moment.now(processes) - begin, Moment.now() - alone
+        for channel in opened:
+            channel.close()
+    rows = (batches.num_record_batches - warm_up) * BATCH_ROWS
+    return {"rows": rows, "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu, "peak": peak_bytes()}
+
+
+def _send(channels: Sequence[Any], batches: pa.ipc.RecordBatchFileReader, numbers: range) -> None:
+    failed: list[BaseException] = []
+
+    def work(at: int) -> None:
+        try:
+            for number in numbers[at :: len(channels)]:
+                channels[at].upsert(batches.get_batch(number))
+            channels[at].flush("queryable")
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that joins
+            failed.append(error)
+
+    _all(threading.Thread(target=work, args=(at,)) for at in range(len(channels)))
+    if failed:
+        raise failed[0]
+
+
+def _all(threads: Any) -> None:
+    started = list(threads)
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+
+
+def freshness(address: str, table: str, feed: str, rate: int, seconds: float, pieces: int) -> dict[str, list[float]]:
+    """``rate`` rows a second in ``pieces`` sends a second. Returns under each level the seconds from send to it, per send."""
+    batches = pa.ipc.open_file(pa.memory_map(feed))
+    rows = rate // pieces
+    levels: tuple[headgate.Level, ...] = ("durable", "queryable")
+    took: dict[str, list[float]] = {level: [] for level in levels}
+    with headgate.connect(address) as hg, hg.table(table).channel("fresh") as channel:
+        sent: list[tuple[float, Any]] = []
+        ended = threading.Event()
+
+        def watch(level: headgate.Level) -> None:
+            at = 0
+            while not (ended.is_set() and at == len(sent)):
+                if at == len(sent):
+                    time.sleep(0.001)
+                    continue
+                began, receipt = sent[at]
+                receipt.wait(level)
+                took[level].append(time.perf_counter() - began)
+                at += 1
+
+        watchers = [threading.Thread(target=watch, args=(level,)) for level in levels]
+        for watcher in watchers:
+            watcher.start()
+        begin = time.perf_counter()
+        for number in range(int(seconds * pieces)):
+            time.sleep(max(0.0, begin + number / pieces - time.perf_counter()))
+            start = number * rows
+            piece = batches.get_batch(start // BATCH_ROWS).slice(start % BATCH_ROWS, rows)
+            sent.append((time.perf_counter(), channel.upsert(piece)))
+        ended.set()
+        for watcher in watchers:
+            watcher.join()
+    return took
+
+
+def single_rows(address: str, table: str, feed: str, channels: int, seconds: float, processes: Sequence[int]) -> dict[str, Any]:
+    """Each channel sends one row a call, as fast as it is taken. Returns ``rows``, ``wall``, ``cpu`` and ``client_cpu``."""
+    rows = pa.ipc.open_file(pa.memory_map(feed)).get_batch(0)
+    counts = [0] * channels
+    with headgate.connect(address) as hg:
+        target = hg.table(table)
+        opened = [target.channel(f"single-{number}") for number in range(channels)]
+        begin, alone = Moment.now(processes), Moment.now()
+        deadline = time.perf_counter() + seconds
+
+        def work(at: int) -> None:
+            while time.perf_counter() < deadline:
+                opened[at].upsert(rows.slice((at * 163 + counts[at]) % BATCH_ROWS, 1))
+                counts[at] += 1
+                if counts[at] % 64 == 0:
+                    time.sleep(0)
+            opened[at].flush("queryable")
+
+        _all(threading.Thread(target=work, args=(at,)) for at in range(channels))
+        used, own = Moment.now(processes) - begin, Moment.now() - alone
+        for channel in opened:
+            channel.close()
+    return {"rows": sum(counts), "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu}
+
+
+def overload(address: str, table: str, feed: str, seconds: float, channels: int) -> dict[str, Any]:
+    """Sends as fast as it can, from many channels at once, for some seconds. Returns ``rows`` taken and ``wall``."""
+    batches = pa.ipc.open_file(pa.memory_map(feed))
+    counts = [0] * channels
+    with headgate.connect(address) as hg:
+        target = hg.table(table)
+        opened = [target.channel(f"flood-{number}") for number in range(channels)]
+        begin = time.perf_counter()
+
+        def work(at: int) -> None:
+            number = at
+            while time.perf_counter() - begin < seconds:
+                opened[at].upsert(batches.get_batch(number % batches.num_record_batches))
+                counts[at] += BATCH_ROWS
+                number += channels
+            opened[at].flush("queryable")
+
+        _all(threading.Thread(target=work, args=(at,)) for at in range(channels))
+        wall = time.perf_counter() - begin
+        for channel in opened:
+            channel.close()
+    return {"rows": sum(counts), "wall": wall}

@@ -1,0 +1,174 @@
+"""What is measured of the cluster, section by section; every table is read back and compared in the run."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import headgate
+import psutil
+import pyarrow as pa
+from hudi import HudiReadOptions, HudiTable
+
+from bench.ingest.workload import BATCH_ROWS, oracle, prepare
+from bench.tables.child import run_child
+from bench.tables.compare import differences
+from bench.tables.contenders.contender import KEY, ORDERING, PARTITION
+from bench.tables.figures import OURS, Figures
+from bench.tables.scratch import scratch_folder
+from bench.tables.usage import peak_bytes
+from support.cluster import Cluster
+from support.events import EVENTS_SCHEMA
+
+BUCKETS = 8
+WARM_UP = 8
+_CLIENTS = "bench.ingest.clients"
+
+
+@contextmanager
+def cluster_with_table(interval: str, writers: int) -> Iterator[tuple[Cluster, str]]:
+    """A fresh cluster of one coordinator, and the URL of its table ``events``."""
+    with scratch_folder("ingest") as folder:
+        options = {"coordinator": ["--checkpoint-interval", interval]}
+        with Cluster(folder / "cluster", writers=writers, options=options) as cluster:
+            with headgate.connect(cluster.address) as hg:
+                hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
+            yield cluster, f"{cluster.store}/events"
+
+
+def processes_of(cluster: Cluster) -> list[int]:
+    """All processes of the cluster, Redis too."""
+    return [child.pid for part in cluster.parts.values() for child in _family(part.pid)]
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def throughput(figures: Figures, rows: int, rounds: int, cases: Sequence[tuple[str, int, str]]) -> None:
+    """``cases``: interval, writers and law of the updates."""
+    for _ in range(rounds):
+        for interval, writers, law in cases:
+            feed = prepare(rows, law)
+            with cluster_with_table(interval, writers) as (cluster, url):
+                pids = processes_of(cluster)
+                arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * writers}
+                used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
+                peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
+                check(url, feed)
+            figure = f"{interval} rounds, {writers} writer{'s' * (writers > 1)}, {law}"
+            figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
+            figures.add("sustained upserts", figure, "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
+            figures.add("sustained upserts", figure, "client, % of CPU", OURS, 100 * used["client_cpu"] / used["cpu"])
+            figures.add("sustained upserts", figure, "MB peak, largest process", OURS, peak / 1e6)
+
+
+def check(url: str, feed: str) -> None:
+    """Raises AssertionError unless hudi-rs, which shares no code with us, reads what DuckDB says of the feed."""
+    names = EVENTS_SCHEMA.names
+    found = pa.Table.from_batches(HudiTable(url).read(HudiReadOptions(projection=names)))
+    wrong = differences(found, oracle(feed))
+    if wrong:
+        raise AssertionError(f"the table is not what was sent: {wrong}")
+
+
+def freshness(figures: Figures, rounds: int, seconds: float) -> None:
+    """10 k rows a second with rounds of one second."""
+    feed = prepare(20 * 10_000 * 10, "uniform")
+    for _ in range(rounds):
+        with cluster_with_table("1s", 2) as (cluster, _):
+            arguments = {"address": cluster.address, "table": "events", "feed": feed, "rate": 10_000, "pieces": 100}
+            took = run_child(f"{_CLIENTS}:freshness", seconds=seconds, **arguments)
+        for level, values in took.items():
+            values = sorted(values[len(values) // 10 :])
+            for name, share in (("p50", 0.5), ("p99", 0.99), ("worst", 1.0)):
+                value = values[min(int(len(values) * share), len(values) - 1)]
+                figures.add("from send, 10 k rows/s, 1 s rounds", level, f"s, {name}", OURS, value)
+
+
+def single_rows(figures: Figures, rounds: int, seconds: float) -> None:
+    """100 channels, each sending single rows."""
+    feed = prepare(BATCH_ROWS, "uniform")
+    for _ in range(rounds):
+        with cluster_with_table("1s", 1) as (cluster, _):
+            arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 100, "seconds": seconds}
+            used = run_child(f"{_CLIENTS}:single_rows", processes=processes_of(cluster), **arguments)
+        figures.add("100 channels, single rows", "all", "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
+        figures.add("100 channels, single rows", "all", "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
+
+
+def overload(figures: Figures, rounds: int, seconds: float) -> None:
+    """As much as clients can send to one writer, from 32 channels."""
+    feed = prepare(2_000_000, "uniform")
+    for _ in range(rounds):
+        with cluster_with_table("10s", 1) as (cluster, _):
+            pids = [child.pid for child in _family(cluster.part("writer-1").pid)]
+            arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 32, "seconds": seconds}
+            used = run_child(f"{_CLIENTS}:overload", **arguments)
+            peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
+        figures.add("overload", "32 channels, one writer", "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
+        figures.add("overload", "32 channels, one writer", "MiB peak of the writer", OURS, peak / 2**20)
+
+
+def recovery(figures: Figures, times: int) -> None:
+    """From kill -9 to the first new commit, while a client sends; the part is started again at once, as a supervisor does."""
+    feed = prepare(20 * 10_000 * 10, "uniform")
+    batches = pa.ipc.open_file(pa.memory_map(feed))
+    for victim in ("writer-1", "coordinator-1"):
+        took: list[float] = []
+        with cluster_with_table("1s", 2) as (cluster, _), headgate.connect(cluster.address) as hg:
+            with hg.table("events").channel("steady") as channel:
+                for number in range(times):
+                    channel.upsert(batches.get_batch(number % batches.num_record_batches).slice(0, 1000))
+                    channel.flush("durable")
+                    took.append(_recovered(cluster, victim, channel, batches, number))
+        figures.add("first new commit after kill -9", victim.partition("-")[0], "s, p50", OURS, median(took))
+        figures.add("first new commit after kill -9", victim.partition("-")[0], "s, p99", OURS, sorted(took)[int(0.99 * (len(took) - 1))])
+
+
+def _recovered(cluster: Cluster, victim: str, channel: "headgate.Channel", batches: pa.ipc.RecordBatchFileReader, number: int) -> float:
+    cluster.kill(victim)
+    begin = time.perf_counter()
+    receipt = channel.upsert(batches.get_batch(number % batches.num_record_batches).slice(1000, 1000))
+    cluster.start(victim)
+    receipt.wait("durable")
+    return time.perf_counter() - begin
+
+
+def idle(figures: Figures, seconds: float) -> None:
+    """CPU of a cluster that nobody uses, one table, two writers."""
+    with cluster_with_table("1s", 2) as (cluster, _):
+        time.sleep(3)
+        processes = [psutil.Process(pid) for pid in processes_of(cluster)]
+        before = sum(sum(process.cpu_times()[:2]) for process in processes)
+        time.sleep(seconds)
+        used = sum(sum(process.cpu_times()[:2]) for process in processes) - before
+    figures.add("idle", "one coordinator, two writers, Redis", "% of a core", OURS, 100 * used / seconds)
+
+
+def peers(figures: Figures, rows: int, *, spark: bool) -> None:
+    """PyPaimon with its Rust core, a library without a server; Hudi on Spark, warm, whose rows are few because it is slow."""
+    entrants = [("PyPaimon", "bench.tables.contenders.paimon:Paimon", os.environ.get("HEADGATE_PAIMON_PYTHON"), rows, 0)]
+    if spark:
+        python = os.environ["HEADGATE_SPARK_PYTHON"]
+        entrants.append(("Hudi on Spark", "bench.tables.contenders.spark:HudiSpark", python, 600_000, 100_000))
+    for name, contender, python, most, warm_up in entrants:
+        if python is None:
+            print(f"{name} is not here", file=sys.stderr)
+            continue
+        for interval in (1.0, 10.0):
+            feed = prepare(most, "uniform")
+            arguments = {"contender": contender, "feed": feed, "rows": most, "interval": interval, "warm_up": warm_up}
+            used = run_child("bench.ingest.library_run:run", python, oracle=oracle(feed), **arguments)
+            wrong = {reader: text for reader, text in used["differences"].items() if text}
+            if wrong:
+                raise AssertionError(f"{name}: the table is not what was sent: {wrong}")
+            for figure in (f"{interval:g}s rounds, 1 writer, uniform", f"{interval:g}s rounds, 2 writers, uniform"):
+                figures.add("sustained upserts", figure, "rows/s", name, used["rows"] / used["wall"], more_is_better=True)
+                figures.add("sustained upserts", figure, "rows/CPU-s", name, used["rows"] / used["cpu"], more_is_better=True)
+
+

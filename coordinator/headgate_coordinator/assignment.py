@@ -1,0 +1,93 @@
+"""Who has which key groups in the next round (rule EX3)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+LEVEL = 1.1
+"""Largest to smallest share at which moving stops."""
+MOVES_PER_BORDER = 3
+"""A border moves at most this part of all key groups by choice (1 / n): a join of one more writer takes two borders at most."""
+
+
+class MeasuredLoad:
+    """Arrow bytes by key group, smoothed over rounds: a round counts by its own bytes, so that small ones upset nothing."""
+
+    def __init__(self, key_groups: int) -> None:
+        self._bytes = [0.0] * key_groups
+
+    def add(self, round_bytes: Mapping[int, int]) -> None:
+        """One decided round. Groups that do not exist are a mistake of the reporter and are passed over."""
+        measured = [float(max(0, round_bytes.get(group, 0))) for group in range(len(self._bytes))]
+        total = sum(measured)
+        if total > 0:
+            weight = total / (total + sum(self._bytes))
+            self._bytes = [old + weight * (new - old) for old, new in zip(self._bytes, measured, strict=True)]
+
+    def weights(self) -> list[float]:
+        """By key group, above 0: groups without rows count a little, so that they too are spread."""
+        floor = sum(self._bytes) / len(self._bytes) / 16
+        return [each + floor for each in self._bytes] if floor > 0 else [1.0] * len(self._bytes)
+
+
+def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[float]) -> list[str]:
+    """The member of each key group. ``previous``: by key group, who had it in the round before; may be empty.
+
+    Groups of members that are gone go to the lightest, heaviest first. Then groups move from the heaviest member to the
+    lightest ones until the largest share is ``LEVEL`` of the smallest, nothing helps, or the border's moves are used up.
+    """
+    if not members:
+        return []
+    had = list(previous) or [""] * len(weights)
+    shares: dict[str, list[int]] = {member: [] for member in members}
+    for group, member in enumerate(had):
+        if member in shares:
+            shares[member].append(group)
+    loads = {member: sum(weights[group] for group in groups) for member, groups in shares.items()}
+    homeless = [group for group, member in enumerate(had) if member not in shares]
+    for group in sorted(homeless, key=lambda group: (-weights[group], group)):
+        lightest = min(loads, key=lambda member: (loads[member], len(shares[member])))
+        shares[lightest].append(group)
+        loads[lightest] += weights[group]
+    moves = -(-len(weights) // MOVES_PER_BORDER)
+    while moves > 0 and (moved := _even_out(shares, loads, weights)):
+        moves -= moved
+    assigned = [""] * len(weights)
+    for member, groups in shares.items():
+        for group in groups:
+            assigned[group] = member
+    return assigned
+
+
+def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]) -> int:
+    """One move or exchange that lowers the heaviest share; returns how many groups it moved."""
+    heaviest = max(loads, key=lambda member: loads[member])
+    for other in sorted(loads, key=lambda member: loads[member]):
+        gap = loads[heaviest] - loads[other]
+        if loads[heaviest] <= LEVEL * loads[other] or gap <= 0:
+            return 0
+        gives = _best(gap, [(weights[group], (group, None)) for group in shares[heaviest]])
+        if gives is None:
+            pairs = product(shares[heaviest], shares[other])
+            gives = _best(gap, [(weights[group] - weights[back], (group, back)) for group, back in pairs])
+        if gives is not None:
+            group, back = gives
+            _move(group, heaviest, other, shares, loads, weights)
+            if back is not None:
+                _move(back, other, heaviest, shares, loads, weights)
+            return 1 if back is None else 2
+    return 0
+
+
+def _best(gap: float, options: Sequence[tuple[float, tuple[int, int | None]]]) -> tuple[int, int | None] | None:
+    """The option that comes nearest to halving the gap, among those that make it clearly smaller."""
+    useful = [(abs(weight - gap / 2), option) for weight, option in options if gap / 50 < weight < gap * 49 / 50]
+    return min(useful, key=lambda each: each[0])[1] if useful else None
+
+
+def _move(
+    group: int, giver: str, taker: str, shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]
+) -> None:
+    shares[giver].remove(group)
+    shares[taker].append(group)
+    loads[giver] -= weights[group]
+    loads[taker] += weights[group]

@@ -1,0 +1,97 @@
+"""What this coordinator knows now: its tables, those of others, who is alive. Written by ``Ownership``, read by the services.
+
+It also passes on what writers say to the tables that are owned here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headgate_coordinator.leases import NOBODY, Holder
+from headgate_coordinator.messages import refused
+from headgate_coordinator.owned_table import OwnedTable
+from headgate_coordinator.writers import Session, Writers
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
+
+
+@dataclass(slots=True)
+class Board:
+    """``names``: tables of the store at the last look. ``owned``: those that serve here. ``troubles``: why a table whose lease is
+    ours does not serve. ``holders``: who had a lease when Redis was last asked. ``alive``: coordinators that Redis named then;
+    ``coordinators``: and those that it named shortly before.
+    """
+
+    names: Sequence[str] = ()
+    owned: dict[str, OwnedTable] = field(default_factory=dict)
+    troubles: dict[str, TablesError] = field(default_factory=dict)
+    holders: dict[str, Holder | None] = field(default_factory=dict)
+    alive: Sequence[Holder] = ()
+    coordinators: Sequence[Holder] = ()
+    own: Holder = NOBODY
+    redis_reachable: bool = False
+    writers: Writers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writers = Writers(self)
+
+    def joined(self, session: Session) -> None:
+        for table in self.owned.values():
+            table.joined(session)
+
+    def lost(self, session: Session, why: str) -> None:
+        for table in self.owned.values():
+            table.lost(session, why)
+
+    def leaving(self, session: Session) -> None:
+        for table in self.owned.values():
+            table.leaving(session)
+        self.writers.free(session)
+
+    def loaded(self, session: Session, table: str, uncommitted_bytes: int) -> None:
+        if owned := self.owned.get(table):
+            owned.loaded(session, uncommitted_bytes)
+
+    def reported(self, session: Session, report: wire.TableReport) -> None:
+        if owned := self.owned.get(report.table):
+            owned.reported(session, report)
+        elif report.HasField("open"):
+            session.send(wire.ControlResponse(table=refused(report, self.why_not_here(report.table))))
+
+    def why_not_here(self, table: str) -> errors_pb2.Error:
+        """What an open of a table is told that this coordinator does not serve."""
+        trouble, holder = self.troubles.get(table), self.holders.get(table)
+        if _is_quarantined(trouble):
+            return wire_error(
+                errors_pb2.CODE_TABLE_QUARANTINED,
+                "the table is not written to until an operator has looked at it",
+                "Ask the operators of the cluster; `headgate status` says what was found.",
+            )
+        if holder is not None and holder != self.own:
+            return wire_error(
+                errors_pb2.CODE_NOT_OWNER, "another coordinator owns the table", "Ask that one.", address=holder.address
+            )
+        return wire_error(errors_pb2.CODE_UNAVAILABLE, "nobody serves the table just now", "Open the channel again shortly.")
+
+    def members(self) -> Sequence[str]:
+        """Addresses of living coordinators, this one first."""
+        others = [holder.address for holder in self.coordinators if holder.address != self.own.address]
+        return [self.own.address, *others] if self.own.address else others
+
+    def status(self, table: str) -> tables_pb2.TableStatus:
+        """One table's state as far as it is known here."""
+        owner = self.holders.get(table)
+        if owned := self.owned.get(table):
+            return owned.status(self.own.name)
+        if trouble := self.troubles.get(table):
+            state = "quarantined" if _is_quarantined(trouble) else "unowned"
+            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[str(trouble)])
+        if owner is not None and owner != self.own:
+            return tables_pb2.TableStatus(name=table, state="elsewhere", owner=owner.name)
+        return tables_pb2.TableStatus(name=table, state="unowned")
+
+
+def _is_quarantined(trouble: TablesError | None) -> bool:
+    """Whether trying again changes nothing before a person has acted: a foreign writer, damage, no table at the place."""
+    return isinstance(trouble, OperatorNeeded | FixCall)

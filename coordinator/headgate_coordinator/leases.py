@@ -1,0 +1,176 @@
+"""Who owns which table, as Redis suggests it (rules R1 to R4): leases, the registry of coordinators, hints where to go.
+
+No answer of Redis decides anything: a lease can be lost, doubled or paused through, and then a slot decides. A Redis that does
+not answer is a state (``reachable``) and the answer None, not an error: the incumbent goes on, and nobody new stands.
+Keys hold hex digits of names and never a user's text; there is no Lua, so that ``-@scripting`` may be denied.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, WatchError
+
+ANSWER_S = 1.0
+"""How long an answer is waited for. Longer: a Redis that hangs delays the next look; shorter: a busy one looks gone."""
+_SCAN_COUNT = 1000
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One process of a coordinator: its name survives restarts, ``process`` does not. Also where to find it."""
+
+    name: str
+    process: str
+    address: str
+
+    def encode(self) -> str:
+        """The value of its keys; settings keep spaces out of name and address."""
+        return f"{self.name} {self.process} {self.address}"
+
+    @classmethod
+    def decode(cls, value: str | bytes) -> "Holder":
+        """A value that nobody of us wrote gives NOBODY."""
+        parts = str(value).split(" ")
+        return cls(*parts) if len(parts) == 3 else NOBODY
+
+
+NOBODY = Holder("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a renewal saw. ``lost``: tables that another process holds now; ``coordinators``: all that are alive, we too."""
+
+    lost: Mapping[str, Holder]
+    coordinators: Sequence[Holder]
+
+
+class Leases:
+    """The leases of one process ``own``. ``ttl_s``: how long a lease outlives its holder's last renewal."""
+
+    def __init__(self, url: str, cluster: str, own: Holder, *, ttl_s: float) -> None:
+        self.own = own
+        self.reachable = False
+        self.trouble = "not asked yet"
+        self._prefix = f"headgate:{cluster.encode().hex()}"
+        self._ttl_ms = round(ttl_s * 1000)
+        # One try: who asks comes again anyway, and a retried answer would be older than it looks.
+        self._redis: Redis = Redis.from_url(
+            url, decode_responses=True, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0)
+        )
+
+    async def close(self) -> None:
+        """Gives the connections back."""
+        await self._redis.aclose()
+
+    async def complaint(self) -> str | None:
+        """What is wrong with the way Redis is set up (rule R3), in one sentence; None when nothing is, or nobody can tell."""
+        policy = await self._ask(lambda: self._redis.config_get("maxmemory-policy"))
+        if policy is None:
+            return None
+        found = policy.get("maxmemory-policy", "unknown")
+        if found == "noeviction":
+            return None
+        return f"Redis has maxmemory-policy {found}: leases may be evicted and tables change hands; set noeviction"
+
+    async def beat(self, held: Collection[str], *, stands: bool = True) -> Beat | None:
+        """Renews the leases of the tables ``held`` and, unless we are leaving, our entry in the registry, in one transaction."""
+        return await self._ask(lambda: self._beat(list(held), stands=stands))
+
+    async def _beat(self, held: Sequence[str], *, stands: bool) -> Beat:
+        keys = [self._lease(table) for table in held]
+        async with self._watching([*keys, self._member(self.own.name)]) as pipe:
+            found = await _values(pipe, keys)
+            pipe.multi()  # type: ignore[no-untyped-call]
+            if stands:
+                pipe.set(self._member(self.own.name), self.own.encode(), px=self._ttl_ms)
+            lost: dict[str, Holder] = {}
+            for table, key, value in zip(held, keys, found, strict=True):
+                if value is None or value == self.own.encode():
+                    # A lease that is gone (FLUSHALL, a restart without a file, a pause of ours) is ours again: nobody took it.
+                    pipe.set(key, self.own.encode(), px=self._ttl_ms)
+                else:
+                    lost[table] = Holder.decode(value)
+            await pipe.execute()
+        return Beat(lost, await self._coordinators())
+
+    async def _coordinators(self) -> list[Holder]:
+        keys = [key async for key in self._redis.scan_iter(match=f"{self._prefix}:coordinator:*", count=_SCAN_COUNT)]
+        values = await self._redis.mget(keys) if keys else []
+        return sorted((Holder.decode(value) for value in values if value is not None), key=lambda holder: holder.name)
+
+    async def holders(self, tables: Sequence[str]) -> Mapping[str, Holder | None] | None:
+        """Who holds which table; None for a table that is free."""
+        if not tables:
+            return {}
+        values = await self._ask(lambda: self._redis.mget([self._lease(table) for table in tables]))
+        if values is None:
+            return None
+        return {table: None if value is None else Holder.decode(value) for table, value in zip(tables, values, strict=True)}
+
+    async def take(self, table: str) -> bool:
+        """Takes a free lease, or one that an earlier process of our name holds; False also when Redis does not answer."""
+        return await self._ask(lambda: self._take(self._lease(table))) or False
+
+    async def _take(self, key: str) -> bool:
+        if await self._redis.set(key, self.own.encode(), nx=True, px=self._ttl_ms):
+            return True
+        async with self._watching([key]) as pipe:
+            value = await pipe.get(key)
+            if value is not None and Holder.decode(value).name != self.own.name:
+                return False
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.set(key, self.own.encode(), px=self._ttl_ms)
+            await pipe.execute()
+        return True
+
+    async def release(self, table: str) -> None:
+        """Frees the lease if it is ours; without an answer it runs out by itself."""
+        await self._ask(lambda: self._drop(self._lease(table)))
+
+    async def leave(self) -> None:
+        """Takes us out of the registry, so that nobody waits for us to stand."""
+        await self._ask(lambda: self._drop(self._member(self.own.name)))
+
+    async def _drop(self, key: str) -> bool:
+        async with self._watching([key]) as pipe:
+            if await pipe.get(key) != self.own.encode():
+                return False
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.delete(key)
+            await pipe.execute()
+        return True
+
+    @asynccontextmanager
+    async def _watching(self, keys: Sequence[str]) -> AsyncIterator[Pipeline]:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(*keys)
+            yield pipe
+
+    async def _ask(self, question: Callable[[], Awaitable[_T]]) -> _T | None:
+        try:
+            answer = await question()
+        except WatchError:
+            return None  # somebody wrote between our look and our write; the next look sees what
+        except (RedisError, OSError, TimeoutError) as error:
+            self.reachable, self.trouble = False, f"{type(error).__name__}: {error}"
+            return None
+        self.reachable, self.trouble = True, ""
+        return answer
+
+    def _lease(self, table: str) -> str:
+        return f"{self._prefix}:lease:{table.encode().hex()}"
+
+    def _member(self, name: str) -> str:
+        return f"{self._prefix}:coordinator:{name.encode().hex()}"
+
+
+async def _values(pipe: Pipeline, keys: Sequence[str]) -> list[Any]:
+    return list(await pipe.mget(keys)) if keys else []

@@ -1,0 +1,201 @@
+"""One table while this coordinator owns it: its pure core is fed with events, and what the core wants is done, in order.
+
+One task decides; a second one hands slot work to the committer's thread. Nothing here waits for a writer.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+import structlog
+
+from headgate_coordinator import events, instructions
+from headgate_coordinator.committer import Committer, Work
+from headgate_coordinator.events import Event
+from headgate_coordinator.instructions import Instruction
+from headgate_coordinator.messages import Address, event_of, order_of, refused
+from headgate_coordinator.metrics import TableMetrics
+from headgate_coordinator.steps import RoundSteps
+from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.writers import Session, Writers
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_runtime.world import World, pass_on
+
+_log = structlog.get_logger()
+
+
+class OwnedTable:
+    """``committer`` is made with ``report``; ``threads`` runs what may block for long, such as waiting for its thread."""
+
+    def __init__(
+        self,
+        address: Address,
+        core: TableCoordinator,
+        committer: Callable[[Callable[[Event], None]], Committer],
+        writers: Writers,
+        world: World,
+        metrics: TableMetrics,
+        threads: Executor,
+    ) -> None:
+        self.address = address
+        self._core = core
+        self._writers = writers
+        self._clock = world.clock
+        self._metrics = metrics
+        self._threads = threads
+        self._loop = asyncio.get_running_loop()
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._work: asyncio.Queue[Work] = asyncio.Queue()
+        self._committer = committer(self._report)
+        self._steps = None if world.reached is pass_on else RoundSteps(world.reached)
+        self._parts: set[str] = set()
+        self._drained = False
+        self._generation = core.generation
+
+    def feed(self, event: Event) -> None:
+        """From the event loop's own thread."""
+        self._events.put_nowait(event)
+
+    def _report(self, event: Event) -> None:
+        """From the committer's thread."""
+        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    def joined(self, session: Session) -> None:
+        """A writer that does not leave gets a part in the table."""
+        if not session.leaving:
+            self._parts.add(session.process)
+            self.feed(events.WriterJoined(session.process, session.address))
+
+    def lost(self, session: Session, why: str) -> None:
+        """It has no part in anything any more."""
+        if session.process in self._parts:
+            self._parts.discard(session.process)
+            self.feed(events.WriterLost(session.process, why))
+
+    def leaving(self, session: Session) -> None:
+        """The core answers with a Release once it can do without the writer."""
+        if session.process in self._parts:
+            session.pending.add(self.address.table)
+            self.feed(events.WriterLeaving(session.process))
+
+    def loaded(self, session: Session, uncommitted_bytes: int) -> None:
+        """A heartbeat named the table."""
+        if session.process in self._parts:
+            self.feed(events.LoadReported(session.process, uncommitted_bytes))
+
+    def reported(self, session: Session, report: wire.TableReport) -> None:
+        """Of another ownership or a writer without a part nothing counts (rule RO2), but an open is answered."""
+        event = event_of(session.process, report)
+        if report.epoch == self.address.epoch and session.process in self._parts and event is not None:
+            self.feed(event)
+        elif isinstance(event, events.OpenRequested):
+            error = wire_error(errors_pb2.CODE_UNAVAILABLE, "the table has just changed hands", "Open the channel again shortly.")
+            session.send(wire.ControlResponse(table=refused(report, error)))
+
+    async def run(self) -> None:
+        """Until the core has drained. Raises what the committer raises: then the ownership has ended."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{self.address.table}")
+        for session in self._writers:
+            session.loads.pop(self.address.table, None)
+            self.joined(session)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                work = tasks.create_task(self._commit(thread))
+                await self._decide()
+                work.cancel()
+        finally:
+            self._let_go()
+            # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
+            await asyncio.shield(self._loop.run_in_executor(self._threads, thread.shutdown))
+
+    async def _decide(self) -> None:
+        while not self._drained:
+            event = await self._next_event()
+            if self._steps is not None:
+                self._steps.told(event)
+            for instruction in self._core.handle(event, self._clock.monotonic()):
+                self._do(instruction)
+            self._count(event)
+
+    async def _next_event(self) -> Event:
+        due = self._core.deadline()
+        if due is None:
+            return await self._events.get()
+        try:
+            async with asyncio.timeout(max(0.0, due - self._clock.monotonic())):
+                return await self._events.get()
+        except TimeoutError:
+            return events.Tick()
+
+    async def _commit(self, thread: Executor) -> None:
+        await self._loop.run_in_executor(thread, self._committer.look_back)
+        while True:
+            work = await self._work.get()
+            await self._loop.run_in_executor(thread, self._committer.execute, work)
+            if self._work.empty():
+                await self._loop.run_in_executor(thread, self._committer.tidy)
+
+    def _do(self, instruction: Instruction) -> None:
+        if self._steps is not None:
+            self._steps.says(instruction)
+        match instruction:
+            case instructions.Send():
+                self._send(instruction)
+            case instructions.Evict(process, why):
+                if session := self._writers.get(process):
+                    session.end(why)
+            case instructions.Alarm(text):
+                self._metrics.alarms.inc()
+                _log.warning("alarm", table=self.address.table, alarm=text)
+            case instructions.Drained():
+                self._drained = True
+            case _:
+                self._work.put_nowait(instruction)
+
+    def _send(self, send: instructions.Send) -> None:
+        session = self._writers.get(send.process)
+        if session is None or send.process not in self._parts:
+            return  # lost; the core has not heard of it yet
+        session.send(wire.ControlResponse(table=order_of(self.address, send.generation, send.order)))
+        if isinstance(send.order, instructions.Release):
+            self._parts.discard(send.process)
+            self._writers.released(self.address.table, send.process)
+
+    def _let_go(self) -> None:
+        """Writers forget what they hold of the table; a successor may have told them so already, under its own epoch."""
+        for process in sorted(self._parts):
+            self._send(instructions.Send(process, self._core.generation, instructions.Release()))
+        self._writers.released(self.address.table)
+        self._metrics.uncommitted.set(0)
+
+    def _count(self, event: Event) -> None:
+        self._metrics.uncommitted.set(self._core.uncommitted_bytes)
+        self._metrics.aborts.inc(self._core.generation - self._generation)
+        self._generation = self._core.generation
+        if isinstance(event, events.Published):
+            self._metrics.rounds.inc()
+            self._metrics.files.inc(self._core.last_round_files)
+            self._metrics.bytes.inc(self._core.last_round_bytes)
+            self._metrics.seconds.observe(self._core.last_round_seconds)
+
+    def status(self, owner: str) -> tables_pb2.TableStatus:
+        """For TableService.Status."""
+        last = self._committer.last
+        return tables_pb2.TableStatus(
+            name=self.address.table,
+            state="owned",
+            owner=owner,
+            epoch=self.address.epoch,
+            generation=self._core.generation,
+            round=self._core.round,
+            channels=self._core.channels,
+            uncommitted_bytes=self._core.uncommitted_bytes,
+            last_instant=last.instant,
+            last_commit_ms=last.at_ms,
+            round_seconds=self._core.last_round_seconds,
+            round_files=last.files,
+            round_bytes=last.bytes,
+            alarms=self._core.alarms,
+        )

@@ -1,0 +1,277 @@
+"""Which tables there are, who should own them, and owning them: look, stand, open, serve, give up.
+
+Leases only suggest (rules R1 to R4); a table is ours once its FENCE slot is won, and stays so until another's is.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
+
+import structlog
+
+from headgate_coordinator import events
+from headgate_coordinator.board import Board
+from headgate_coordinator.committer import Committer
+from headgate_coordinator.leases import Holder, Leases
+from headgate_coordinator.messages import Address
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.owned_table import OwnedTable
+from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.storage import Storage
+from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_runtime.world import World
+from headgate_tables.errors import DeposedError, SyncFailedError, TablesError
+
+RANK_WAIT_S = 1.0
+"""How much longer each further coordinator waits before it stands for a free table."""
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+"""Between tries at a table that will not open: each try is a few reads, and a fence when it succeeds (rule R5)."""
+CALM_S = 10.0
+"""After an ownership that lasted so long the next pause is the first again."""
+SEEN_S = 10.0
+"""A coordinator stays on the list of members for so long after it was last seen: a flushed Redis must cut no control stream."""
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+
+class Ownership:
+    """Keeps ``board`` current and the tables of this coordinator served. ``threads`` runs what blocks. ``created`` is set when
+    there is a new table, which then need not wait for the next scan.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        leases: Leases,
+        storage: Storage,
+        settings: CoordinatorSettings,
+        world: World,
+        metrics: Metrics,
+        threads: Executor,
+        created: asyncio.Event,
+    ) -> None:
+        self._board = board
+        self._leases = leases
+        self._storage = storage
+        self._settings = settings
+        self._world = world
+        self._metrics = metrics
+        self._threads = threads
+        self._serving: dict[str, asyncio.Task[None]] = {}
+        self._free_since: dict[str, float] = {}
+        self._seen: dict[str, tuple[float, Holder]] = {}
+        self._created = created
+        self._list_at = 0.0
+        self._stands = True
+        self._policy = RoundPolicy(
+            settings.checkpoint_interval,
+            settings.checkpoint_min_interval,
+            settings.checkpoint_bytes,
+            settings.checkpoint_timeout,
+            settings.writer_timeout,
+        )
+        self.looked = asyncio.Event()
+        """Set once the first look has come to its end."""
+
+    async def run(self, draining: asyncio.Event) -> None:
+        """Until ``draining``; then tables commit what is there and their leases are freed, so that others take over at once.
+
+        Raises SyncFailedError: this process must not write any more (hazard H14).
+        """
+        async with asyncio.TaskGroup() as tasks:
+            beating = tasks.create_task(self._beat())
+            looking = tasks.create_task(self._look(tasks))
+            await draining.wait()
+            looking.cancel()
+            await self._drain()
+            beating.cancel()
+
+    async def _beat(self) -> None:
+        """Rule R1: what another process holds is given up. Rule R4: a Redis that does not answer changes nothing."""
+        while True:
+            beat = await self._leases.beat(list(self._serving), stands=self._stands)
+            self._note_redis()
+            if beat is not None:
+                self._note_coordinators(beat.coordinators)
+                for table, holder in beat.lost.items():
+                    self._board.holders[table] = holder
+                    self._give_up(table, f"{holder.name or 'somebody'} holds its lease")
+            await self._world.clock.sleep(self._settings.lease_renewal)
+
+    def _note_redis(self) -> None:
+        if self._board.redis_reachable != self._leases.reachable:
+            if self._leases.reachable:
+                _log.info("redis answers")
+            else:
+                _log.warning("redis does not answer: our tables go on, nothing new is taken", why=self._leases.trouble)
+        self._board.redis_reachable = self._leases.reachable
+        self._metrics.redis.set(self._leases.reachable)
+
+    def _note_coordinators(self, alive: Sequence[Holder]) -> None:
+        now = self._world.clock.monotonic()
+        self._seen.update({holder.name: (now, holder) for holder in alive})
+        self._seen = {name: seen for name, seen in self._seen.items() if now - seen[0] < SEEN_S}
+        self._board.alive = alive
+        self._board.coordinators = [holder for _, holder in self._seen.values()]
+
+    async def _look(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._list()
+            await self._stand(tasks)
+            self._metrics.owned.set(len(self._board.owned))
+            self.looked.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.scan_interval / 2):
+                    await self._created.wait()
+
+    async def _list(self) -> None:
+        now = self._world.clock.monotonic()
+        if now < self._list_at and not self._created.is_set():
+            return
+        self._created.clear()
+        self._list_at = now + self._settings.scan_interval
+        try:
+            self._board.names = await self._blocking(self._storage.names)
+        except TablesError as error:
+            _log.warning("the store's tables cannot be listed", error=str(error))
+            return
+        for table in self._serving.keys() - set(self._board.names):
+            self._give_up(table, "its entry in the store is gone")
+
+    async def _stand(self, tasks: asyncio.TaskGroup) -> None:
+        """Takes what is free and ours to take by rank, and at once what an earlier process of our name holds."""
+        others = [table for table in self._board.names if table not in self._serving]
+        holders = await self._leases.holders(others)
+        self._note_redis()
+        if holders is None:
+            return
+        self._board.holders.update(holders)
+        for table, holder in holders.items():
+            if self._may_take(table, holder) and await self._leases.take(table):
+                _log.info("lease taken", table=table)
+                self._board.holders[table] = self._leases.own
+                self._free_since.pop(table, None)
+                self._serving[table] = tasks.create_task(self._serve(table))
+
+    def _may_take(self, table: str, holder: Holder | None) -> bool:
+        if holder is not None:
+            self._free_since.pop(table, None)
+            return holder.name == self._leases.own.name
+        now = self._world.clock.monotonic()
+        since = self._free_since.setdefault(table, now)
+        names = {each.name for each in self._board.alive} | {self._leases.own.name}
+        return now - since >= rank(table, self._leases.own.name, names) * RANK_WAIT_S
+
+    def _give_up(self, table: str, why: str) -> None:
+        if task := self._serving.get(table):
+            _log.warning("table given up", table=table, why=why)
+            task.cancel()
+
+    async def _serve(self, table: str) -> None:
+        """Owns the table again and again, until it is drained, cancelled, or somebody else's."""
+        pause = FIRST_PAUSE_S
+        clock = self._world.clock
+        try:
+            while True:
+                began = clock.monotonic()
+                trouble = await self._own(table)
+                if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
+                    return
+                self._board.troubles[table] = trouble
+                _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
+                pause = FIRST_PAUSE_S if clock.monotonic() - began > CALM_S else min(2 * pause, LONGEST_PAUSE_S)
+                await clock.sleep(pause)
+        finally:
+            self._board.troubles.pop(table, None)
+            del self._serving[table]
+            await self._leases.release(table)
+
+    async def _is_ours(self, table: str) -> bool:
+        """After a deposition only what Redis says now counts: without it the other one keeps the table (rule R4)."""
+        holders = await self._leases.holders([table])
+        return holders is not None and holders[table] == self._leases.own
+
+    async def _own(self, table: str) -> TablesError | None:
+        """One ownership, from the fence to its end; None after a drain."""
+        try:
+            owned = await self._open(table)
+            self._board.troubles.pop(table, None)
+            self._board.owned[table] = owned
+            await owned.run()
+            return None
+        except TablesError as error:
+            return _bearable(error)
+        except BaseExceptionGroup as ended:
+            errors = list(_leaves(ended))
+            if not all(isinstance(error, TablesError) for error in errors):
+                raise
+            return _bearable(errors[0])
+        finally:
+            self._board.owned.pop(table, None)
+
+    async def _open(self, table: str) -> OwnedTable:
+        handle = await self._blocking(lambda: self._storage.own(table, self._leases.own.address))
+        definition = self._storage.describe(table).definition
+        metrics = self._metrics.of(table)
+        metrics.fences.inc()
+        _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
+        clock = self._world.clock
+        address = Address.of(table, handle.epoch, handle.url, definition, drop_beaten=self._settings.drop_beaten)
+        core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic())
+        return OwnedTable(
+            address,
+            core,
+            lambda report: Committer(handle, clock.now_ms, report),
+            self._board.writers,
+            self._world,
+            metrics,
+            self._threads,
+        )
+
+    async def _drain(self) -> None:
+        """Nothing new is taken; each table ends as soon as its rounds are decided, all of them after ``drain_timeout``."""
+        self._stands = False
+        await self._leases.leave()
+        for table, task in self._serving.items():
+            if owned := self._board.owned.get(table):
+                owned.feed(events.DrainAsked())
+            else:
+                task.cancel()
+        if running := list(self._serving.values()):
+            await asyncio.wait(running, timeout=self._settings.drain_timeout)
+        if late := list(self._serving.values()):
+            _log.warning("tables were handed over before their rounds were decided", tables=list(self._serving))
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late)
+
+    async def _blocking(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def rank(table: str, name: str, coordinators: set[str]) -> int:
+    """Rendezvous hashing: 0 for the coordinator that should own the table. One more coordinator moves few ranks."""
+    order = sorted(coordinators, key=lambda each: hashlib.sha256(f"{table} {each}".encode()).digest())
+    return order.index(name)
+
+
+def _bearable(error: BaseException) -> TablesError:
+    """What ends one ownership and not the process (hazard H14: after a failed sync nothing here may be trusted)."""
+    if isinstance(error, SyncFailedError) or not isinstance(error, TablesError):
+        raise error
+    return error
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The exceptions that ended a task group and the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,60 @@
+"""When a round begins to end: the settings of rule RO7 and the decision, as a pure function of what is wanted."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What asks for the next barrier. Times are monotonic seconds.
+
+    ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
+    ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
+    filling round were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
+    sent, or the generation began. ``failures``: None once a round of this generation has had its barrier, else the number of
+    aborts in a row before it (0 after a takeover).
+    """
+
+    at_once: bool
+    asked: bool
+    dirty_since: float | None
+    fullest: int
+    since: float
+    failures: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPolicy:
+    """Settings of rounds; seconds and bytes.
+
+    ``checkpoint_interval``: age of uncommitted rows before they are committed; each round costs one file a bucket and one
+    slot. ``checkpoint_min_interval``: two rounds that clients ask for are at least this far apart, and a table recovers from
+    an abort in about this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
+    round before its time; below the writer's memory limit. ``checkpoint_timeout``: a round that takes longer from its barrier
+    to its last write status is given up and its rows are sent again; above what the slowest flush takes.
+    ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
+    """
+
+    checkpoint_interval: float = 10.0
+    checkpoint_min_interval: float = 0.5
+    checkpoint_bytes: int = 256 << 20
+    checkpoint_timeout: float = 30.0
+    writer_timeout: float = 1.5
+
+    def due(self, wish: Wish) -> float | None:
+        """From when on the next barrier may be sent, if the round before is decided; None: nothing wants one."""
+        if wish.at_once:
+            return wish.since
+        times = []
+        if wish.asked or wish.fullest >= self.checkpoint_bytes:
+            times.append(wish.since + self.checkpoint_min_interval)
+        if wish.dirty_since is not None and wish.failures is None:
+            times.append(wish.since + self.checkpoint_interval)
+        elif wish.dirty_since is not None and wish.failures is not None:
+            # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
+            times.append(max(wish.since, wish.dirty_since) + self.recovery(wish.failures))
+        return min(times, default=None)
+
+    def recovery(self, failures: int) -> float:
+        """Seconds from the first rows of a generation to its first barrier: grows while one abort follows the other."""
+        doublings = min(max(failures - 1, 0), 16)
+        return float(min(self.checkpoint_interval, self.checkpoint_min_interval * 2**doublings))

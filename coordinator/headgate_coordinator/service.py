@@ -1,0 +1,83 @@
+"""A coordinator, put together: its server, its board, its ownership; from start to drained."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+
+from headgate_coordinator.board import Board
+from headgate_coordinator.control import Coordination
+from headgate_coordinator.leases import Holder, Leases
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.ownership import Ownership
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.storage import Storage
+from headgate_coordinator.tables_service import Tables
+from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server
+from headgate_proto.cluster.v1.coordination_pb2_grpc import add_CoordinationServiceServicer_to_server
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.metrics import metrics, served
+from headgate_runtime.world import World
+from headgate_tables.system import System
+
+THREADS = 8
+"""Calls of the store at a time besides the committers'. More: many tables are taken over sooner, by more requests at once."""
+GRACE_S = 1.0
+"""What calls have to end in after the drain; the writers' control streams end with it."""
+SERVICES = ("headgate.api.v1.TableService", "headgate.cluster.v1.CoordinationService")
+
+_log = structlog.get_logger()
+
+
+async def serve(
+    settings: CoordinatorSettings,
+    world: World,
+    draining: asyncio.Event,
+    ready: Callable[[str], None],
+    *,
+    system: System | None = None,
+) -> None:
+    """Runs a coordinator until it has drained. ``ready`` is called with host:port once it answers and has looked for tables.
+
+    Raises OSError for an address that is taken, OptionError for a store that cannot be, SyncFailedError (hazard H14).
+    """
+    storage = Storage(settings, world, system or System.real())
+    board = Board()
+    created = asyncio.Event()
+    registry = metrics("coordinator")
+    figures = Metrics(registry)
+    figures.writers.set_function(lambda: len(board.writers))
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="store") as threads, served(registry, settings):
+        server = Server(settings)
+        add_TableServiceServicer_to_server(Tables(board, storage, threads, created), server.grpc)
+        add_CoordinationServiceServicer_to_server(_coordination(board, settings, world), server.grpc)
+        bound = await server.start()
+        address = settings.advertised(bound)
+        own = Holder(settings.name or address, world.ids.token(), address)
+        leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
+        ownership = Ownership(board, leases, storage, settings, world, figures, threads, created)
+        try:
+            if complaint := await leases.complaint():
+                _log.warning("redis is not set up for leases", complaint=complaint)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(ownership.run(draining))
+                await ownership.looked.wait()
+                await server.health.set(True, *SERVICES)
+                ready(bound)
+        finally:
+            for session in board.writers:
+                session.end("the coordinator has ended", flush=True)
+            await server.stop(GRACE_S)
+            await leases.close()
+
+
+def _coordination(board: Board, settings: CoordinatorSettings, world: World) -> Coordination:
+    return Coordination(
+        board.writers,
+        board.members,
+        world.clock,
+        world.reached,
+        writer_timeout_s=settings.writer_timeout,
+        heartbeat_s=settings.heartbeat_interval,
+    )

@@ -1,0 +1,113 @@
+"""What can be set for a coordinator. Each setting says its price and how it stands to its neighbours."""
+
+import json
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_settings import NoDecode
+
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.values import ByteSize, Duration
+
+_NAME = re.compile(r"[!-~]{1,255}")
+
+
+def _options(value: Any) -> Any:
+    """``{"region": "x"}`` or ``region=x,allow_http=true``."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("{"):
+        return json.loads(value)
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError("want name=value,name=value or a JSON object")
+    return {name.strip(): text.strip() for name, _, text in pairs}
+
+
+StorageOptions = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
+
+
+class CoordinatorSettings(ServiceSettings):
+    """A coordinator's settings."""
+
+    store: str = Field(
+        description="where the cluster's tables lie: a folder, file:///folder or s3://bucket/prefix; one for all coordinators"
+    )
+    storage_options: StorageOptions = Field(
+        default_factory=dict,
+        description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
+    )
+    redis: str = Field(
+        "redis://127.0.0.1:6379/0",
+        description="an instance of its own for leases (maxmemory-policy noeviction); losing it costs takeovers, never data",
+    )
+    cluster: str = Field("headgate", description="names the cluster in Redis; coordinators of one store share it")
+    name: str = Field(
+        "",
+        description="who this coordinator is across restarts (a StatefulSet's pod name): it takes its own leases back at once; "
+        "unique in the cluster; empty: the advertised address",
+    )
+    checkpoint_interval: Duration = Field(
+        10.0,
+        gt=0,
+        description="longest time between rounds while rows come; shorter: rows are visible sooner, "
+        "and each round costs a few small files a bucket, and PUTs on S3",
+    )
+    checkpoint_min_interval: Duration = Field(
+        0.5, gt=0, description="a client's flush starts a round no sooner than this after the last; at most checkpoint_interval"
+    )
+    checkpoint_bytes: ByteSize = Field(
+        256 << 20,
+        gt=0,
+        description="uncommitted bytes of a table at one writer that start a round early; below the writers' memory limit",
+    )
+    checkpoint_timeout: Duration = Field(
+        30.0,
+        gt=0,
+        description="a round that is not complete by then is given up, and its rows are sent again; above writer_timeout",
+    )
+    writer_timeout: Duration = Field(
+        1.5,
+        gt=0,
+        description="a writer is lost after this silence; shorter: recovery is sooner, and a busy machine's writers are lost "
+        "without need, which sends their rows again; at least three times heartbeat_interval",
+    )
+    heartbeat_interval: Duration = Field(0.4, gt=0, description="how often writers say that they are there and what they hold")
+    lease_ttl: Duration = Field(
+        5.0, ge=1, description="a dead coordinator's tables are taken over after this; at least three times lease_renewal"
+    )
+    lease_renewal: Duration = Field(1.5, gt=0, description="how often leases are renewed: one transaction for all of them")
+    scan_interval: Duration = Field(
+        1.0,
+        gt=0,
+        description="how often the store is asked for new tables, one listing; leases of others are looked at twice as often",
+    )
+    channel_retention: Duration = Field(
+        30 * 86400.0,
+        gt=0,
+        description="an idle channel is forgotten after this: its producer then starts over at offset 0, "
+        "so keep it above the longest pause after which one resumes",
+    )
+    drain_timeout: Duration = Field(
+        10.0, gt=0, description="on SIGTERM, how long rounds may take to commit before their tables are handed over anyway"
+    )
+    drop_beaten: bool = Field(
+        True, description="a flush drops rows that a row of the same key and flush beats; off only in tests that count rows"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for name in ("cluster", "name"):
+            value = getattr(self, name)
+            if value and not _NAME.fullmatch(value):
+                raise ValueError(f"{name}={value!r}: want 1 to 255 visible ASCII characters without spaces")
+        if self.checkpoint_min_interval > self.checkpoint_interval:
+            raise ValueError("checkpoint_min_interval is above checkpoint_interval")
+        if self.checkpoint_timeout <= self.writer_timeout:
+            raise ValueError("checkpoint_timeout has to be above writer_timeout")
+        if self.writer_timeout < 3 * self.heartbeat_interval:
+            raise ValueError("writer_timeout has to be at least three times heartbeat_interval: one late beat is no loss")
+        if self.lease_ttl < 3 * self.lease_renewal:
+            raise ValueError("lease_ttl has to be at least three times lease_renewal: one lost renewal is no loss")
+        return self

@@ -1,0 +1,123 @@
+"""The tables of the cluster's store, as blocking calls: list, create, describe, take into possession. Called on threads."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headgate_coordinator.committer import forget_idle
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.steps import SteppedStore
+from headgate_runtime.world import World, pass_on
+from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.hudi import Holder, Table, create_table, open_table
+from headgate_tables.hudi.catalog import Catalog, check_name
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+DEFAULT_BUCKETS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table as its CONFIG slot has it, and where readers find it."""
+
+    name: str
+    url: str
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A table to be created; ``buckets`` 0 takes the default."""
+
+    name: str
+    schema: pa.Schema
+    record_key: Sequence[str]
+    partition_by: Sequence[str]
+    ordering: str | None
+    buckets: int
+    hive_style: bool
+    exist_ok: bool
+
+
+class Storage:
+    """Everything raises TablesError. Definitions never change, so they are read once."""
+
+    def __init__(self, settings: CoordinatorSettings, world: World, system: System) -> None:
+        self._options = settings.storage_options
+        self._retention_ms = round(settings.channel_retention * 1000)
+        self._world = world
+        self._system = system
+        self._catalog = Catalog(settings.store, self._options, system)
+        self._described: dict[str, Described] = {}
+
+    def names(self) -> list[str]:
+        """All tables, sorted."""
+        names = self._catalog.names()
+        for gone in self._described.keys() - names:
+            self._described.pop(gone, None)
+        return names
+
+    def describe(self, name: str) -> Described:
+        """Raises NotATableError for a name without an entry."""
+        found = self._described.get(name)
+        if found is None:
+            table = open_table(self._catalog.table_url(name), storage_options=self._options, system=self._system)
+            found = self._describe(table, name)
+        return found
+
+    def create(self, wanted: Wanted) -> Described:
+        """The table, then its entry. A table whose entry is missing, since its creation stopped there, is completed.
+
+        Raises TableExistsError, SchemaError, OptionError and others of ``create_table``.
+        """
+        check_name(wanted.name)
+        listed = wanted.name in self._catalog.names()
+        table = create_table(
+            self._url_of_new(wanted.name),
+            wanted.schema,
+            buckets=wanted.buckets or DEFAULT_BUCKETS,
+            record_key=wanted.record_key,
+            partition_by=wanted.partition_by,
+            ordering=wanted.ordering,
+            name=wanted.name,
+            hive_style=wanted.hive_style,
+            exist_ok=wanted.exist_ok or not listed,
+            storage_options=self._options,
+            system=self._system,
+        )
+        self._catalog.add(wanted.name, wanted.name)
+        return self._describe(table, wanted.name)
+
+    def own(self, name: str, address: str) -> Table:
+        """Opens and fences; ``address`` is where to connect for those who find the table owned."""
+        table = open_table(
+            self._catalog.table_url(name),
+            storage_options=self._options,
+            system=self._system,
+            holder=Holder("cluster", self._system.host, self._system.pid, address),
+            wrap_store=self._wrap(),
+        )
+        self._describe(table, name)
+        table.own()
+        forget_idle(table, self._world.clock.now_ms() - self._retention_ms)
+        return table
+
+    def _describe(self, table: Table, name: str) -> Described:
+        if table.definition is None:
+            raise UnsupportedTableError(
+                f"{table.url} has an entry, but was not made by this library",
+                fix="Remove the entry, or load its rows into a table of `headgate table create`.",
+            )
+        described = Described(name, table.url, table.definition)
+        self._described[name] = described
+        return described
+
+    def _url_of_new(self, name: str) -> str:
+        return f"{self._catalog.url}/{name}"  # a name has nothing that a URL would have to encode
+
+    def _wrap(self) -> Callable[[Store], Store] | None:
+        reached = self._world.reached
+        return None if reached is pass_on else lambda store: SteppedStore(store, reached)

@@ -1,0 +1,45 @@
+"""How long it took from sending to queryable, and until rows flowed again after a kill."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Moments = Sequence[tuple[float, int]]
+"""(moment, offset), both growing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One producer's run. ``sent``: each batch when it was handed over; ``seen``: each growth of what is queryable."""
+
+    sent: Moments
+    seen: Moments
+
+    def waits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """When each batch that became queryable was sent, and for how many seconds it was not."""
+        sent, offsets = _columns(self.sent)
+        seen, reached = _columns(self.seen)
+        at = np.searchsorted(reached, offsets, side="left")
+        known = at < len(reached)
+        return sent[known], seen[at[known]] - sent[known]
+
+    def back_after(self, kill: float) -> float | None:
+        """Seconds from a kill until something that was sent behind it was queryable; None when nothing was."""
+        sent, waits = self.waits()
+        later = sent >= kill
+        return float(sent[later][0] + waits[later][0] - kill) if later.any() else None
+
+
+def percentile(traces: Sequence[Trace], percent: float, since: float, until: float) -> float | None:
+    """Of the waits of all batches that were sent in the span; None when there are none."""
+    parts = [(sent, waits) for sent, waits in (trace.waits() for trace in traces)]
+    chosen = np.concatenate([waits[(sent >= since) & (sent < until)] for sent, waits in parts])
+    return float(np.percentile(chosen, percent)) if len(chosen) else None
+
+
+def _columns(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    return np.array([moment for moment, _ in moments], dtype=np.float64), np.array(
+        [offset for _, offset in moments], dtype=np.int64
+    )

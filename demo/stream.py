@@ -1,0 +1,139 @@
+"""The run itself: producers send, a writer and later the coordinator are killed, and it is noted when rows were visible."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from demo.dev_cluster import DevCluster
+from demo.feed import Feed
+from demo.freshness import Trace
+from demo.producers import Producer
+from demo.screen import Screen
+
+_LOOK_S = 0.02
+_PATIENCE_S = 60.0
+KILLS = ((0.30, "writer-1"), (0.55, "coordinator-1"))
+"""At which share of the events who is killed."""
+HURRY_AT = 0.75
+
+
+@dataclass(slots=True)
+class Kill:
+    """``back_after``: seconds until the process served again; None when it did not."""
+
+    name: str
+    at: float
+    seen: int
+    back_after: float | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened. Moments are of one clock that only grows; ``hurried``: from when on producers sent as fast as they could."""
+
+    began: float
+    ended: float = 0.0
+    hurried: float = 0.0
+    queryable_then: int = 0
+    kills: list[Kill] = field(default_factory=list)
+    traces: Sequence[Trace] = ()
+    late: bool = False
+
+
+class Stream:
+    """One run of all feeds. ``rate``: events a second in all, of the paced part."""
+
+    def __init__(self, cluster: DevCluster, feeds: Sequence[Feed], rate: float, screen: Screen) -> None:
+        self._cluster = cluster
+        self._screen = screen
+        self._hurry = threading.Event()
+        self._total = sum(feed.events.num_rows for feed in feeds)
+        shares = [rate * feed.events.num_rows / self._total for feed in feeds]
+        self._producers = [Producer(cluster.address, feed, share, self._hurry) for feed, share in zip(feeds, shares, strict=True)]
+        self._seen: list[list[tuple[float, int]]] = [[] for _ in feeds]
+
+    def run(self) -> Run:
+        """Raises what a producer raised; ``late`` when nothing became visible for a minute."""
+        run = Run(began=time.monotonic())
+        self._screen.begin(self._total)
+        for producer in self._producers:
+            producer.start()
+        moved = run.began
+        while any(producer.is_alive() for producer in self._producers):
+            time.sleep(_LOOK_S)
+            if self._look():
+                moved = time.monotonic()
+            elif time.monotonic() - moved > _PATIENCE_S:
+                run.late = True
+                break
+            self._act(run)
+            self._screen.tick(self._queryable(), self._total, self._rate(), self._fresh())
+        self._look()
+        run.ended = max((seen[-1][0] for seen in self._seen if seen), default=time.monotonic())
+        run.traces = [Trace(p.sent, seen) for p, seen in zip(self._producers, self._seen, strict=True)]
+        for producer in self._producers:
+            if producer.failure is not None:
+                raise producer.failure
+        return run
+
+    def _look(self) -> bool:
+        """Whether more is visible than at the last look."""
+        moved = False
+        for producer, seen in zip(self._producers, self._seen, strict=True):
+            now = producer.queryable
+            if now > (seen[-1][1] if seen else 0):
+                seen.append((time.monotonic(), now))
+                moved = True
+        return moved
+
+    def _act(self, run: Run) -> None:
+        """Kills and hurries by how much was sent, each once; a process is killed when the one before is back and rows flow."""
+        share = self._sent() / self._total
+        if len(run.kills) < len(KILLS) and share >= KILLS[len(run.kills)][0] and self._settled(run):
+            name = KILLS[len(run.kills)][1]
+            events = len(self._cluster.events)
+            run.kills.append(Kill(name, self._cluster.kill(name), events))
+            self._screen.note(f"kill -9 {name}", "killed", "bold red", name=name)
+        if run.kills and run.kills[-1].back_after is None:
+            self._note_return(run.kills[-1])
+        if not self._hurry.is_set() and len(run.kills) == len(KILLS) and share >= HURRY_AT and self._settled(run):
+            run.hurried, run.queryable_then = time.monotonic(), self._queryable()
+            self._hurry.set()
+            self._screen.note("the rest as fast as it goes", "hurry", "bold")
+
+    def _settled(self, run: Run) -> bool:
+        """Whether what was sent after the last kill is visible for every producer."""
+        if not run.kills:
+            return True
+        kill = run.kills[-1].at
+        traces = [Trace(p.sent, seen) for p, seen in zip(self._producers, self._seen, strict=True)]
+        return run.kills[-1].back_after is not None and all(trace.back_after(kill) is not None for trace in traces)
+
+    def _note_return(self, kill: Kill) -> None:
+        for moment, fields in self._cluster.events[kill.seen :]:
+            if fields["event"] == "serving" and fields["name"] == kill.name:
+                kill.back_after = moment - kill.at
+                text = f"{kill.name} serves again as process {fields['pid']}, {kill.back_after:.1f} s after the kill"
+                self._screen.note(text, "serving", "green", name=kill.name, pid=fields["pid"])
+
+    def _sent(self) -> int:
+        return sum(producer.sent[-1][1] for producer in self._producers if producer.sent)
+
+    def _queryable(self) -> int:
+        return sum(seen[-1][1] for seen in self._seen if seen)
+
+    def _rate(self) -> float:
+        """Visible events a second over the last five seconds."""
+        since = time.monotonic() - 5.0
+        grown = 0
+        for seen in self._seen:
+            before = next((offset for moment, offset in reversed(seen) if moment < since), 0)
+            grown += (seen[-1][1] if seen else 0) - before
+        return grown / 5.0
+
+    def _fresh(self) -> float | None:
+        """Of the batch that became visible last."""
+        waits = [Trace(p.sent[-400:], seen[-40:]).waits()[1] for p, seen in zip(self._producers, self._seen, strict=True)]
+        newest = [float(wait[-1]) for wait in waits if len(wait)]
+        return max(newest) if newest else None

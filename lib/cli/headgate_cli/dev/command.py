@@ -1,0 +1,143 @@
+"""`headgate dev`: the whole cluster on this machine."""
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import click
+
+from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
+from headgate_cli.dev.supervisor import Supervisor, exit_text
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.options import json_option
+from headgate_cli.output import Output
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+@click.command("dev")
+@click.option("--store", default="headgate-data", show_default=True, help="Folder or s3://bucket/prefix where the tables are.")
+@click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Of the first coordinator.")
+@click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="On ports counted from --port.")
+@click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64))
+@click.option(
+    "--checkpoint-interval",
+    default="1s",
+    show_default=True,
+    help="How often rows become queryable. Shorter: fresher rows, more and smaller files. Clusters default to 10s.",
+)
+@click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Folder of the logs. [STORE/.headgate/dev]")
+@click.option("--verbose", "-v", is_flag=True, help="Show the logs here instead of writing them to files.")
+@click.option("--grace", default=60.0, show_default=True, help="Seconds that a process may take to drain after Ctrl-C.")
+@json_option
+@click.pass_obj
+def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: float, **options: Any) -> None:
+    """Runs a cluster on this machine: Redis, coordinators and writers.
+
+    What dies is started again. Ctrl-C stops everything in order; a second one at once. The tables stay in the store, and the
+    next `headgate dev` goes on with them. Everything listens on 127.0.0.1 only.
+
+    \b
+    Examples:
+      headgate dev
+      headgate dev --writers 3 --coordinators 2 --store /data/lake
+      AWS_ENDPOINT=http://localhost:9000 AWS_ALLOW_HTTP=true headgate dev --store s3://lake/dev
+      HEADGATE_CHECKPOINT_BYTES=64MiB headgate dev       every setting of `headgate coordinator --help` works so
+
+    With --json each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),
+    stopping, stopped, killed. Processes are named redis, coordinator-N, writer-N and come with "pid".
+    """  # noqa: D301 - click wants the backspace
+    cluster = _cluster(store, **options)
+    folder = None if verbose else logs or _log_folder(cluster.store)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    said = _Said(output, cluster, folder)
+    supervisor = Supervisor(said.event, folder, grace)
+    asyncio.run(_run(supervisor, cluster, said))
+
+
+async def _run(supervisor: Supervisor, cluster: Cluster, said: "_Said") -> None:
+    stop = asyncio.Event()
+
+    def told() -> None:
+        if stop.is_set():
+            supervisor.kill()
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told)
+    waves = [[redis_part(cluster, find_redis())], service_parts(cluster)]
+    await supervisor.run(waves, said.ready, stop)
+
+
+def _cluster(store: str, port: int, coordinators: int, writers: int, checkpoint_interval: str) -> Cluster:
+    for number in range(coordinators):
+        _check_free(port + number)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        redis_port = int(listener.getsockname()[1])
+    url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
+    return Cluster(url, port, coordinators, writers, redis_port, {"coordinator": ["--checkpoint-interval", checkpoint_interval]})
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CommandError(
+                f"port {port} is taken",
+                fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or choose --port.",
+                code=ExitCode.OPERATOR,
+            ) from error
+
+
+def _log_folder(store: str) -> Path:
+    root = Path(unquote(store.removeprefix("file://"))) if store.startswith("file:") else Path("headgate-dev")
+    return root / ".headgate" / "dev"
+
+
+class _Said:
+    """Turns events into lines."""
+
+    def __init__(self, output: Output, cluster: Cluster, logs: Path | None) -> None:
+        self._output = output
+        self._cluster = cluster
+        self._logs = logs
+        self._died: set[str] = set()
+
+    def event(self, name: str, fields: dict[str, Any]) -> None:
+        self._output.emit({"event": name, **fields})
+        who = f"{fields.get('name')} (pid {fields.get('pid')})"
+        if name == "died":
+            self._died.add(fields["name"])
+            text = f"{who} died: {exit_text(fields['exit'])}. Starting it again in {fields['restart_in_s']:g} s."
+            self._output.say(text, fg="yellow")
+        elif name == "serving" and fields["name"] in self._died:
+            self._output.say(f"{who} serves again.", fg="green")
+        elif name == "stopping":
+            self._output.say("Stopping: writers hand in their rows, then coordinators, then Redis. Ctrl-C again to kill them.")
+        elif name == "killed":
+            self._output.say(f"{who} did not stop within {fields['after_s']:g} s and was killed.", fg="yellow")
+
+    def ready(self) -> None:
+        cluster = self._cluster
+        connect = f"localhost:{cluster.port}"
+        self._output.emit({"event": "ready", "connect": connect, "store": cluster.store, "logs": str(self._logs or "")})
+        with contextlib.suppress(BrokenPipeError):
+            self._output.say(f"Headgate is ready at {connect}", fg="green", bold=True)
+            self._output.say(
+                f"  tables  {cluster.store}\n  logs    {self._logs or 'here'}\n\n"
+                f'  Python  import headgate; hg = headgate.connect("{connect}")\n'
+                f"  shell   headgate load FILE.parquet --table NAME --create --key id\n"
+                f"          headgate status --watch\n\n"
+                "Ctrl-C stops everything in order; the tables stay."
+            )

@@ -1,0 +1,118 @@
+"""`headgate load`: files into a table, each through its own channel, so that a second run goes on where the first stopped."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+
+import headgate
+from headgate_cli.cluster import Access
+from headgate_cli.load.identity import channel_name
+from headgate_cli.load.progress import LoadProgress
+from headgate_cli.load.sources import FORMATS, Piece, format_of, open_source
+from headgate_cli.options import cluster_options, json_option
+from headgate_cli.output import Output
+from headgate_cli.table.command import create_table
+from headgate_cli.table.schemas import schema_like
+
+
+@click.command("load")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--table", "table_name", required=True, help="Name of the table.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .jsonl .arrow .feather …]")
+@click.option("--null", "nulls", multiple=True, default=("",), help="Text that means null in a CSV; may be repeated. [empty]")
+@click.option("--operation-column", default="", help='Says row by row what to do: 1 or "upsert", 2 or "delete".')
+@click.option("--delete", is_flag=True, help="Delete the rows' keys instead of upserting the rows.")
+@click.option("--channel", default="", help="Channel name of a single file. [from its name, size and first 64 KiB]")
+@click.option("--create", is_flag=True, help="Create the table with the columns of the first file if it is not there.")
+@click.option("--key", default="", help="With --create: record key, column,…")
+@click.option("--ordering", default="", help="With --create: column whose larger value wins.")
+@click.option("--partition-by", default="", help="With --create: column,…")
+@click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, help="Seconds to wait through a break of the cluster before giving up."
+)
+@cluster_options
+@json_option
+@click.pass_obj
+def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Any) -> None:
+    """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once.
+
+    Run the same command again after a failure: it goes on behind the last committed row, and does nothing for a file that is
+    done. A file is known by its name, size and first 64 KiB, and its offsets are row numbers. Files are read as streams.
+
+    \b
+    Examples:
+      headgate load flights.parquet --table flights
+      headgate load *.csv --table flights --null NA
+      headgate load flights.parquet --table flights --create --key id --ordering updated_at --partition-by month
+      headgate load changes.jsonl --table flights --operation-column op
+      headgate load gone.csv --table flights --delete
+
+    With --json: {"event": "progress"} lines, and {"event": "loaded"} with sent and skipped rows for each file.
+    """  # noqa: D301 - click wants the backspace
+    _check(files, options)
+    with access.connect(timeout=options["timeout"]) as cluster:
+        if options["create"]:
+            _create(output, cluster, files[0], table_name, options)
+        table = cluster.table(table_name)
+        for path in files:
+            _load(output, table, path, options)
+
+
+def _check(files: Sequence[Path], options: dict[str, Any]) -> None:
+    if options["delete"] and options["operation_column"]:
+        raise click.UsageError("--delete and --operation-column contradict each other")
+    if options["channel"] and len(files) > 1:
+        raise click.UsageError("--channel names the channel of a single file")
+    if options["create"] and not options["key"]:
+        raise click.UsageError("--create needs --key")
+
+
+def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, options: dict[str, Any]) -> None:
+    if name in {table.name for table in cluster.tables()}:
+        return
+    schema = schema_like(path, options["kind"])
+    if options["operation_column"] in schema.names:
+        schema = schema.remove(schema.get_field_index(options["operation_column"]))
+    wanted = {key: options[key] for key in ("key", "ordering", "partition_by", "buckets")}
+    made = create_table(cluster, name, schema, exist_ok=True, **wanted)
+    output.say(f"Created {made.name} at {made.url}")
+
+
+def _load(output: Output, table: headgate.Table, path: Path, options: dict[str, Any]) -> None:
+    operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
+    source = open_source(path, options["kind"] or format_of(path), table.info.schema, options["nulls"])
+    name = options["channel"] or channel_name(path, operation)
+    sent = 0
+    with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
+        skip = channel.committed_offset
+        for piece in source.pieces(skip):
+            _send(channel, piece, operation, options["operation_column"])
+            sent += piece.rows.num_rows
+            progress.at(piece.done, piece.last_row)
+        channel.flush("queryable")
+    output.emit({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
+    done = f" ({skip:,} rows were there already)" if skip else ""
+    output.say(f"{path.name}: {sent:,} rows {'loaded' if sent or not skip else 'to load'}{done}.", fg="green")
+
+
+def _send(channel: headgate.Channel, piece: Piece, operation: str, operation_column: str) -> None:
+    if operation == "delete":
+        channel.delete(piece.rows, offset=piece.last_row)
+    elif operation == "mixed":
+        channel.write(
+            _with_small_operation(piece.rows, operation_column), operation_column=operation_column, offset=piece.last_row
+        )
+    else:
+        channel.upsert(piece.rows, offset=piece.last_row)
+
+
+def _with_small_operation(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
+    """Text formats read 1 and 2 as int64; the cluster wants int8."""
+    at = rows.schema.get_field_index(column)
+    if at < 0 or not pa.types.is_integer(rows.schema.field(at).type):
+        return rows
+    return rows.set_column(at, column, rows.column(at).cast(pa.int8()))

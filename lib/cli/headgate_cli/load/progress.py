@@ -1,0 +1,34 @@
+"""How far a load is: a bar on a terminal, lines for programs, silence in a pipe."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from headgate_cli.output import Output
+
+
+class LoadProgress:
+    """One bar for one file. ``total`` and ``done`` count bytes or rows of the file; ``rows`` are those sent."""
+
+    def __init__(self, output: Output, file: str, total: int) -> None:
+        self._output = output
+        self._file = file
+        self._total = total
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]:,} rows"))
+        console = Console(stderr=True)
+        self._bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=output.json or not console.is_terminal)
+        self._task = self._bar.add_task(file, total=max(1, total), rows=0)
+
+    def at(self, done: int, rows: int) -> None:
+        """``rows``: the last row's number."""
+        self._bar.update(self._task, completed=done, rows=rows)
+        self._output.emit({"event": "progress", "file": self._file, "done": done, "total": self._total, "row": rows})
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()

@@ -1,0 +1,193 @@
+"""Files as streams of record batches: Parquet, CSV, JSON lines, Arrow IPC. Memory holds a few batches, not the file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+
+FORMATS = ("parquet", "csv", "jsonl", "arrow")
+_BY_SUFFIX = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+_BLOCK_BYTES = 8 << 20
+_PIECE_BYTES = 4 << 20  # a batch on the wire may have 8 MiB; Arrow's own count is close, not exact
+_PIECE_ROWS = 1 << 16
+
+
+class Piece(NamedTuple):
+    """Rows that fit into one batch. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
+
+    rows: pa.RecordBatch
+    last_row: int
+    done: int
+
+
+class _Read(NamedTuple):
+    """``before``: rows of the file before this batch."""
+
+    rows: pa.RecordBatch
+    before: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``total`` counts ``unit`` ("rows" or "bytes"). ``batches`` may leave out what lies wholly in its first ``skip`` rows."""
+
+    path: Path
+    schema: pa.Schema
+    total: int
+    unit: str
+    batches: Callable[[int], Iterator[_Read]]
+
+    def pieces(self, skip: int) -> Iterator[Piece]:
+        """All rows behind the first ``skip``. Raises CommandError when the file is damaged there."""
+        try:
+            for batch, before, done in self.batches(skip):
+                rest = batch.slice(max(0, skip - before))
+                for start, rows in _cut(rest):
+                    yield Piece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
+        except pa.ArrowException as error:
+            raise _unreadable(self.path, error) from error
+
+
+def format_of(path: Path) -> str:
+    """By its suffix. Raises CommandError for one that says nothing."""
+    found = _BY_SUFFIX.get(path.suffix.lower())
+    if found is None:
+        known = ", ".join(_BY_SUFFIX)
+        raise CommandError(
+            f"{path.name}: unknown kind of file", fix=f"Name it with --format, or use {known}.", code=ExitCode.USAGE
+        )
+    return found
+
+
+def open_source(path: Path, kind: str, types: pa.Schema | None, nulls: Sequence[str] = ("",)) -> Source:
+    """``types``: of columns that text has to be read as (CSV, JSON); what it does not name is guessed from the first 8 MiB.
+
+    ``nulls``: texts that mean null in a CSV. Raises CommandError when the file cannot be read.
+    """
+    try:
+        if kind == "parquet":
+            return _parquet(path)
+        if kind == "csv":
+            return _csv(path, types, nulls)
+        return _json(path, types) if kind == "jsonl" else _arrow(path)
+    except pa.ArrowException as error:
+        raise _unreadable(path, error) from error
+    except OSError as error:
+        raise CommandError(
+            f"{path}: {error.strerror or error}", fix="Check the path and its permissions.", code=ExitCode.FIX_CALL
+        ) from error
+
+
+def _parquet(path: Path) -> Source:
+    file = pq.ParquetFile(path, memory_map=False)
+    counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+
+    def batches(skip: int) -> Iterator[_Read]:
+        first, before = 0, 0
+        while first < len(counts) and before + counts[first] <= skip:
+            before += counts[first]
+            first += 1
+        groups = list(range(first, len(counts)))
+        for batch in file.iter_batches(batch_size=_PIECE_ROWS, row_groups=groups) if groups else ():
+            yield _Read(batch, before, before + batch.num_rows)
+            before += batch.num_rows
+
+    return Source(path, file.schema_arrow, file.metadata.num_rows, "rows", batches)
+
+
+def _csv(path: Path, types: pa.Schema | None, nulls: Sequence[str]) -> Source:
+    convert = pa_csv.ConvertOptions(
+        column_types=types,
+        null_values=list(nulls),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
+    return _text(path, lambda file: pa_csv.open_csv(file, read_options=read, convert_options=convert))
+
+
+def _json(path: Path, types: pa.Schema | None) -> Source:
+    parse = pa_json.ParseOptions(explicit_schema=types)
+    read = pa_json.ReadOptions(block_size=_BLOCK_BYTES)
+    return _text(path, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
+
+
+def _text(path: Path, reader: Callable[[Any], Any]) -> Source:
+    with pa.OSFile(str(path), "rb") as file:
+        total = file.size()
+        schema = reader(file).schema
+
+    def batches(_skip: int) -> Iterator[_Read]:
+        before = 0
+        with pa.OSFile(str(path), "rb") as file:
+            for batch in reader(file):
+                yield _Read(batch, before, file.tell())
+                before += batch.num_rows
+
+    return Source(path, schema, total, "bytes", batches)
+
+
+def _arrow(path: Path) -> Source:
+    """Both kinds: the file format (Feather) knows its batches, the stream format is read to its end."""
+    with pa.OSFile(str(path), "rb") as file:
+        total = file.size()
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        schema = pa.ipc.open_file(file).schema if is_file else pa.ipc.open_stream(file).schema
+
+    def batches(_skip: int) -> Iterator[_Read]:
+        before = 0
+        with pa.OSFile(str(path), "rb") as file:
+            for batch in _ipc_batches(file, is_file=is_file):
+                yield _Read(batch, before, file.tell())
+                before += batch.num_rows
+
+    return Source(path, schema, total, "bytes", batches)
+
+
+def _ipc_batches(file: pa.NativeFile, *, is_file: bool) -> Iterator[pa.RecordBatch]:
+    if not is_file:
+        yield from pa.ipc.open_stream(file)
+        return
+    reader = pa.ipc.open_file(file)
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Slices of about equal rows that stay below the limits, with the row at which each starts."""
+    if not batch.num_rows:
+        return
+    by_size = batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)
+    rows = max(1, min(_PIECE_ROWS, by_size))
+    for start in range(0, batch.num_rows, rows):
+        yield start, batch.slice(start, rows)
+
+
+def _unreadable(path: Path, error: Exception) -> CommandError:
+    reason = str(error).partition("\n")[0]
+    return CommandError(
+        f"{path.name}: {reason}",
+        fix="Correct the file, or say what it is with --format or --null. What was sent before stays, and is not sent again.",
+        code=ExitCode.FIX_CALL,
+    )

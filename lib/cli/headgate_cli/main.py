@@ -1,0 +1,76 @@
+"""The command ``headgate``: commands are imported when they are called, so that each starts fast."""
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from headgate_cli.exits import ExitCode, exit_codes_help
+from headgate_cli.failures import describe
+from headgate_cli.output import Output
+
+_COMMANDS: Mapping[str, str] = {
+    "dev": "headgate_cli.dev.command:dev",
+    "coordinator": "headgate_cli.services:coordinator",
+    "writer": "headgate_cli.services:writer",
+    "table": "headgate_cli.table.command:table",
+    "load": "headgate_cli.load.command:load",
+    "status": "headgate_cli.status:status",
+    "verify": "headgate_cli.verify:verify",
+}
+
+
+class _Commands(click.Group):
+    """In the order in which a newcomer needs them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.group(
+    cls=_Commands, epilog=exit_codes_help(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(package_name="headgate-cli", prog_name="headgate")
+def headgate() -> None:
+    """Rows over gRPC into Apache Hudi tables, exactly once.
+
+    \b
+    Try it:
+      headgate dev                                             a cluster on this machine
+      headgate load flights.csv --table flights --create --key id
+      headgate table scan flights --limit 5
+      headgate status --watch
+
+    Commands talk to the coordinator at --connect (or HEADGATE_CONNECT). With --json they print one object a line.
+    """  # noqa: D301 - click wants the backspace
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One command; returns the exit code. What nobody foresaw is raised: it is a defect."""
+    own = list(arguments)
+    output = Output(json="--json" in (own[: own.index("--")] if "--" in own else own))
+    try:
+        return int(headgate.main(own, prog_name="headgate", standalone_mode=False, obj=output) or ExitCode.OK)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Without this the interpreter would complain when it flushes.
+        sys.stdout = None
+        return ExitCode.OK
+    except (Exception, KeyboardInterrupt) as error:
+        failure = describe(error)
+        if failure is None:
+            raise
+        output.error(failure.message, failure.fix, failure.kind, failure.code)
+        return failure.code
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""Options that several commands share."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from headgate_cli.cluster import Access
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", is_flag=True, expose_value=False, help="One JSON object a line on stdout; errors as JSON on stderr."
+)
+"""Read from the command line before click does (``main.run``), so that errors of the command line itself obey it too."""
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives the command ``access``: where the cluster is, and the token."""
+
+    @functools.wraps(command)
+    def with_access(*arguments: Any, connect: str, token: str, token_file: Path | None, tls_ca: str, **named: Any) -> Any:
+        addresses = [address.strip() for address in connect.split(",") if address.strip()]
+        if not addresses or any(":" not in address for address in addresses):
+            raise CommandError(f"--connect {connect!r}", fix="Write host:port, or several with commas.", code=ExitCode.USAGE)
+        return command(*arguments, access=Access(addresses, _token(token, token_file), tls_ca), **named)
+
+    for option in _CLUSTER_OPTIONS:
+        with_access = option(with_access)
+    return with_access
+
+
+def storage_option(command: _Command) -> _Command:
+    """Gives the command ``storage``, for ``storage_settings``."""
+    return click.option(
+        "--storage", multiple=True, metavar="NAME=VALUE", help="S3 setting such as endpoint=…; the rest comes from AWS_*."
+    )(command)
+
+
+def storage_settings(pairs: tuple[str, ...]) -> dict[str, str] | None:
+    """``endpoint=…`` and its kin as the library takes them. Raises CommandError."""
+    if any("=" not in pair for pair in pairs):
+        raise CommandError("--storage wants NAME=VALUE", fix="Write --storage endpoint=http://…", code=ExitCode.USAGE)
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)} or None
+
+
+def _token(token: str, token_file: Path | None) -> str:
+    if token_file is None:
+        return token
+    try:
+        return token_file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CommandError(f"--token-file: {error}", fix="Name a file that can be read.", code=ExitCode.USAGE) from error
+
+
+_CLUSTER_OPTIONS = (
+    click.option("--tls-ca", envvar="HEADGATE_TLS_CA", default="", help="PEM file of the cluster's authority. [no TLS]"),
+    click.option("--token-file", type=click.Path(dir_okay=False, path_type=Path), help="File with the bearer token."),
+    click.option("--token", envvar="HEADGATE_TOKEN", default="", help="Bearer token; better in HEADGATE_TOKEN or a file."),
+    click.option(
+        "--connect",
+        envvar="HEADGATE_CONNECT",
+        default="localhost:7070",
+        show_default=True,
+        metavar="HOST:PORT,…",
+        help="Coordinators; also HEADGATE_CONNECT.",
+    ),
+)

@@ -1,0 +1,27 @@
+"""`headgate coordinator` and `headgate writer`: the services themselves, in the place of this process."""
+
+import os
+import sys
+
+import click
+
+_SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+@click.command("coordinator", context_settings=_SETTINGS, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def coordinator(arguments: tuple[str, ...]) -> None:
+    """Runs one coordinator (its own --help lists the settings)."""
+    _become("headgate_coordinator", arguments)
+
+
+@click.command("writer", context_settings=_SETTINGS, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def writer(arguments: tuple[str, ...]) -> None:
+    """Runs one writer (its own --help lists the settings)."""
+    _become("headgate_writer", arguments)
+
+
+def _become(module: str, arguments: tuple[str, ...]) -> None:
+    """Replaced, not started beside: signals and the exit code are the service's own."""
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606 - no shell is wanted

@@ -1,0 +1,116 @@
+"""`headgate status`: who is there, which tables are owned by whom, how fresh they are, what a round costs."""
+
+import threading
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import headgate
+from headgate.status import TableStatus
+from headgate_cli.cluster import Access
+from headgate_cli.options import cluster_options, json_option
+from headgate_cli.output import Output, size
+
+
+@click.command("status")
+@click.option("--watch", is_flag=True, help="Again and again, until Ctrl-C.")
+@click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks of --watch.")
+@cluster_options
+@json_option
+@click.pass_obj
+def status(output: Output, watch: bool, interval: float, access: Access) -> None:
+    """Shows coordinators, writers and tables.
+
+    `round s`, `files` and `bytes` are the price of a table's last round: its time from barrier to published, and the data
+    files it wrote. A longer checkpoint_interval makes rounds dearer and rarer.
+    """
+    if not watch:
+        _show(output, gather(access))
+        return
+    pause = threading.Event()
+    while True:
+        found = _attempt(access)
+        if not output.json:
+            click.clear()
+        if isinstance(found, headgate.HeadgateError):
+            output.say(str(found), fg="yellow")
+        else:
+            _show(output, found)
+        pause.wait(interval)
+
+
+def gather(access: Access) -> dict[str, Any]:
+    """One record of the whole cluster; tables are asked of every coordinator that is alive. Raises HeadgateError when none is."""
+    first = _status(access)
+    tables = {found.name: _table(found, first) for found in first.tables}
+    silent = set()
+    for other in first.coordinators:
+        if other.name == first.coordinator:
+            continue
+        try:
+            answer = _status(access.at(other.address))
+        except headgate.RetryLater:
+            silent.add(other.name)
+            continue
+        # Who owns a table knows more of it than who has only heard.
+        known = [found for found in answer.tables if found.state == "owned" or found.name not in tables]
+        tables |= {found.name: _table(found, answer) for found in known}
+    return {
+        "redis_reachable": first.redis_reachable,
+        "coordinators": [{**asdict(found), "answers": found.name not in silent} for found in first.coordinators],
+        "writers": [asdict(found) for found in first.writers],
+        "tables": [tables[name] for name in sorted(tables)],
+    }
+
+
+def _status(access: Access) -> headgate.Status:
+    with access.connect() as cluster:
+        return cluster.status()
+
+
+def _attempt(access: Access) -> dict[str, Any] | headgate.HeadgateError:
+    try:
+        return gather(access)
+    except headgate.RetryLater as error:
+        return error
+
+
+def _show(output: Output, found: dict[str, Any]) -> None:
+    output.emit(found)
+    if output.json:
+        return
+    if not found["redis_reachable"]:
+        output.say(
+            "Redis does not answer: tables stay where they are, but nobody takes over from a coordinator that dies.", fg="yellow"
+        )
+    output.records(found["coordinators"], empty="no coordinators")
+    output.say("")
+    writers = [{**writer, "uncommitted": size(writer["uncommitted_bytes"])} for writer in found["writers"]]
+    output.records(writers, ["address", "process", "leaving", "uncommitted"], empty="no writers: rows have nowhere to go")
+    output.say("")
+    output.records([_priced(table) for table in found["tables"]], empty="no tables")
+    for table in found["tables"]:
+        for alarm in table["alarms"]:
+            output.say(f"{table['name']}: {alarm}", fg="yellow")
+
+
+def _priced(table: dict[str, Any]) -> dict[str, Any]:
+    """For people: the columns that fit on a line."""
+    return {
+        "table": table["name"],
+        "state": table["state"],
+        "owner": table["owner"],
+        "epoch": table["epoch"],
+        "round": f"{table['generation']}.{table['round']}",
+        "channels": table["channels"],
+        "uncommitted": size(table["uncommitted_bytes"]),
+        "last instant": table["last_instant"] or None,
+        "round s": table["round_seconds"],
+        "files": table["round_files"],
+        "bytes": size(table["round_bytes"]),
+    }
+
+
+def _table(found: TableStatus, told_by: headgate.Status) -> dict[str, Any]:
+    return asdict(found) | ({"owner": found.owner or told_by.coordinator} if found.state == "owned" else {})

@@ -1,0 +1,68 @@
+"""A table's schema from what people have at hand: a list of columns, a data file, or JSON."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.load.sources import format_of, open_source
+
+_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "bool": pa.bool_(),
+    "int": pa.int32(),
+    "int32": pa.int32(),
+    "long": pa.int64(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "float32": pa.float32(),
+    "double": pa.float64(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ms": pa.timestamp("ms", tz="UTC"),
+    "timestamp_local": pa.timestamp("us"),
+}
+
+
+def schema_of_file(path: Path) -> pa.Schema:
+    """``--schema``: a JSON object of names and types, or lines ``name type``.
+
+    Types: string, binary, bool, int32, int64, float32, float64, date, timestamp (µs UTC), timestamp_ms, timestamp_local,
+    decimal(P,S), and TYPE[] for a list. Raises CommandError.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        lines = [line.split(None, 1) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        columns = json.loads(text) if text.lstrip().startswith("{") else dict(lines)
+        return pa.schema([(name, parse_type(str(kind))) for name, kind in columns.items()])
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", fix="Check the path.", code=ExitCode.FIX_CALL) from error
+    except ValueError as error:
+        raise CommandError(
+            f"{path}: {error}",
+            fix='Write a line "name type" for each column, or JSON {"name": "type"}; `headgate table create --help` lists types.',
+            code=ExitCode.FIX_CALL,
+        ) from error
+
+
+def schema_like(path: Path, kind: str | None = None) -> pa.Schema:
+    """``--like``: the columns of a data file; those of CSV and JSON are guessed from its first 8 MiB. ``kind``: its format."""
+    schema = open_source(path, kind or format_of(path), None).schema
+    return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
+
+
+def parse_type(text: str) -> pa.DataType:
+    """Raises ValueError for a name that is not in the list."""
+    name = text.strip().lower()
+    if name.endswith("[]"):
+        return pa.list_(parse_type(name[:-2]))
+    if name.startswith("decimal(") and name.endswith(")"):
+        precision, _, scale = name[len("decimal(") : -1].partition(",")
+        return pa.decimal128(int(precision), int(scale or 0))
+    if name not in _TYPES:
+        raise ValueError(f"no type is called {text!r}")
+    return _TYPES[name]

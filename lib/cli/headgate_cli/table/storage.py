@@ -1,0 +1,137 @@
+"""What a table's own storage says: timeline, files, rows. No service is asked."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_tables import hudi
+from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.store import Store
+from headgate_tables.system import SystemIds
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is. ``options``: S3 settings beside ``AWS_*``."""
+
+    url: str
+    options: Mapping[str, str] | None = None
+
+    def open(self) -> hudi.Table:
+        """Raises TablesError."""
+        return hudi.open_table(self.url, storage_options=self.options)
+
+
+def timeline(place: Place, limit: int) -> list[dict[str, Any]]:
+    """The newest ``limit`` instants (0: all), oldest first; each completed write costs one read of its metadata."""
+    place.open().close()  # its errors say what is wrong with the place
+    store = open_store(place.url, place.options, SystemIds())
+    found = read_timeline(store)
+    instants = sorted([*found.completed.values(), *found.pending.values()], key=lambda instant: instant.time)
+    return [_instant(store, instant) for instant in instants[-limit if limit else 0 :]]
+
+
+def files(place: Place) -> list[dict[str, Any]]:
+    """One record a file slice of a live file group."""
+    with place.open() as table:
+        return [
+            {
+                "partition": part.partition,
+                "file_group": part.file_id,
+                "base_instant": part.base_instant,
+                "base_file": part.base,
+                "logs": len(part.logs),
+                "log_files": [log.name for log in part.logs],
+            }
+            for group in table.file_groups()
+            for part in group.slices()
+        ]
+
+
+def scan(
+    place: Place, columns: Sequence[str], filters: Sequence[str], partitions: Sequence[str], limit: int
+) -> Iterator[pa.RecordBatch]:
+    """At most ``limit`` rows (0: all). ``filters``: ``column=value`` and its kin, all of which must hold."""
+    with place.open() as table:
+        expression = expression_of(filters, table.schema)
+        reader = table.scan(columns or None, partitions or None, expression).to_reader()
+        left = limit or None
+        for batch in reader:
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
+
+
+def expression_of(filters: Sequence[str], schema: pa.Schema) -> pc.Expression | None:
+    """``col=value``, with =, !=, <, <=, >, >=; the value is read as the column's type; ``col=`` is null. Raises CommandError."""
+    result: pc.Expression | None = None
+    for text in filters:
+        term = _term(text, schema)
+        result = term if result is None else result & term
+    return result
+
+
+def _term(text: str, schema: pa.Schema) -> pc.Expression:
+    at = min((text.find(mark) for mark in "=!<>" if mark in text), default=-1)
+    sign = text[at : at + 2] if text[at : at + 2] in _COMPARISONS else text[at : at + 1]
+    name, value = text[:at].strip(), text[at + len(sign) :].strip()
+    if at <= 0 or sign not in _COMPARISONS:
+        raise CommandError(
+            f"--filter {text!r} is no condition", fix="Write --filter column=value (or !=, <, <=, >, >=).", code=ExitCode.USAGE
+        )
+    if name not in schema.names:
+        raise CommandError(
+            f"--filter: no column {name!r}", fix=f"The columns are {', '.join(schema.names)}.", code=ExitCode.FIX_CALL
+        )
+    column = pc.field(name)
+    if not value and sign in ("=", "!="):
+        return column.is_null() if sign == "=" else ~column.is_null()
+    kind = schema.field(name).type
+    try:
+        typed = pa.scalar(value).cast(kind)
+    except pa.ArrowException as error:
+        raise CommandError(
+            f"--filter {name}: {value!r} is no {kind}", fix=f"Give a value of type {kind}.", code=ExitCode.FIX_CALL
+        ) from error
+    condition: pc.Expression = _COMPARISONS[sign](column, pc.scalar(typed))
+    return condition
+
+
+def _instant(store: Store, instant: Instant) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "instant": instant.time,
+        "action": instant.action,
+        "state": str(instant.state),
+        "completed": instant.completion or None,
+        **dict.fromkeys(("files", "rows", "deletes", "bytes")),
+    }
+    if instant.completion and instant.action in WRITE_ACTIONS:
+        metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+        stats = [stat for group in metadata.stats.values() for stat in group]
+        total = {name: sum(stat[field] or 0 for stat in stats) for name, field in _STATS.items()}
+        record |= {"files": len(stats), **total}
+    return record
+
+
+_STATS = {"rows": "numWrites", "deletes": "numDeletes", "bytes": "fileSizeInBytes"}

@@ -1,0 +1,308 @@
+"""The same as ``headgate``, for asyncio. What the methods do and raise is said at the blocking ones; here they are awaited::
+
+async with headgate.aio.connect("localhost:7070") as hg:
+flights = await hg.table("flights")
+async with flights.channel("loader-1") as ch:
+receipt = await ch.upsert(rows)
+await receipt.wait("durable")
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from headgate.channel_state import Acks, Cut, Level
+from headgate.coordinators import Coordinators
+from headgate.definition import Columns, SchemaLike, TableInfo, names_of, schema_of
+from headgate.encoding import SMALL_BYTES, Compression, Encoder
+from headgate.errors import InvalidArgumentError
+from headgate.rows import RowFormat, operation_type
+from headgate.runner import ChannelRunner
+from headgate.status import Status
+from headgate.system import System
+from headgate.transport import Tls, Transport
+from headgate_proto.api.v1 import ingest_pb2, tables_pb2
+
+DEFAULT_TIMEOUT = 60.0
+DEFAULT_IN_FLIGHT = 64 * 1024 * 1024
+_INLINE_ROWS = 200
+"""A list up to this long is converted on the event loop, in about 0.2 ms; a thread costs as much."""
+
+
+def connect(
+    address: str | Sequence[str],
+    *,
+    token: str | None = None,
+    tls: Tls | bool | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    compression: Compression = None,
+    in_flight_bytes: int = DEFAULT_IN_FLIGHT,
+    system: System | None = None,
+) -> "Headgate":
+    """As ``headgate.connect``; enter the result with ``async with``."""
+    return Headgate(
+        addresses_of(address),
+        tls=Tls() if tls is True else tls or None,
+        token=token,
+        timeout=timeout,
+        encoder=Encoder(compression),
+        in_flight_bytes=in_flight_bytes,
+        system=system or System.real(),
+    )
+
+
+class Headgate:
+    """A connection to a cluster. Made by ``connect``."""
+
+    def __init__(
+        self,
+        addresses: list[str],
+        *,
+        tls: Tls | None,
+        token: str | None,
+        timeout: float,
+        encoder: Encoder,
+        in_flight_bytes: int,
+        system: System,
+    ) -> None:
+        self.timeout = timeout
+        self.encoder = encoder
+        self.in_flight_bytes = in_flight_bytes
+        self.system = system
+        self.transport = Transport(tls, token)
+        self.coordinators = Coordinators(addresses, self.transport, system)
+        self.tasks = asyncio.TaskGroup()
+        self._runners: list[ChannelRunner] = []
+
+    async def __aenter__(self) -> Self:
+        await self.tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        for runner in self._runners:
+            await runner.stop()
+        await self.tasks.__aexit__(None, None, None)
+        await self.transport.close()
+
+    async def create_table(
+        self,
+        name: str,
+        schema: SchemaLike,
+        *,
+        key: Columns,
+        ordering: str | None = None,
+        partition_by: Columns = None,
+        buckets: int = 0,
+        hive_style: bool = False,
+        exist_ok: bool = False,
+    ) -> "Table":
+        def request(maybe_done: bool) -> tables_pb2.CreateTableRequest:
+            return tables_pb2.CreateTableRequest(
+                name=name,
+                schema=arrow_schema.serialize().to_pybytes(),
+                record_key=names_of(key),
+                partition_by=names_of(partition_by),
+                ordering=ordering or "",
+                buckets=buckets,
+                hive_style=hive_style,
+                exist_ok=exist_ok or maybe_done,
+            )
+
+        arrow_schema = schema_of(schema)
+        answer: tables_pb2.CreateTableResponse = await self.coordinators.call(
+            lambda stub: stub.CreateTable, request, self.timeout
+        )
+        return Table(self, TableInfo.from_wire(answer.table))
+
+    async def table(self, name: str) -> "Table":
+        request = tables_pb2.DescribeTableRequest(name=name)
+        answer: tables_pb2.DescribeTableResponse
+        answer = await self.coordinators.call(lambda stub: stub.DescribeTable, lambda _: request, self.timeout)
+        return Table(self, TableInfo.from_wire(answer.table))
+
+    async def tables(self) -> list[TableInfo]:
+        request = tables_pb2.ListTablesRequest()
+        answer: tables_pb2.ListTablesResponse
+        answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
+        return [TableInfo.from_wire(table) for table in answer.tables]
+
+    async def status(self, table: str = "") -> Status:
+        request = tables_pb2.StatusRequest(table=table)
+        answer: tables_pb2.StatusResponse
+        answer = await self.coordinators.call(lambda stub: stub.Status, lambda _: request, self.timeout)
+        return Status.from_wire(answer)
+
+    async def run_channel(self, table: str, channel: str) -> ChannelRunner:
+        """Opens it; ends with the connection, if not before."""
+        runner = ChannelRunner(table, channel, self.coordinators, self.transport, self.system, self.encoder, self.in_flight_bytes)
+        self._runners = [*(known for known in self._runners if not known.is_finished), runner]
+        await runner.open(self.tasks, self.timeout)
+        return runner
+
+
+class Table:
+    """A table that takes rows. ``info`` is its definition."""
+
+    def __init__(self, headgate: Headgate, info: TableInfo) -> None:
+        self.headgate = headgate
+        self.info = info
+
+    def channel(self, name: str) -> "Channel":
+        """Opened by ``async with`` or ``await channel.open()``."""
+        return Channel(self.headgate, self.info, checked_name(name))
+
+
+class Receipt:
+    """That a call's rows were taken; ``offset`` is that of the last one."""
+
+    def __init__(self, channel: "Channel", offset: int) -> None:
+        self.offset = offset
+        self._channel = channel
+
+    async def wait(self, level: Level = "durable", *, timeout: float | None = None) -> None:
+        await self._channel.wait(self.offset, level, timeout=timeout)
+
+
+class Channel:
+    """One producer's ordered stream of rows into a table."""
+
+    def __init__(self, headgate: Headgate, table: TableInfo, name: str) -> None:
+        self.name = name
+        self.formats = Formats(table)
+        self.encoder = headgate.encoder
+        self._headgate = headgate
+        self._table = table
+        self._runner: ChannelRunner | None = None
+        self._order = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close("queryable" if kind is None else None)
+
+    async def open(self) -> Self:
+        self._runner = await self._headgate.run_channel(self._table.name, self.name)
+        return self
+
+    @property
+    def runner(self) -> ChannelRunner:
+        """Raises InvalidArgumentError before the channel was opened."""
+        if self._runner is None:
+            raise InvalidArgumentError(f"channel {self.name!r} is not open", fix="Use `async with`, or await channel.open().")
+        return self._runner
+
+    @property
+    def acks(self) -> Acks:
+        return self.runner.state.acks
+
+    @property
+    def committed_offset(self) -> int:
+        return self.acks.durable
+
+    @property
+    def offset(self) -> int:
+        return self.runner.state.taken
+
+    async def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+        return await self._append(self.formats.upsert, rows, offset, timeout)
+
+    async def delete(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+        return await self._append(self.formats.delete, rows, offset, timeout)
+
+    async def write(
+        self, rows: Any, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
+    ) -> Receipt:
+        rows, says = operation_type(rows, operation_column)
+        return await self._append(self.formats.mixed(operation_column, says), rows, offset, timeout)
+
+    async def skip(self, offset: int | None = None) -> None:
+        skip(self.runner, offset)
+
+    async def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
+        await self.runner.flush(level, self.seconds(timeout))
+
+    async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
+        runner = self.runner
+        await runner.wait(lambda: runner.reached(level) >= offset, self.seconds(timeout), offset, level)
+
+    async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
+        await self.runner.close(level, self.seconds(timeout))
+
+    def seconds(self, timeout: float | None) -> float:
+        """The connection's timeout, unless the call has one."""
+        return self._headgate.timeout if timeout is None else timeout
+
+    async def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+        async with self._order:  # conversions on threads must not overtake each other
+            self.runner.check(offset)
+            cuts = iter(cut_up(self.encoder, kind, rows, offset))
+            is_small = _is_small(rows)
+            taken = self.runner.state.taken if offset is None else offset
+            while (cut := next(cuts, None) if is_small else await asyncio.to_thread(next, cuts, None)) is not None:
+                taken = await self.runner.take(kind, cut, offset, self.seconds(timeout))
+            return Receipt(self, taken)
+
+
+class Formats:
+    """The row formats of one table, each made once."""
+
+    def __init__(self, table: TableInfo) -> None:
+        self.upsert = RowFormat(table, ingest_pb2.OPERATION_UPSERT)
+        self.delete = RowFormat(table, ingest_pb2.OPERATION_DELETE)
+        self._table = table
+        self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
+
+    def mixed(self, column: str, says: pa.DataType) -> RowFormat:
+        """Raises InvalidArgumentError when the table has a column of that name."""
+        if column in self._table.schema.names:
+            raise InvalidArgumentError(
+                f"{column!r} is a column of the table", fix="Name the column with the operations by operation_column=."
+            )
+        if (column, says) not in self._mixed:
+            self._mixed[column, says] = RowFormat(self._table, ingest_pb2.OPERATION_MIXED, column, says)
+        return self._mixed[column, says]
+
+
+def cut_up(encoder: Encoder, kind: RowFormat, rows: Any, offset: int | None) -> Iterable[Cut]:
+    """A call's rows as messages: one when it names its offset, else as many as are good. Raises FixCall."""
+    batches = kind.convert(rows)
+    return encoder.cuts(batches) if offset is None else [encoder.whole(batches, kind.schema)]
+
+
+def skip(runner: ChannelRunner, offset: int | None) -> None:
+    """Gives up the refused batch, or moves on. Raises InvalidArgumentError."""
+    runner.check(None if runner.state.refusal is None else runner.state.refusal.entry.offset)
+    with runner.lock:
+        runner.state.skip(offset)
+    runner.wake()
+
+
+def addresses_of(address: str | Sequence[str]) -> list[str]:
+    """``"a:7070,b:7070"`` or a list of such. Raises InvalidArgumentError."""
+    parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
+    for part in parts:
+        host, _, port = part.rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidArgumentError(f"{part!r} is no address", fix="Use host:port, several of them separated by commas.")
+    return parts
+
+
+def checked_name(name: str) -> str:
+    """A channel's name: 1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
+    if not 1 <= len(name.encode()) <= 255 or not name.isprintable():
+        raise InvalidArgumentError(
+            f"{name!r:.80} cannot name a channel", fix="Use 1 to 255 bytes of UTF-8 without control characters."
+        )
+    return name
+
+
+def _is_small(rows: Any) -> bool:
+    """Whether converting it takes less than handing it to a thread."""
+    size = getattr(rows, "nbytes", None)
+    if isinstance(size, int):
+        return size <= SMALL_BYTES
+    return not hasattr(rows, "__len__") or hasattr(rows, "keys") or len(rows) <= _INLINE_ROWS

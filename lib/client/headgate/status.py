@@ -1,0 +1,80 @@
+"""The state of the cluster as a coordinator sees it: what ``hg.status()`` returns."""
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from headgate_proto.api.v1 import tables_pb2 as wire
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorStatus:
+    """One coordinator that is alive."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """One writer; ``uncommitted_bytes`` are Arrow bytes of all tables."""
+
+    process: str
+    address: str
+    leaving: bool
+    uncommitted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
+
+    ``round_seconds`` is the last round from barrier to published, ``round_files`` and ``round_bytes`` what it wrote.
+    """
+
+    name: str
+    state: str
+    owner: str
+    epoch: int
+    generation: int
+    round: int
+    channels: int
+    uncommitted_bytes: int
+    last_instant: str
+    last_commit_ms: int
+    round_seconds: float
+    round_files: int
+    round_bytes: int
+    alarms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What one coordinator knows, and the tables that it owns."""
+
+    coordinator: str
+    redis_reachable: bool
+    coordinators: tuple[CoordinatorStatus, ...]
+    writers: tuple[WriterStatus, ...]
+    tables: tuple[TableStatus, ...]
+
+    @classmethod
+    def from_wire(cls, answer: wire.StatusResponse) -> "Status":
+        """Field by field."""
+        return cls(
+            coordinator=answer.coordinator,
+            redis_reachable=answer.redis_reachable,
+            coordinators=tuple(_part(CoordinatorStatus, part) for part in answer.coordinators),
+            writers=tuple(_part(WriterStatus, part) for part in answer.writers),
+            tables=tuple(_part(TableStatus, part) for part in answer.tables),
+        )
+
+
+def _part(kind: type[Part], message: Message) -> Part:
+    values: dict[str, Any] = {field.name: getattr(message, field.name) for field in fields(kind)}  # type: ignore[arg-type]
+    if "alarms" in values:
+        values["alarms"] = tuple(values["alarms"])
+    return kind(**values)

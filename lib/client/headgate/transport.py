@@ -1,0 +1,130 @@
+"""gRPC channels: options, TLS and token in one place, shared by everything that a connection does."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from grpc import aio
+
+from headgate.errors import HeadgateError, InternalError, UnauthenticatedError, UnavailableError, from_wire
+from headgate_proto.api.v1 import errors_pb2 as wire
+
+_STREAMS_A_CONNECTION = 64
+"""Servers allow 100 (reliability 7.4) and make further ones wait without a word."""
+_OPTIONS = [
+    ("grpc.max_send_message_length", 16 * 1024 * 1024),
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
+    # A connection that died without a word is noticed after 15 s. Servers accept a ping each 10 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    # gRPC's own pauses between attempts to connect, 1 to 120 s, are too long beside ours.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.enable_retries", 0),
+    # Writers are reached by their own addresses, which a proxy for the web does not know.
+    ("grpc.enable_http_proxy", 0),
+    # Else channels to one address share one connection, and the bound on streams would mean nothing.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Whom to trust and, for mutual TLS, who we are. PEM files; ``ca`` None trusts the system's authorities::
+
+    headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="…")
+    """
+
+    ca: str | Path | None = None
+    certificate: str | Path | None = None
+    key: str | Path | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Raises OSError for a file that cannot be read."""
+        ca, certificate, key = (Path(path).read_bytes() if path else None for path in (self.ca, self.certificate, self.key))
+        return grpc.ssl_channel_credentials(root_certificates=ca, private_key=key, certificate_chain=certificate)
+
+
+@dataclass(slots=True)
+class _Connection:
+    channel: aio.Channel
+    streams: int = 0
+
+
+@dataclass(slots=True)
+class Transport:
+    """Connections by address. Lives on one event loop."""
+
+    tls: Tls | None
+    token: str | None
+    _connections: dict[str, list[_Connection]] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> list[tuple[str, str]]:
+        return [("authorization", f"Bearer {self.token}")] if self.token else []
+
+    def unary(self, address: str) -> aio.Channel:
+        """For single calls."""
+        return self._with_room(address).channel
+
+    @contextlib.asynccontextmanager
+    async def stream(self, address: str) -> AsyncIterator[aio.Channel]:
+        """For one stream, which counts until it is over."""
+        connection = self._with_room(address)
+        connection.streams += 1
+        try:
+            yield connection.channel
+        finally:
+            connection.streams -= 1
+
+    async def close(self) -> None:
+        for connections in self._connections.values():
+            for connection in connections:
+                await connection.channel.close()
+        self._connections.clear()
+
+    def _with_room(self, address: str) -> _Connection:
+        connections = self._connections.setdefault(address, [])
+        for connection in connections:
+            if connection.streams < _STREAMS_A_CONNECTION:
+                return connection
+        if self.tls is None:
+            channel = aio.insecure_channel(address, options=_OPTIONS)
+        else:
+            channel = aio.secure_channel(address, self.tls.credentials(), options=_OPTIONS)
+        connections.append(_Connection(channel))
+        return connections[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call or stream ended, and what the server, if it was one, told to do about it."""
+
+    error: HeadgateError
+    action: "wire.Action.ValueType"
+    address: str = ""
+    retry_after: float = 0.0
+    code: "wire.Code.ValueType" = wire.CODE_UNSPECIFIED
+    unknown_outcome: bool = False
+
+
+def failure_of(error: wire.Error) -> Failure:
+    """What a server said."""
+    return Failure(from_wire(error), error.action, error.address, error.retry_after_ms / 1000, error.code)
+
+
+def failure_of_status(status: grpc.StatusCode, details: str, trailing: aio.Metadata | None, address: str) -> Failure:
+    """What a status means. Without a Headgate error in its metadata it comes from gRPC or from something in between."""
+    for key, value in trailing or ():
+        if key == "headgate-error-bin" and isinstance(value, bytes):
+            return failure_of(wire.Error.FromString(value))
+    what = f"{address}: {status.name} {details}".rstrip()
+    if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return Failure(UnauthenticatedError(what, fix="Pass a token that may do this: connect(…, token=…)."), wire.ACTION_GIVE_UP)
+    if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
+        return Failure(InternalError(what, fix="Is this a Headgate of the same version?"), wire.ACTION_GIVE_UP)
+    unavailable = UnavailableError(what, fix="Look whether the cluster runs and is reachable from here.")
+    return Failure(unavailable, wire.ACTION_RETRY, unknown_outcome=True)

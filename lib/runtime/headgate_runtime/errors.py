@@ -1,0 +1,153 @@
+"""Errors on the wire: from a code to the action, the gRPC status and the trailing metadata; from the tables' errors to a code."""
+
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import grpc
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1.errors_pb2 import Action, Code, Error
+
+CodeValue: TypeAlias = "Code.ValueType"
+ActionValue: TypeAlias = "Action.ValueType"
+
+METADATA_KEY: Final = "headgate-error-bin"
+"""Trailing metadata of a failed call: the serialized ``headgate.api.v1.Error``."""
+
+DEFAULT_RETRY_MS: Final = 200
+"""What a caller waits who is told to retry without a time; a table changes hands in seconds, an overload in less."""
+
+
+class RpcError(Exception):
+    """Raised in servicers. The server turns it into a status and trailing metadata; streams put ``error`` into their answer."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(f"{Code.Name(error.code)}: {error.message}. {error.fix}")
+        self.error = error
+
+
+class TablesErrorLike(Protocol):
+    """The face of ``headgate_tables.errors.TablesError``; runtime does not import tables."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+
+    @property
+    def fix(self) -> str:
+        """The next step."""
+
+
+def action_of(code: CodeValue) -> ActionValue:
+    """What the caller can do: the codes are numbered by it (see ``errors.proto``)."""
+    if 1 <= code < 10:
+        return errors_pb2.ACTION_RETRY
+    if 10 <= code < 20:
+        return errors_pb2.ACTION_RESUME
+    if 20 <= code < 40:
+        return errors_pb2.ACTION_FIX_CALL
+    return errors_pb2.ACTION_GIVE_UP
+
+
+def wire_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> Error:
+    """``message`` and ``fix`` go to clients: no paths, bucket names or other people's rows in them."""
+    action = action_of(code)
+    if action == errors_pb2.ACTION_RETRY:
+        retry_after_ms = retry_after_ms or DEFAULT_RETRY_MS
+    return Error(code=code, action=action, message=message, fix=fix, address=address, retry_after_ms=retry_after_ms)
+
+
+def rpc_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> RpcError:
+    """``wire_error``, ready to be raised."""
+    return RpcError(wire_error(code, message, fix, address=address, retry_after_ms=retry_after_ms))
+
+
+class _Told(NamedTuple):
+    """``message`` and ``fix`` replace those of the error where they hold paths (reliability §7.3); None keeps them."""
+
+    code: CodeValue
+    message: str | None = None
+    fix: str | None = None
+
+
+_STORE_SILENT = _Told(errors_pb2.CODE_UNAVAILABLE, "the table's storage does not answer", "Send the same again later.")
+_REOPEN = _Told(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")
+_FOREIGN = _Told(
+    errors_pb2.CODE_TABLE_QUARANTINED,
+    "another program wrote to the table, or it is of a kind that is not written here",
+    "Ask the operators of the cluster to look at the table.",
+)
+_BROKEN = _Told(
+    errors_pb2.CODE_INTERNAL,
+    "the table's storage refuses the service or is damaged",
+    "Ask the operators of the cluster to look at the coordinator's log.",
+)
+
+_BY_CLASS: Final[dict[str, _Told]] = {
+    "RetryLater": _STORE_SILENT,
+    "StoreFullError": _Told(
+        errors_pb2.CODE_UNAVAILABLE, "the table's storage is full", "Send the same again when there is space."
+    ),
+    "ReopenTable": _REOPEN,
+    "SchemaError": _Told(errors_pb2.CODE_SCHEMA),
+    "NullKeyError": _Told(errors_pb2.CODE_NULL_KEY),
+    "NullOrderingError": _Told(errors_pb2.CODE_NULL_ORDERING),
+    "PartitionValueError": _Told(errors_pb2.CODE_PARTITION_VALUE),
+    "OptionError": _Told(errors_pb2.CODE_INVALID_ARGUMENT),
+    "NotATableError": _Told(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
+    "TableExistsError": _Told(
+        errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
+    ),
+    "UnsupportedTableError": _FOREIGN,
+    "TableOwnedError": _FOREIGN,
+    "ForeignWriterError": _FOREIGN,
+    "OperatorNeeded": _BROKEN,
+}
+
+
+def from_tables(error: TablesErrorLike) -> Error:
+    """The wire's error for one of ``headgate_tables.errors``, by the name of its nearest known class.
+
+    What speaks of the caller's own rows and arguments keeps its words; what speaks of storage gets others, since those
+    name paths. The caller logs the error itself. An unknown class is CODE_INTERNAL.
+    """
+    for kind in type(error).__mro__:
+        if told := _BY_CLASS.get(kind.__name__):
+            return wire_error(told.code, told.message or error.message, told.fix or error.fix)
+    return wire_error(errors_pb2.CODE_INTERNAL, _BROKEN.message or "", _BROKEN.fix or "")
+
+
+_STATUS: Final[dict[CodeValue, grpc.StatusCode]] = {
+    errors_pb2.CODE_OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors_pb2.CODE_TABLE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    errors_pb2.CODE_TABLE_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    errors_pb2.CODE_OFFSET_OVERLAP: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_OFFSET_GAP: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_AFTER_FAILED_BATCH: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_CHANNEL_TAKEN_OVER: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_CHANNEL_FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    errors_pb2.CODE_UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    errors_pb2.CODE_TABLE_QUARANTINED: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_INTERNAL: grpc.StatusCode.INTERNAL,
+}
+
+_STATUS_OF_ACTION: Final[dict[ActionValue, grpc.StatusCode]] = {
+    errors_pb2.ACTION_RETRY: grpc.StatusCode.UNAVAILABLE,
+    errors_pb2.ACTION_RESUME: grpc.StatusCode.ABORTED,
+    errors_pb2.ACTION_FIX_CALL: grpc.StatusCode.INVALID_ARGUMENT,
+    errors_pb2.ACTION_GIVE_UP: grpc.StatusCode.FAILED_PRECONDITION,
+}
+
+
+def status_of(error: Error) -> grpc.StatusCode:
+    """For programs that know gRPC but not our codes."""
+    return _STATUS.get(error.code) or _STATUS_OF_ACTION[action_of(error.code)]
+
+
+def from_call(failed: grpc.aio.AioRpcError) -> Error:
+    """The error of a call that we made: the server's own, else one that says the call failed on the way."""
+    metadata = failed.trailing_metadata()
+    carried = metadata.get(METADATA_KEY) if metadata is not None else None
+    if isinstance(carried, bytes):
+        return Error.FromString(carried)
+    code = errors_pb2.CODE_UNAUTHENTICATED if failed.code() is grpc.StatusCode.UNAUTHENTICATED else errors_pb2.CODE_UNAVAILABLE
+    return wire_error(code, f"the call failed: {failed.code().name}", "Try again, or another address.")

@@ -1,0 +1,168 @@
+"""The gRPC server of a service: who calls, what errors become, health, TLS, limits. No reflection, no channelz."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from contextvars import ContextVar
+from inspect import isasyncgenfunction
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.internal import api_implementation
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
+from headgate_runtime.limits import SERVER_OPTIONS
+from headgate_runtime.principals import ANONYMOUS, Principals
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.values import Address
+from headgate_runtime.world import Ids, SystemIds
+
+_principal: ContextVar[str] = ContextVar("principal", default=ANONYMOUS)
+_log = structlog.get_logger()
+
+
+def principal(context: Any) -> str:  # noqa: ARG001 - says whose, and leaves room for another way
+    """Who makes this call; "anonymous" without tokens. For servicer methods: it is that of the task that serves the call."""
+    return _principal.get()
+
+
+class Server:
+    """Register servicers on ``grpc`` before ``start``.
+
+    Raises RuntimeError if protobuf runs without its C implementation (CVE-2025-4565, and every message costs a hundred times
+    more), OSError or ValueError if the files that the settings name are wrong.
+    """
+
+    def __init__(self, settings: ServiceSettings, *, options: Sequence[tuple[str, Any]] = (), ids: Ids | None = None) -> None:
+        if api_implementation.Type() != "upb":
+            raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
+        guard = _Guard(Principals(settings), ids or SystemIds())
+        self.grpc: grpc.aio.Server = grpc.aio.server(interceptors=[guard], options=[*SERVER_OPTIONS, *options])
+        self.health = Health(self.grpc)
+        self._settings = settings
+
+    async def start(self) -> str:
+        """Serves from now on; returns the host:port really bound. Raises OSError if the address is taken."""
+        listen = Address.parse(self._settings.listen)
+        try:
+            if self._settings.tls_cert:
+                port = self.grpc.add_secure_port(str(listen), _reloading_credentials(self._settings))
+            else:
+                port = self.grpc.add_insecure_port(str(listen))
+        except RuntimeError as e:
+            raise OSError(f"cannot listen on {listen}; is another process there?") from e
+        await self.health.begin()
+        await self.grpc.start()
+        return str(listen._replace(port=port))
+
+    async def stop(self, grace_s: float) -> None:
+        """Health says not serving, new calls are refused, running ones have ``grace_s`` seconds."""
+        await self.health.stop()
+        await self.grpc.stop(grace_s)
+
+
+class Health:
+    """The standard health service; "" is the process as a whole. Not serving until told so."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._servicer = health_aio.HealthServicer()
+        self._told = False
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def set(self, serving: bool, *services: str) -> None:
+        """For the process and the named services ("headgate.api.v1.IngestService")."""
+        self._told = True
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", *services):
+            await self._servicer.set(service, status)
+
+    async def begin(self) -> None:
+        """Before the server answers: grpcio's servicer would say serving by itself."""
+        if not self._told:
+            await self.set(False)
+
+    async def stop(self) -> None:
+        """Not serving, for good."""
+        await self._servicer.enter_graceful_shutdown()
+
+
+class _Guard(grpc.aio.ServerInterceptor):
+    """Before each call: who is it. Around it: errors become status and trailing metadata."""
+
+    def __init__(self, principals: Principals, ids: Ids) -> None:
+        self._principals = principals
+        self._ids = ids
+
+    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
+            if (serve := getattr(handler, kind)) is not None:
+                return handler._replace(**{kind: self._guarded(serve, handler_call_details)})
+        raise AssertionError(f"{handler_call_details.method} has no behaviour")
+
+    def _guarded(self, serve: Any, details: Any) -> Any:
+        """``serve`` as a coroutine; an asynchronous generator's answers are written from here."""
+        yields = isasyncgenfunction(serve)
+
+        async def guarded(request: Any, context: Any) -> Any:
+            try:
+                metadata = dict(details.invocation_metadata or ())
+                _principal.set(self._principals.of(details.method, metadata.get("authorization")))
+                if not yields:
+                    return await serve(request, context)
+                async with aclosing(serve(request, context)) as answers:
+                    async for answer in answers:
+                        await context.write(answer)
+            except grpc.aio.BaseError:
+                raise
+            except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
+                await self._abort(context, _only_rpc_error(e) or self._internal(e, details.method))
+
+        return guarded
+
+    async def _abort(self, context: Any, told: RpcError) -> None:
+        trailing = ((METADATA_KEY, told.error.SerializeToString()),)
+        await context.abort(status_of(told.error), told.error.message, trailing)
+
+    def _internal(self, error: Exception, method: str) -> RpcError:
+        """What was not foreseen stays in the log, under an id; the client gets the id and no details."""
+        request_id = self._ids.token()
+        _log.error("call failed", method=method, request_id=request_id, exc_info=error)
+        return rpc_error(
+            errors_pb2.CODE_INTERNAL, f"internal error, request {request_id}", "Give this id to the operators of the cluster."
+        )
+
+
+def _only_rpc_error(error: BaseException) -> RpcError | None:
+    """The RpcError that ended a task group; None if anything else was in it."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, RpcError) else None
+
+
+def _reloading_credentials(settings: ServiceSettings) -> grpc.ServerCredentials:
+    """Looks at the files with each new connection, so that a renewed certificate needs no restart."""
+    paths = (Path(settings.tls_key), Path(settings.tls_cert))
+    read = [path.read_bytes() for path in paths]
+
+    def configuration(content: list[bytes]) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(content[0], content[1])])
+
+    def renewed() -> Any:
+        """None, which grpcio takes for "as it was" and its stubs do not know, or the new pair."""
+        try:
+            content = [path.read_bytes() for path in paths]
+        except OSError:
+            return None  # being replaced; the old pair serves on
+        if content == read:
+            return None
+        read[:] = content
+        return configuration(content)
+
+    return grpc.dynamic_ssl_server_credentials(configuration(read), renewed)

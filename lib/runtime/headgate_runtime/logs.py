@@ -1,0 +1,48 @@
+"""Structured logs on stderr: for people, or one JSON object a line. stdout belongs to the ready line."""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from headgate_runtime.settings import ServiceSettings
+
+get_logger = structlog.get_logger
+
+
+def configure(settings: ServiceSettings) -> None:
+    """For the process, once, at its start. Libraries that use ``logging`` come out the same way."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    rendered: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if settings.log_format == "json":
+        rendered += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    else:
+        rendered += [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=rendered, foreign_pre_chain=shared))
+    logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.processors.StackInfoRenderer(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _printable(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """A channel's name must not move the cursor or forge a line on the operator's terminal."""
+    return {key: _escaped(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _escaped(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,0 +1,52 @@
+"""Prometheus metrics: one registry a process, handed to who counts; served when the settings name an address."""
+
+import contextlib
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector, start_http_server
+
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.values import Address
+
+
+def metrics(service: str) -> CollectorRegistry:
+    """A registry with the process's own figures (CPU, memory, file descriptors) and the service's name."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    Info("headgate", "Which service this is", registry=registry).info({"service": service})
+    return registry
+
+
+@contextlib.contextmanager
+def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[str]:
+    """Yields the host:port really bound, "" without ``metrics_listen``. A thread of its own answers. Raises OSError if taken."""
+    if not settings.metrics_listen:
+        yield ""
+        return
+    address = Address.parse(settings.metrics_listen)
+    server, thread = start_http_server(address.port, address.host, registry)
+    try:
+        yield str(address._replace(port=server.server_port))
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class CappedLabel:
+    """Names made by users as a label's values: the first ``limit`` as they are, all others as "other" (reliability §7.3).
+
+    Each new value makes a time series that stays in the process and in Prometheus for good.
+    """
+
+    def __init__(self, limit: int = 1000) -> None:
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """The label's value for ``name``, the same each time."""
+        if name not in self._known and len(self._known) < self._limit:
+            self._known.add(name)
+        return name if name in self._known else "other"

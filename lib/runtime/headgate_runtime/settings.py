@@ -1,0 +1,132 @@
+"""Settings of a service: one declaration each, read from flags, the environment and a file, in this order of precedence."""
+
+import argparse
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+
+from headgate_runtime.values import Address, as_written
+
+PREFIX = "HEADGATE_"
+
+
+class ServiceSettings(BaseSettings):
+    """What every service has. A service's own settings are a subclass with further fields."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    listen: str = Field("127.0.0.1:0", description="host:port to serve on; port 0 takes a free one and prints it")
+    advertise: str = Field("", description="host:port at which others reach this process; empty: the address of `listen`")
+    insecure: bool = Field(
+        False,
+        description="allow `listen` on other than this machine's own addresses without TLS and tokens: anybody may then write",
+    )
+    tls_cert: str = Field("", description="PEM file of this server's certificate chain; read again when it changes")
+    tls_key: str = Field("", description="PEM file of its private key")
+    tls_ca: str = Field(
+        "", description="PEM file of the authority that signed the other services' certificates; empty: no TLS to them"
+    )
+    tokens: str = Field(
+        "", description='file with a line "PRINCIPAL TOKEN" for each client; without it every client is "anonymous"'
+    )
+    cluster_token: SecretStr = Field(
+        SecretStr(""),
+        description="bearer token of the services among themselves; better in the environment or the file than as a flag",
+    )
+    metrics_listen: str = Field("", description="host:port for Prometheus, plain HTTP without a password; empty: none")
+    log_format: Literal["console", "json"] = Field("console", description="console for people, json for one object a line")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="the least important kind that is logged")
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> Self:
+        """Safe by default: what others can reach has TLS and tokens, unless somebody said otherwise."""
+        for name in ("listen", "advertise", "metrics_listen"):
+            if value := getattr(self, name):
+                Address.parse(value)
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("tls_cert and tls_key belong together: give both or none")
+        if self.tokens and not self.cluster_token:
+            raise ValueError("tokens without cluster_token: the services could not talk to each other; set the same one for all")
+        guarded = self.tls_cert and self.tokens
+        if not (Address.parse(self.listen).is_loopback or guarded or self.insecure):
+            raise ValueError(
+                f"others can reach listen={self.listen}: set tls_cert, tls_key, tokens and cluster_token, or insecure"
+            )
+        return self
+
+    def advertised(self, bound: str) -> str:
+        """What to tell others: ``advertise``, else ``bound``, the address that the server got. Port 0 becomes the bound port."""
+        if not self.advertise:
+            return bound
+        address = Address.parse(self.advertise)
+        return str(address if address.port else address._replace(port=Address.parse(bound).port))
+
+
+_Settings = TypeVar("_Settings", bound=ServiceSettings)
+
+
+def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about: str) -> _Settings:
+    """Flags > environment (``HEADGATE_*``) > the TOML file of ``--config`` > defaults.
+
+    ``--help`` prints every setting and exits with 0; a setting that is wrong is named, with what is right, and exits with 2.
+    """
+    parser = _parser(cls, prog, about)
+    flags = vars(parser.parse_args(list(argv)))
+    path = flags.pop("config", None) or os.environ.get(f"{PREFIX}CONFIG")
+    try:
+        values = {**_from_file(path), **EnvSettingsSource(cls)(), **flags}
+        return cls(**values)
+    except ValidationError as e:
+        parser.exit(2, "".join(f"{prog}: {_sentence(error)}\n" for error in e.errors()) + f"{prog}: --help lists the settings\n")
+    except (OSError, tomllib.TOMLDecodeError) as e:
+        parser.exit(2, f"{prog}: --config {path}: {e}\n")
+    raise AssertionError("parser.exit returned")
+
+
+def _from_file(path: str | None) -> Mapping[str, Any]:
+    return tomllib.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+
+
+def _parser(cls: type[ServiceSettings], prog: str, about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=about,
+        epilog=f"Every setting is also read from the environment ({PREFIX}NAME) and from the file of --config (name = value).",
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--config", metavar="FILE", help="TOML file with settings; what flags and the environment say wins")
+    for name, field in cls.model_fields.items():
+        _add_flag(parser, name, field)
+    return parser
+
+
+def _add_flag(parser: argparse.ArgumentParser, name: str, field: FieldInfo) -> None:
+    flag = "--" + name.replace("_", "-")
+    text = f"{field.description} {_default(field)}".replace("%", "%%")
+    if field.annotation is bool:
+        parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+        return
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else None
+    metavar = "|".join(choices) if choices else name.rpartition("_")[2].upper()
+    parser.add_argument(flag, metavar=metavar, help=text)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "[required]"
+    shown = field.get_default(call_default_factory=True)
+    return f"[{as_written(shown, field.metadata)}]" if shown not in ("", [], False, SecretStr("")) else ""
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """One finding of pydantic, in the words of the command line."""
+    place = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"--{place.replace('_', '-')}: {message}" if place else message

@@ -1,0 +1,88 @@
+"""Values of settings as people write them: "10s", "256MiB", "a, b", "host:port"."""
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator
+from pydantic_settings import NoDecode
+
+_DURATION_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTE_UNITS: Mapping[str, float] = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+def duration(value: Any) -> Any:
+    """Seconds of "500ms", "10s", "5m", "2h" or "30d"; a bare number is refused, because its unit is not said."""
+    return value if _is_number(value) else _in_units(value, _DURATION_UNITS, 'a duration such as "500ms", "10s" or "5m"')
+
+
+def byte_size(value: Any) -> Any:
+    """Bytes of "64KiB", "256MiB", "1.5GiB" or "10MB" (decimal); a bare number is refused, because its unit is not said."""
+    if _is_number(value):
+        return value
+    return round(_in_units(value, _BYTE_UNITS, 'a size such as "64KiB", "256MiB" or "1GiB"'))
+
+
+def word_list(value: Any) -> Any:
+    """The words of "a, b"; an empty text is an empty list."""
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+def as_written(value: Any, metadata: Sequence[Any]) -> str:
+    """A default as one would write it; ``metadata`` are the annotations of its field."""
+    kinds = {note.func for note in metadata if isinstance(note, BeforeValidator)}
+    units = _DURATION_UNITS if duration in kinds else _BYTE_UNITS if byte_size in kinds else {}
+    for unit, size in sorted(units.items(), key=lambda entry: -entry[1]):
+        if value >= size and value / size == round(value / size):
+            return f"{round(value / size)}{unit}"
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+Duration = Annotated[float, BeforeValidator(duration)]
+"""Seconds. From text only with a unit."""
+
+ByteSize = Annotated[int, BeforeValidator(byte_size)]
+"""Bytes. From text only with a unit."""
+
+Words = Annotated[list[str], NoDecode, BeforeValidator(word_list)]
+"""From text separated by commas."""
+
+
+class Address(NamedTuple):
+    """Where to listen or whom to reach. An IPv6 host stands without brackets here and with them in text."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Raises ValueError unless ``text`` is host:port."""
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{text!r} is no host:port")
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it. Of names only "localhost" is trusted to be that."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def _is_number(value: Any) -> bool:
+    """Numbers come from code and from defaults, where the field's own description gives the unit."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _in_units(value: Any, units: Mapping[str, float], wanted: str) -> float:
+    found = _NUMBER_AND_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or found[2] not in units:
+        raise ValueError(f"{value!r} is not {wanted}; units: {', '.join(units)}")
+    return float(found[1]) * units[found[2]]

@@ -1,0 +1,99 @@
+"""The tables of a store: one create-only entry ``.headgate/tables/<name>`` for each, under the root that a cluster is given.
+
+An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>}``. It comes after the table itself, so what is
+listed can be opened.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.store import Outcome
+from headgate_tables.system import System
+
+FORMAT = 1
+FOLDER = ".headgate/tables"
+MAX_NAME = 128
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def check_name(name: str) -> None:
+    """Raises OptionError for what cannot be a table's name in a catalog: it is a folder's name and stands in file names."""
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise OptionError(
+            f"{name[:MAX_NAME]!r} is no table name",
+            fix=f"Use letters, digits, '_', '-' and '.', beginning with a letter or digit; at most {MAX_NAME}.",
+        )
+
+
+class Catalog:
+    """The entries under one root. Nothing is cached; a call costs a listing, a read or a create."""
+
+    def __init__(self, url: str, options: Mapping[str, str] | None, system: System) -> None:
+        """``url``, ``options``: as ``open_store`` takes them. Raises OptionError."""
+        self._store = open_store(url, options, system.ids)
+        self._clock = system.clock
+        self._is_file = self._store.url.startswith("file:")
+
+    @property
+    def url(self) -> str:
+        """The root."""
+        return self._store.url
+
+    def names(self) -> list[str]:
+        """All tables, sorted. Raises StoreUnavailableError, StoreDeniedError."""
+        return sorted(name for name in self._store.list_folder(FOLDER).files if len(name) <= MAX_NAME and _NAME.fullmatch(name))
+
+    def add(self, name: str, path: str) -> None:
+        """Enters a table that has been created in the folder ``path`` under the root; again with the same path changes nothing.
+
+        Durable when it returns. Raises OptionError, TableExistsError when the name stands for another folder,
+        StoreUnavailableError (then it may be entered or not; repeat), StoreDeniedError.
+        """
+        check_name(name)
+        _check_path(path)
+        content = json.dumps({"format": FORMAT, "path": path}, ensure_ascii=False).encode()
+        outcome = create_for_certain(self._store, self._clock, f"{FOLDER}/{name}", content, durable=True)
+        if outcome is Outcome.EXISTS and (found := self._path(name)) != path:
+            raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
+
+    def table_url(self, name: str) -> str:
+        """Where ``open_table`` finds the table. Raises OptionError for what is no name, NotATableError for one that no entry
+        has, CorruptFileError, UnsupportedTableError.
+        """
+        check_name(name)
+        path = self._path(name)
+        return f"{self._store.url}/{quote(path) if self._is_file else path}"
+
+    def _path(self, name: str) -> str:
+        entry = f"{FOLDER}/{name}"
+        try:
+            data = self._store.get(entry).to_pybytes()
+        except FileNotFoundError as error:
+            raise NotATableError(
+                f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table."
+            ) from error
+        return _decode(data, f"{self._store.url}/{entry}")
+
+
+def _decode(data: bytes, where: str) -> str:
+    try:
+        content = json.loads(data)
+        if content["format"] > FORMAT:
+            raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
+        path = content["path"]
+        _check_path(path)
+    except (ValueError, KeyError, TypeError, AttributeError, OptionError) as error:
+        raise CorruptFileError(
+            f"{where} names no folder", fix="Restore it from a copy, or delete it and add the table again."
+        ) from error
+    return str(path)
+
+
+def _check_path(path: str) -> None:
+    if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
+        raise OptionError(f"{path!r} is no folder under the root", fix="Name it without empty parts, '.' or '..'.")

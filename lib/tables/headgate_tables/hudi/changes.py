@@ -1,0 +1,231 @@
+"""A writer's bucket side: the upserts and deletes that gathered for some buckets become one log file for each.
+
+The cluster writes log files only: a base file hides what an older instant that completes later puts beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headgate_tables.commitlog.slot import stage_folder
+from headgate_tables.hudi.base_file import WRITE_TOKEN
+from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
+from headgate_tables.hudi.definition import Definition, avro_schema
+from headgate_tables.hudi.duplicates import one_row_per_key
+from headgate_tables.hudi.keys.bucket import file_id
+from headgate_tables.hudi.keys.java_hash import java_string_hash
+from headgate_tables.hudi.log.names import log_name
+from headgate_tables.hudi.log.writer import Deleted, encode_log_file
+from headgate_tables.hudi.place import Placed, place
+from headgate_tables.hudi.routing import order_by_group
+from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
+from headgate_tables.storage.store import Store
+
+__all__ = ["ChangeWriter", "Changes", "Placed", "WriteStatus", "place", "split"]
+
+Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """n upserts and deletes of one bucket in the order of their arrival.
+
+    ``rows``: the table's columns as ``place`` makes them; ``keys``: string[n]; ``deletes``: bool[n]. All may be in chunks.
+    """
+
+    partition: str
+    bucket: int
+    rows: pa.Table
+    keys: Column
+    deletes: Column
+
+
+def split(placed: Placed) -> list[Changes]:
+    """One ``Changes`` per group, in the order of ``placed.groups``: slices that keep one copy of all rows alive."""
+    rows, keys, deletes, bounds = placed.rows, placed.keys, placed.deletes, [0, len(placed.group)]
+    if len(placed.groups) != 1:
+        order = order_by_group(placed.group)
+        rows, keys, deletes = rows.take(order), keys.take(order), deletes.take(order)
+        bounds = np.searchsorted(placed.group[order], np.arange(len(placed.groups) + 1)).tolist()
+    spans = [(start, stop - start) for start, stop in itertools.pairwise(bounds)]
+    return [
+        Changes(partition, bucket, rows.slice(*span), keys.slice(*span), deletes.slice(*span))
+        for (partition, bucket), span in zip(placed.groups, spans, strict=True)
+    ]
+
+
+class ChangeWriter:
+    """Writes log files for one process of one epoch. One call of ``write`` at a time; nothing here belongs to an event loop.
+
+    ``process``: the random id of the process (rule RO8). ``ordinal``: its number among the processes that write under the same
+    instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart.
+    """
+
+    def __init__(self, store: Store, definition: Definition, *, epoch: int, process: str, ordinal: int) -> None:
+        self._store = store
+        self._definition = definition
+        self._stage = stage_folder(epoch, process) if store.stages else ""
+        self._ordinal = ordinal
+        self._layout = layout_of(definition)
+        self._avro = avro_schema(definition, meta_columns=True)
+        self._rows_written = 0
+
+    def write(
+        self,
+        instant: str,
+        changes: Sequence[Changes],
+        log_versions: Sequence[int],
+        *,
+        drop_beaten: bool = True,
+        ordinal: int | None = None,
+        threads: int = 1,
+    ) -> list[WriteStatus]:
+        """One log file, and its status, per ``Changes``, durable when this returns. None of them may be empty.
+
+        ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket.
+        ``drop_beaten``: what another row of the same key in the same ``Changes`` beats is not written (larger ordering value
+        first, then later arrival; deletes are rows as others); else everything is, in blocks that keep the order of arrival.
+        ``ordinal``: instead of the process's own, when it is another in this instant's round. ``threads``: for encoding.
+
+        Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
+        """
+        batches = [_Batch.of(each, self._definition) for each in changes]
+        if drop_beaten and batches:
+            batches = _without_beaten(batches)
+        counts = [batch.upserts for batch in batches]
+        total = sum(counts)
+        sequence = sequence_numbers(instant, total, self._rows_written + 1, self._ordinal if ordinal is None else ordinal)
+        self._rows_written += total
+        firsts = itertools.accumulate(counts, initial=0)
+        files = [
+            _File(instant, version, batch, sequence.slice(first, count))
+            for version, batch, first, count in zip(log_versions, batches, firsts, counts, strict=False)
+        ]
+        rows = sum(batch.deletes.size for batch in batches)
+        return write_files(self._store, instant, self._stage, encode_all(self._encode, files, rows=rows, threads=threads))
+
+    def _encode(self, file: _File) -> NewFile:
+        partition, bucket = file.batch.partition, file.batch.bucket
+        group = file_id(self._definition.table_uuid, partition, bucket, 0)
+        blocks = list(self._blocks(file, group))
+        content = encode_log_file(file.instant, self._avro, blocks, self._layout)
+        name = log_name(group, file.instant, file.version, WRITE_TOKEN)
+        upserts = file.batch.upserts
+        return NewFile(partition, group, file.version, name, content, upserts, file.batch.deletes.size - upserts)
+
+    def _blocks(self, file: _File, group: str) -> Iterator[pa.Table | Deleted]:
+        batch, taken = file.batch, 0
+        for start, length, deleted in batch.runs():
+            keys = batch.keys.slice(start, length)
+            if deleted:
+                yield keys, batch.partition, batch.ordering.slice(start, length) if batch.ordering is not None else None
+            else:
+                yield attach_meta(
+                    batch.rows.slice(start, length),
+                    keys,
+                    file.sequence.slice(taken, length),
+                    instant=file.instant,
+                    partition=batch.partition,
+                    file_name=group,
+                )
+                taken += length
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """``Changes`` with everything but the rows in one chunk."""
+
+    partition: str
+    bucket: int
+    rows: pa.Table
+    keys: pa.Array[Any]
+    ordering: pa.Array[Any] | None
+    deletes: Mask
+    upserts: int
+
+    @classmethod
+    def of(cls, changes: Changes, definition: Definition) -> _Batch:
+        deletes = _one_chunk(changes.deletes).to_numpy(zero_copy_only=False)
+        ordering = _one_chunk(changes.rows[definition.ordering]) if definition.ordering else None
+        keys, upserts = _one_chunk(changes.keys), deletes.size - int(np.count_nonzero(deletes))
+        return cls(changes.partition, changes.bucket, changes.rows, keys, ordering, deletes, upserts)
+
+    def runs(self) -> list[tuple[int, int, bool]]:
+        """Start, length and kind of each run of upserts or of deletes: what becomes a block."""
+        size = self.deletes.size
+        if self.upserts in (0, size):
+            return [(0, size, not self.upserts)]
+        bounds = [0, *(np.flatnonzero(self.deletes[1:] != self.deletes[:-1]) + 1).tolist(), size]
+        return [(start, stop - start, bool(self.deletes[start])) for start, stop in itertools.pairwise(bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    instant: str
+    version: int
+    batch: _Batch
+    sequence: pa.ChunkedArray[Any]
+
+
+def _without_beaten(batches: Sequence[_Batch]) -> list[_Batch]:
+    """One row per key, in at most one run of upserts and one of deletes. Batches that are so stay as they are."""
+    sizes = [batch.deletes.size for batch in batches]
+    keys = pa.concat_arrays([batch.keys for batch in batches])
+    owners = np.repeat(np.arange(len(batches), dtype=np.int64), sizes)
+    kept = one_row_per_key(keys, _joined(batches), owners, java_string_hash(keys).view(np.uint32))
+    starts = np.cumsum([0, *sizes])
+    positions = np.arange(len(keys)) if kept is None else kept
+    picked = [
+        part - start for part, start in zip(np.split(positions, np.searchsorted(positions, starts[1:-1])), starts, strict=False)
+    ]
+    whole = [len(part) == size and len(batch.runs()) <= 2 for part, size, batch in zip(picked, sizes, batches, strict=True)]
+    chosen = iter(_taken([(batch, part) for batch, part, same in zip(batches, picked, whole, strict=True) if not same]))
+    return [batch if same else next(chosen) for batch, same in zip(batches, whole, strict=True)]
+
+
+def _taken(choice: Sequence[tuple[_Batch, Ints]]) -> list[_Batch]:
+    """These rows of each, upserts before deletes: of one row per key the order does not matter. One copy for all."""
+    if not choice:
+        return []
+    batches = [batch for batch, _ in choice]
+    starts = np.cumsum([0, *(batch.deletes.size for batch in batches)])
+    orders = [_upserts_first(batch, positions) for batch, positions in choice]
+    order = np.concatenate([part + start for part, start in zip(orders, starts, strict=False)])
+    rows = pa.concat_tables([batch.rows for batch in batches]).take(order)
+    keys = pa.concat_arrays([batch.keys for batch in batches]).take(order)
+    ordering = _joined(batches)
+    ordering = ordering.take(order) if ordering is not None else None
+    taken: list[_Batch] = []
+    for batch, part, start in zip(batches, orders, np.cumsum([0, *map(len, orders)]).tolist(), strict=False):
+        deletes = batch.deletes[part]
+        span = (start, len(part))
+        values = ordering.slice(*span) if ordering is not None else None
+        upserts = len(part) - int(np.count_nonzero(deletes))
+        taken.append(_Batch(batch.partition, batch.bucket, rows.slice(*span), keys.slice(*span), values, deletes, upserts))
+    return taken
+
+
+def _upserts_first(batch: _Batch, positions: Ints) -> Ints:
+    deleted = batch.deletes[positions]
+    return np.concatenate([positions[~deleted], positions[deleted]])
+
+
+def _joined(batches: Sequence[_Batch]) -> pa.Array[Any] | None:
+    """The ordering values of all, in one array."""
+    ordering = [batch.ordering for batch in batches if batch.ordering is not None]
+    return pa.concat_arrays(ordering) if ordering else None
+
+
+def _one_chunk(column: Column) -> Any:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

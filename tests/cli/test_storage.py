@@ -1,0 +1,134 @@
+"""Looking into a table by its storage alone: `table timeline|files|scan` and `verify`."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.main import run
+from headgate_tables import hudi
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.decimal128(8, 2)), ("ok", pa.bool_())]
+)
+ROWS = [
+    {"id": number, "day": f"2026-01-0{number % 3 + 1}", "at": datetime(2026, 1, 1, number, tzinfo=UTC), "price": f"{number}.50", "ok": None}
+    for number in range(10)
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Two commits: ten rows, then two of them deleted."""
+    url = str(tmp_path / "orders")
+    with hudi.create_table(url, SCHEMA, record_key="id", partition_by="day", ordering="at", buckets=2) as made:
+        columns = {field.name: pa.array([row[field.name] for row in ROWS]) for field in SCHEMA}
+        columns["price"] = columns["price"].cast(SCHEMA.field("price").type)
+        rows = pa.table({name: column.cast(SCHEMA.field(name).type) for name, column in columns.items()}, SCHEMA)
+        made.upsert(rows)
+        made.delete(rows.slice(0, 2))
+    return url
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def ids(capsys: pytest.CaptureFixture[str]) -> list[object]:
+    return sorted(line["id"] for line in lines(capsys))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("id=5", [5]),
+        ("id!=5", [2, 3, 4, 6, 7, 8, 9]),
+        ("id>7", [8, 9]),
+        ("id>=7", [7, 8, 9]),
+        ("id<4", [2, 3]),
+        ("id<=4", [2, 3, 4]),
+        ("day=2026-01-02", [4, 7]),
+        ("price=3.50", [3]),
+        ("at>=2026-01-01T08:00:00Z", [8, 9]),
+        ("ok=", [2, 3, 4, 5, 6, 7, 8, 9]),
+        ("ok!=", []),
+    ],
+)
+def test_a_condition_selects_by_the_type_of_its_column(
+    condition: str, wanted: list[int], table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["table", "scan", table, "--json", "--columns", "id", "--filter", condition]) == ExitCode.OK
+    assert ids(capsys) == wanted
+
+
+def test_all_conditions_must_hold(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "scan", table, "--json", "--filter", "id>3", "--filter", "day=2026-01-02"])
+    assert ids(capsys) == [4, 7]
+
+
+def test_partitions_and_limit_bound_a_scan(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "scan", table, "--json", "--partition", "2026-01-01"])
+    assert ids(capsys) == [3, 6, 9]
+    run(["table", "scan", table, "--json", "--limit", "4"])
+    assert len(ids(capsys)) == 4
+
+
+def test_count_counts_all_rows_that_match(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "scan", table, "--json", "--count", "--limit", "1"])
+    run(["table", "scan", table, "--json", "--count", "--filter", "id>7"])
+    assert lines(capsys) == [{"rows": 8}, {"rows": 2}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"), [("id", ExitCode.USAGE), ("nope=1", ExitCode.FIX_CALL), ("id=five", ExitCode.FIX_CALL)]
+)
+def test_a_condition_that_cannot_be_is_refused(
+    condition: str, code: ExitCode, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["table", "scan", table, "--json", "--filter", condition]) == code
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert error["exit_code"] == code
+    assert error["fix"]
+
+
+def test_people_get_columns_and_a_pipe_no_folded_lines(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "scan", table, "--filter", "id=5"])
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["id", "day", "at", "price", "ok"]
+    assert row.split() == ["5", "2026-01-03", "2026-01-01", "05:00:00+00:00", "5.50", "-"]
+
+
+def test_the_timeline_says_what_each_commit_wrote(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "timeline", table, "--json"])
+    first, second = lines(capsys)
+    assert (first["rows"], first["deletes"], first["state"]) == (10, 0, "completed")
+    assert second["deletes"] == 2
+    run(["table", "timeline", table, "--json", "--limit", "1"])
+    assert [line["instant"] for line in lines(capsys)] == [second["instant"]]
+
+
+def test_files_lists_the_slices_of_every_group(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "files", table, "--json"])
+    with hudi.open_table(table) as opened:
+        groups = {(group.partition, group.file_id) for group in opened.file_groups()}
+    found = lines(capsys)
+    assert {(line["partition"], line["file_group"]) for line in found} == groups
+
+
+def test_verify_says_which_file_has_changed(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", table, "--json"]) == ExitCode.OK
+    assert lines(capsys)[0]["ok"] is True
+    damaged = next(path for path in Path(table).rglob("*.parquet"))
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged.write_bytes(content)
+    assert run(["verify", table, "--json"]) == ExitCode.PROBLEMS
+    assert damaged.name in json.dumps(lines(capsys)[0]["findings"])
+
+
+def test_a_place_without_a_table_is_the_callers_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "timeline", str(tmp_path / "nothing"), "--json"]) == ExitCode.FIX_CALL
+    assert json.loads(capsys.readouterr().err)["error"]["kind"] == "NotATableError"

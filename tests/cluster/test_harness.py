@@ -1,0 +1,171 @@
+"""The harness itself: processes that die where they should, links that cut, Redis that comes and goes, nothing left behind."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.links import Link, owner_of_port
+from support.processes import Died, Process, child_environment
+from support.redis_server import answers, ask, start_redis
+from support.stepping import hits
+
+
+@contextmanager
+def step_service(folder: Path, *flags: str, name: str = "one") -> Iterator[Process]:
+    record = ["--record", str(folder / "steps")]
+    command = [sys.executable, "-m", "support.stepping", "support.step_service", *record, *flags, "--", name]
+    process = Process(name, command, folder / f"{name}.log")
+    try:
+        process.wait_ready()
+        yield process
+    finally:
+        process.kill()
+
+
+@contextmanager
+def connected(address: str) -> Iterator[socket.socket]:
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        yield connection
+
+
+def asked(connection: socket.socket) -> bytes:
+    connection.sendall(b"x")
+    return connection.recv(100)
+
+
+def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_recorded(tmp_path: Path) -> None:
+    with step_service(tmp_path, "--kill-at", "late:2") as process, connected(process.address) as connection:
+        process.expect_end()
+        assert asked(connection) == b"+one\n"
+        assert process.is_alive
+        assert asked(connection) == b""
+        assert process.wait_end() == -signal.SIGKILL
+        assert not process.ended_unasked
+    assert hits(tmp_path / "steps") == {"early": 2, "late": 2}
+
+
+def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Path) -> None:
+    with step_service(tmp_path, "--pause-at", "early:1") as process, connected(process.address) as connection:
+        connection.sendall(b"x")
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        assert hits(tmp_path / "steps") == {"early": 1}
+        process.resume()
+        assert connection.recv(100) == b"+one\n"
+
+
+def test_an_end_that_nobody_asked_for_is_told_apart_from_a_drain(tmp_path: Path) -> None:
+    with step_service(tmp_path, "--kill-at", "early:1") as process, connected(process.address) as connection:
+        assert asked(connection) == b""
+        process.wait_end()
+        assert process.ended_unasked
+    with step_service(tmp_path) as process:
+        assert process.terminate() == 0
+        assert not process.ended_unasked
+
+
+def test_a_process_that_is_never_ready_fails_with_the_end_of_its_log(tmp_path: Path) -> None:
+    process = Process("bad", [sys.executable, "-c", "raise SystemExit('no store')"], tmp_path / "bad.log")
+    with pytest.raises(Died, match="no store"):
+        process.wait_ready()
+
+
+def test_nothing_outlives_the_test_run(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib, os, signal\n"
+        "from support.processes import Process\n"
+        "child = Process('c', [sys.executable, '-m', 'support.step_service', 'c'], pathlib.Path(sys.argv[1]))\n"
+        "child.wait_ready()\n"
+        "print(child.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "c.log")]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, env=child_environment({}), check=False)
+    with contextlib.suppress(ProcessLookupError):
+        watched = os.pidfd_open(int(told.stdout))
+        ended, _, _ = select.select([watched], [], [], 60)
+        os.close(watched)
+        assert ended, "it lives on"
+
+
+def test_a_cut_with_reset_breaks_connections_and_refuses_new_ones_until_healed(tmp_path: Path) -> None:
+    with step_service(tmp_path) as process, link_to(process) as link:
+        with connected(link.address) as connection:
+            assert asked(connection) == b"+one\n"
+            link.cut()
+            with pytest.raises(ConnectionResetError):
+                asked(connection)
+        with connected(link.address) as connection, pytest.raises(OSError, match=r"reset|Broken pipe"):
+            asked(connection)
+        link.heal()
+        with connected(link.address) as connection:
+            assert asked(connection) == b"+one\n"
+
+
+def test_a_stalled_link_delivers_after_healing_what_was_under_way(tmp_path: Path) -> None:
+    with step_service(tmp_path) as process, link_to(process) as link, connected(link.address) as connection:
+        assert asked(connection) == b"+one\n"
+        link.cut(kind="stall")
+        connection.sendall(b"x")
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        assert hits(tmp_path / "steps")["late"] == 1
+        link.heal()
+        connection.settimeout(30)
+        assert connection.recv(100) == b"+one\n"
+
+
+def test_a_cut_between_two_leaves_the_others_connected(tmp_path: Path) -> None:
+    def source(port: int) -> str:
+        return owner_of_port(port, iter([("me", os.getpid())])) or "stranger"
+
+    with step_service(tmp_path) as process, link_to(process, source) as link, connected(link.address) as connection:
+        link.cut("stranger")
+        assert asked(connection) == b"+one\n"
+        link.cut("me")
+        with pytest.raises(ConnectionResetError):
+            asked(connection)
+
+
+def test_the_process_behind_a_port_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, connected(f"127.0.0.1:{listener.getsockname()[1]}") as mine:
+        port = mine.getsockname()[1]
+        assert owner_of_port(port, iter([("init", 1), ("me", os.getpid())])) == "me"
+        assert owner_of_port(port, iter([])) == ""
+
+
+def test_redis_loses_everything_when_killed_and_comes_back_at_its_port(tmp_path: Path) -> None:
+    first = start_redis(tmp_path / "redis.log")
+    try:
+        assert ask(first.address, "SET key value") == "+OK"
+        first.kill()
+        assert not answers(first.address)
+        second = start_redis(tmp_path / "redis.log", int(first.address.rpartition(":")[2]))
+        try:
+            assert second.address == first.address
+            assert ask(second.address, "EXISTS key") == ":0"
+        finally:
+            second.kill()
+    finally:
+        first.kill()
+
+
+@contextmanager
+def link_to(process: Process, source=lambda port: "anybody") -> Iterator[Link]:
+    link = Link(source)
+    host, _, port = process.address.rpartition(":")
+    link.upstream = (host, int(port))
+    try:
+        yield link
+    finally:
+        link.close()

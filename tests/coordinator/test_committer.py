@@ -1,0 +1,249 @@
+"""Slot work on a real table: what is reported, in which order, and what stands on the store then."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from headgate_coordinator.committer import Committer, forget_idle
+from headgate_coordinator.events import (
+    CommitRefused,
+    Event,
+    InstantIssued,
+    OffsetsRefused,
+    OffsetsWon,
+    Published,
+    SlotWon,
+)
+from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
+from headgate_tables.errors import DeposedError, ForeignWriterError, OutcomeUnknownError, StoreUnavailableError
+from headgate_tables.hudi import Holder, Table, open_table
+from headgate_tables.hudi.changes import ChangeWriter, place, split
+from headgate_tables.hudi.data_files import WriteStatus
+from headgate_tables.storage.store import Outcome
+from headgate_tables.system import System
+from support.systems import FaultyStore
+from support.tables import create, notes, rows
+
+NOW_MS = 1_800_000_000_000
+
+
+class Owner:
+    """A committer of a cluster's handle on the table in ``folder``, and what it has reported."""
+
+    def __init__(self, folder: Path, name: str = "one") -> None:
+        self.store = FaultyStore(folder / "table")
+        holder = Holder("cluster", "host", 1, f"{name}:1")
+        self.table = Table(self.store, System.real(), take_over=False, metadata_table="refuse", holder=holder)
+        self.table.own()
+        self.events: list[Event] = []
+        self.on_event: Callable[[Event], None] = lambda event: None
+        self.committer = Committer(self.table, lambda: NOW_MS, self._report)
+
+    def _report(self, event: Event) -> None:
+        self.on_event(event)
+        self.events.append(event)
+
+    def do(self, work: Commit | DropRound | IssueInstant | WinOffsets) -> list[Event]:
+        """What it reports."""
+        self.events.clear()
+        self.committer.execute(work)
+        return list(self.events)
+
+    def instant(self, number: int, generation: int = 1) -> str:
+        (issued,) = self.do(IssueInstant(generation, number))
+        assert isinstance(issued, InstantIssued)
+        return issued.instant
+
+    def files(self, instant: str, *entries: tuple[str, int, str]) -> Sequence[WriteStatus]:
+        """Written as a writer does."""
+        definition = self.table.definition
+        assert definition is not None
+        writer = ChangeWriter(self.store, definition, epoch=self.table.epoch, process="p", ordinal=0)
+        changes = split(place(rows(*entries), None, definition))
+        return writer.write(instant, changes, [1] * len(changes))
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Owner:
+    create(tmp_path)
+    return Owner(tmp_path)
+
+
+def timeline(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "table/.hoodie/timeline").iterdir() if path.is_file())
+
+
+def slots(folder: Path) -> list[Path]:
+    return sorted((folder / "table/.hoodie/.headgate/slot").iterdir())
+
+
+def kinds(folder: Path) -> list[str]:
+    return [path.read_text().partition('"kind":"')[2].partition('"')[0] for path in slots(folder)]
+
+
+def test_an_instant_is_requested_and_inflight_when_it_is_reported(owner: Owner, tmp_path: Path) -> None:
+    instant = owner.instant(1)
+    assert timeline(tmp_path) == [f"{instant}.deltacommit.inflight", f"{instant}.deltacommit.requested"]
+
+
+def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -> None:
+    instant = owner.instant(1)
+    files = owner.files(instant, ("a", 1, "x"))
+    seen: list[tuple[str, bool]] = []
+
+    def look(event: Event) -> None:
+        seen.append((type(event).__name__, any(instant in name and "_" in name for name in timeline(tmp_path))))
+
+    owner.on_event = look
+    owner.do(Commit(1, 1, files, {"c": (1, 7, "me")}))
+    assert seen == [("SlotWon", False), ("Published", True)]
+    reopened = open_table(f"file://{tmp_path}/table")
+    assert notes(reopened) == {"a": "x"}
+    assert reopened.channels == {"c": [1, 7, "me", NOW_MS]}
+    last = owner.committer.last
+    assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
+    assert last.bytes > 0
+
+
+def test_two_rounds_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:
+    first, second = owner.instant(1), owner.instant(2)
+    assert first < second
+    young = owner.files(second, ("b", 1, "y"))
+    old = owner.files(first, ("a", 1, "x"))
+    assert owner.do(Commit(1, 1, old, {})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(Commit(1, 2, young, {})) == [SlotWon(1, 2), Published(1, 2)]
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x", "b": "y"}
+
+
+def test_offsets_alone_win_a_slot_and_publish_no_instant(owner: Owner, tmp_path: Path) -> None:
+    assert owner.do(Commit(1, 1, [], {"c": (2, 9, "me")})) == [SlotWon(1, 1), Published(1, 1)]
+    assert timeline(tmp_path) == []
+    assert open_table(f"file://{tmp_path}/table").channels == {"c": [2, 9, "me", NOW_MS]}
+
+
+def test_an_instant_without_files_is_never_completed(owner: Owner, tmp_path: Path) -> None:
+    """Rule RO5: a younger round asked first, so that the empty one has an instant too."""
+    empty, full = owner.instant(1), owner.instant(2)
+    files = owner.files(full, ("a", 1, "x"))
+    assert owner.do(Commit(1, 1, [], {"c": (1, 1, "me")})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(Commit(1, 2, files, {})) == [SlotWon(1, 2), Published(1, 2)]
+    assert not [name for name in timeline(tmp_path) if name.startswith(f"{empty}_")]
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+    owner.committer.tidy()
+    assert not [name for name in timeline(tmp_path) if name.startswith(empty)]
+
+
+def test_nothing_at_all_writes_nothing(owner: Owner, tmp_path: Path) -> None:
+    before = slots(tmp_path)
+    assert owner.do(Commit(1, 1, [], {})) == [SlotWon(1, 1), Published(1, 1)]
+    assert slots(tmp_path) == before
+
+
+def test_a_dropped_round_is_dead_and_the_next_has_an_instant_of_its_own(owner: Owner, tmp_path: Path) -> None:
+    lost = owner.instant(1)
+    owner.files(lost, ("a", 1, "lost"))
+    assert owner.do(DropRound(1, 1)) == []
+    again = owner.instant(1, generation=2)
+    assert again > lost
+    files = owner.files(again, ("a", 1, "kept"))
+    assert owner.do(Commit(2, 1, files, {})) == [SlotWon(2, 1), Published(2, 1)]
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "kept"}
+    owner.committer.tidy()
+    assert not [name for name in timeline(tmp_path) if name.startswith(lost)]
+
+
+def test_dropping_what_has_no_instant_does_nothing(owner: Owner, tmp_path: Path) -> None:
+    before = slots(tmp_path)
+    assert owner.do(DropRound(1, 1)) == []
+    assert slots(tmp_path) == before
+
+
+def test_opens_are_durable_when_they_are_reported(owner: Owner, tmp_path: Path) -> None:
+    assert owner.do(WinOffsets(5, {"c": (3, 0, "me")})) == [OffsetsWon(5)]
+    assert open_table(f"file://{tmp_path}/table").channels == {"c": [3, 0, "me", NOW_MS]}
+    assert kinds(tmp_path)[-1] == "OFFSETS"
+
+
+@pytest.mark.parametrize("work", ["instant", "commit", "offsets"])
+def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owner: Owner, tmp_path: Path, work: str) -> None:
+    def refuse(path: str) -> Outcome | None:
+        raise StoreUnavailableError("busy", fix="later")
+
+    files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
+    asked = {"instant": IssueInstant(1, 1), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}[work]
+    owner.store.before_create = refuse
+    (refused,) = owner.do(asked)
+    assert isinstance(refused, OffsetsRefused if work == "offsets" else CommitRefused)
+    assert "busy" in refused.why
+    owner.store.before_create = lambda path: None
+    if work == "instant":
+        owner.do(DropRound(1, 1))
+    assert owner.do(asked)
+    assert not isinstance(owner.events[0], CommitRefused | OffsetsRefused)
+    if work == "commit":
+        assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+
+
+def test_a_commit_that_is_won_and_cannot_be_published_was_decided(owner: Owner, tmp_path: Path) -> None:
+    files = owner.files(owner.instant(1), ("a", 1, "x"))
+
+    def refuse_timeline(path: str) -> Outcome | None:
+        if path.startswith(".hoodie/timeline"):
+            raise StoreUnavailableError("busy", fix="later")
+        return None
+
+    owner.store.before_create = refuse_timeline
+    owner.events.clear()
+    with pytest.raises(OutcomeUnknownError):
+        owner.committer.execute(Commit(1, 1, files, {"c": (1, 1, "me")}))
+    assert owner.events == [SlotWon(1, 1)]
+    successor = Owner(tmp_path, "two")
+    assert notes(successor.table) == {"a": "x"}
+    assert successor.table.channels["c"][:2] == [1, 1]
+
+
+def test_a_deposed_owner_commits_nothing_more(owner: Owner, tmp_path: Path) -> None:
+    files = owner.files(owner.instant(1), ("a", 1, "x"))
+    successor = Owner(tmp_path, "two")
+    assert successor.table.epoch == owner.table.epoch + 1
+    with pytest.raises(DeposedError):
+        owner.committer.execute(Commit(1, 1, files, {"c": (1, 1, "me")}))
+    assert owner.events == [InstantIssued(1, 1, owner.events[0].instant)]  # type: ignore[union-attr]
+    assert notes(successor.table) == {}
+    assert successor.table.channels == {}
+
+
+def test_a_foreign_instant_ends_the_ownership(owner: Owner, tmp_path: Path) -> None:
+    (tmp_path / "table/.hoodie/timeline/20200101000000000.deltacommit.requested").touch()
+    with pytest.raises(ForeignWriterError):
+        owner.committer.execute(IssueInstant(1, 1))
+
+
+def test_channels_that_were_idle_for_long_are_forgotten(owner: Owner, tmp_path: Path) -> None:
+    owner.do(WinOffsets(1, {"idle": (1, 0, "me")}))
+    later = Committer(owner.table, lambda: NOW_MS + 1000, owner.events.append)
+    later.execute(WinOffsets(2, {"fresh": (1, 0, "me")}))
+    forget_idle(owner.table, NOW_MS + 500)
+    assert list(open_table(f"file://{tmp_path}/table").channels) == ["fresh"]
+    count = len(slots(tmp_path))
+    forget_idle(owner.table, NOW_MS + 500)
+    assert len(slots(tmp_path)) == count
+
+
+def test_the_newest_commit_is_known_after_a_takeover(owner: Owner, tmp_path: Path) -> None:
+    instant = owner.instant(1)
+    owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
+    successor = Owner(tmp_path, "two")
+    successor.committer.look_back()
+    assert successor.committer.last.instant == instant
+    assert successor.committer.last.at_ms > 0
+
+
+def test_a_committer_may_work_on_any_one_thread(owner: Owner, tmp_path: Path) -> None:
+    """The table's handle is bound to no thread: it is opened on one and used on the committer's."""
+    thread = threading.Thread(target=owner.committer.execute, args=(WinOffsets(1, {"c": (1, 0, "me")}),))
+    thread.start()
+    thread.join()
+    assert owner.events == [OffsetsWon(1)]

@@ -1,0 +1,188 @@
+"""Leases on a real Redis (rules R1 to R4)."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from headgate_coordinator.leases import Holder, Leases
+from support.redis_server import start_redis
+
+TTL_S = 5.0
+Make = Callable[..., Leases]
+
+
+@pytest.fixture
+async def make(redis: str) -> AsyncIterator[Make]:
+    async with AsyncExitStack() as stack:
+
+        def leases(name: str, process: str = "1", address: str = "") -> Leases:
+            made = Leases(f"redis://{address or redis}/0", "test", Holder(name, process, f"{name}:1"), ttl_s=TTL_S)
+            stack.push_async_callback(made.close)
+            return made
+
+        yield leases
+
+
+@pytest.fixture
+async def client(redis: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(f"redis://{redis}/0", decode_responses=True) as client:
+        yield client
+
+
+async def test_a_free_lease_goes_to_the_first_who_asks(make: Make) -> None:
+    one, other = make("one"), make("other")
+    assert await one.take("t")
+    assert not await other.take("t")
+    assert await other.holders(["t", "free"]) == {"t": one.own, "free": None}
+
+
+async def test_a_restarted_coordinator_takes_the_lease_of_its_name_at_once(make: Make) -> None:
+    assert await make("one", "before").take("t")
+    after = make("one", "after")
+    assert await after.take("t")
+    assert await after.holders(["t"]) == {"t": after.own}
+
+
+async def test_the_earlier_process_of_a_name_sees_that_it_has_lost_its_lease(make: Make) -> None:
+    before, after = make("one", "before"), make("one", "after")
+    await before.take("t")
+    await after.take("t")
+    beat = await before.beat(["t"])
+    assert beat is not None
+    assert beat.lost == {"t": after.own}
+    assert await after.holders(["t"]) == {"t": after.own}, "a renewal must not take the lease back"
+
+
+async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(make: Make, client: Redis) -> None:
+    one, other = make("one"), make("other")
+    await one.take("t")
+    await other.take("u")
+    await one.beat([])
+    for key in [key async for key in client.scan_iter("*")]:
+        await client.pexpire(key, 700)
+    assert (await one.beat(["t"])) is not None
+    left = {await client.get(key): await client.pttl(key) for key in [key async for key in client.scan_iter("*")]}
+    assert left.pop(other.own.encode()) <= 700
+    assert set(left) == {one.own.encode()}
+    assert all(ttl > 700 for ttl in left.values())
+
+
+async def test_a_lease_runs_out_by_itself(make: Make, client: Redis) -> None:
+    await make("one").take("t")
+    (key,) = [key async for key in client.scan_iter("*:lease:*")]
+    assert 0 < await client.pttl(key) <= TTL_S * 1000
+
+
+async def test_after_flushall_the_next_beat_holds_everything_again(make: Make, client: Redis) -> None:
+    one, other = make("one"), make("other")
+    await one.take("t")
+    await one.beat(["t"])
+    await client.flushall()
+    beat = await one.beat(["t"])
+    assert beat is not None
+    assert (dict(beat.lost), list(beat.coordinators)) == ({}, [one.own])
+    assert not await other.take("t")
+
+
+async def test_who_was_faster_after_flushall_keeps_the_lease(make: Make, client: Redis) -> None:
+    one, other = make("one"), make("other")
+    await one.take("t")
+    await client.flushall()
+    assert await other.take("t")
+    beat = await one.beat(["t"])
+    assert beat is not None
+    assert beat.lost == {"t": other.own}
+
+
+async def test_every_coordinator_that_beats_is_found_until_it_leaves(make: Make) -> None:
+    one, other = make("one"), make("other")
+    await one.beat([])
+    beat = await other.beat([])
+    assert beat is not None
+    assert list(beat.coordinators) == [one.own, other.own]
+    await one.leave()
+    beat = await one.beat([], stands=False)
+    assert beat is not None
+    assert list(beat.coordinators) == [other.own]
+
+
+async def test_only_the_holder_frees_a_lease(make: Make) -> None:
+    one, other = make("one"), make("other")
+    await one.take("t")
+    await other.release("t")
+    assert await one.holders(["t"]) == {"t": one.own}
+    await one.release("t")
+    assert await one.holders(["t"]) == {"t": None}
+
+
+async def test_clusters_of_one_redis_do_not_see_each_other(make: Make, redis: str) -> None:
+    await make("one").take("t")
+    stranger = Leases(f"redis://{redis}/0", "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)
+    assert await stranger.take("t")
+    await stranger.close()
+
+
+async def test_no_name_of_a_user_is_in_a_key(make: Make, client: Redis) -> None:
+    one = make("one")
+    await one.take("t{1}:\n*")
+    await one.beat(["t{1}:\n*"])
+    keys = [key async for key in client.scan_iter("*")]
+    assert {key.rpartition(":")[2] for key in keys} == {"t{1}:\n*".encode().hex(), b"one".hex()}
+
+
+async def test_a_redis_that_is_gone_is_a_state_and_not_an_error(make: Make, tmp_path: Path) -> None:
+    process = start_redis(tmp_path / "redis.log")
+    leases = make("one", address=process.address)
+    assert await leases.take("t")
+    assert leases.reachable
+    process.kill()
+    assert await leases.beat(["t"]) is None
+    assert await leases.holders(["t"]) is None
+    assert not await leases.take("u")
+    await leases.release("t")
+    assert not leases.reachable
+    assert leases.trouble
+    again = start_redis(tmp_path / "redis.log", int(process.address.rpartition(":")[2]))
+    assert await leases.beat(["t"]) is not None
+    assert leases.reachable
+    again.kill()
+
+
+async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path) -> None:
+    process = start_redis(tmp_path / "redis.log")
+    leases = make("one", address=process.address)
+    assert await leases.take("t")
+    process.pause()
+    assert await leases.beat(["t"]) is None
+    assert not leases.reachable
+    process.resume()
+    while await leases.beat(["t"]) is None:
+        pass
+    assert await leases.holders(["t"]) == {"t": leases.own}
+    process.kill()
+
+
+async def test_a_redis_that_evicts_keys_is_complained_about(make: Make, client: Redis) -> None:
+    leases = make("one")
+    assert await leases.complaint() is None
+    await client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        complaint = await leases.complaint()
+    finally:
+        await client.config_set("maxmemory-policy", "noeviction")
+    assert complaint is not None
+    assert "noeviction" in complaint
+
+
+async def test_no_lua_is_needed(make: Make, client: Redis) -> None:
+    await client.config_resetstat()
+    one = make("one")
+    await one.take("t")
+    await one.beat(["t"])
+    await one.release("t")
+    used = {name for name in await client.info("commandstats")}
+    assert not {name for name in used if "eval" in name or "script" in name}
+    assert {"cmdstat_watch", "cmdstat_multi"} <= used

@@ -1,0 +1,320 @@
+"""Who owns a table: taking, serving, handing over, being deposed, quarantine; with real gRPC, Redis and tables."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from headgate_coordinator.leases import Holder
+from headgate_coordinator.ownership import rank
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_tables.errors import OutcomeUnknownError, SyncFailedError
+from headgate_tables.hudi import Holder as TableHolder
+from headgate_tables.hudi import open_table
+from support.redis_server import start_redis
+from support.running_coordinator import Running, running_coordinator
+from support.scripted_writer import scripted_writer
+from support.tables import SCHEMA, by_hudi_rs, notes, rows
+
+FLIGHTS = "flights"
+OPTIONS = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
+
+
+@pytest.fixture(autouse=True)
+async def not_for_ever() -> AsyncIterator[None]:
+    """What never happens fails the test instead of stopping the run."""
+    async with asyncio.timeout(60):
+        yield
+
+
+@pytest.fixture
+async def client(redis: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(f"redis://{redis}/0", decode_responses=True) as client:
+        yield client
+
+
+async def lease_of(client: Redis, table: str) -> str:
+    (key,) = [key async for key in client.scan_iter(f"*:lease:{table.encode().hex()}")]
+    return str(key)
+
+
+async def test_a_round_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        adopt = await writer.order(FLIGHTS, "adopt")
+        assert adopt.url == table.url
+        assert json.loads(adopt.definition)["table_uuid"] == table.table_uuid
+        assert [member.process for member in adopt.plan.members] == [writer.process]
+        grant = await writer.open(FLIGHTS, "loader-1")
+        assert (grant.incarnation, grant.committed_offset) == (1, 0)
+        await writer.take_round(FLIGHTS, rows(("a", 1, "x"), ("b", 1, "y")), {"loader-1": 2})
+        assert sorted(row["id"] for row in by_hudi_rs(table.url)) == ["a", "b"]
+        status = await coordinator.status(FLIGHTS)
+        assert (status.state, status.epoch, status.generation, status.channels) == ("owned", 1, 1, 1)
+        assert status.round_files == len({row["_hoodie_file_name"] for row in by_hudi_rs(table.url)})
+        assert status.last_commit_ms > 0
+        assert status.round_bytes > 0
+
+
+async def test_two_writers_commit_one_round_together(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        async with (
+            scripted_writer(coordinator.address, address="w:1") as one,
+            scripted_writer(coordinator.address, address="w:2") as other,
+        ):
+            while True:  # the border at which both are members
+                adopts = [await writer.order(FLIGHTS, "adopt") for writer in (one, other)]
+                if all(len(adopt.plan.members) == 2 for adopt in adopts):
+                    break
+                first = one if len(adopts[0].plan.members) == 1 else other
+                await first.flush_round(FLIGHTS, None, {})
+                break
+            await one.open(FLIGHTS, "c1")
+            await other.open(FLIGHTS, "c2")
+            await asyncio.gather(
+                one.take_round(FLIGHTS, rows(("a", 1, "x"), part="p"), {"c1": 1}),
+                other.take_round(FLIGHTS, rows(("b", 1, "y"), part="q"), {"c2": 1}),
+            )
+        reopened = open_table(table.url)
+        assert notes(reopened) == {"a": "x", "b": "y"}
+        assert {name: record[1] for name, record in reopened.channels.items()} == {"c1": 1, "c2": 1}
+        assert len(reopened.commits()) == 1
+
+
+async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_the_lease(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis, name="one", lease_ttl=600.0) as one,
+        running_coordinator(tmp_path, redis, name="two", lease_ttl=600.0) as two,
+    ):
+        await one.create(FLIGHTS, SCHEMA, **OPTIONS)
+        owner, heir = await _owner_and_heir(FLIGHTS, one, two)
+        async with scripted_writer(owner.address) as before, scripted_writer(heir.address, address="w:2") as after:
+            await before.order(FLIGHTS, "adopt")
+            await before.open(FLIGHTS, "c", principal="me")
+            await before.take_round(FLIGHTS, rows(("a", 1, "x")), {"c": 5})
+            draining = asyncio.ensure_future(owner.drain())
+            ended = await before.order(FLIGHTS, "end_channel")
+            before.report(FLIGHTS, channel_ended=wire.ChannelEnded(channel="c", hold=ended.hold))
+            await before.flush_round(FLIGHTS, None, {})
+            await before.order(FLIGHTS, "release")
+            await draining
+            await after.order(FLIGHTS, "adopt")
+            assert after.epoch == before.epoch + 1
+            grant = await after.open(FLIGHTS, "c", principal="me")
+            assert (grant.incarnation, grant.committed_offset) == (2, 5)
+
+
+async def test_a_lease_that_another_holds_is_an_ownership_given_up(tmp_path: Path, redis: str, client: Redis) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
+        await writer.order(FLIGHTS, "release")
+        status = await coordinator.until(FLIGHTS, state="elsewhere")
+        assert status.owner == "other"
+        writer.ask_open(FLIGHTS, "c")
+        refused = await writer.order(FLIGHTS, "open_refused")
+        assert (refused.error.code, refused.error.address) == (errors_pb2.CODE_NOT_OWNER, "other:1")
+        assert await client.get(await lease_of(client, FLIGHTS)) == "other p other:1", "a lease of another was freed"
+
+
+async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, redis: str, client: Redis) -> None:
+    async with (
+        running_coordinator(tmp_path, redis, lease_renewal=20.0, lease_ttl=60.0) as coordinator,
+        scripted_writer(coordinator.address) as writer,
+    ):
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
+        other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
+        assert other.own() == writer.epoch + 1
+        writer.ask_open(FLIGHTS, "c")
+        await writer.order(FLIGHTS, "release")
+        await coordinator.until(FLIGHTS, state="elsewhere")
+        assert open_table(table.url).epoch == writer.epoch + 1, "it fenced again"
+        assert open_table(table.url).channels == {}
+
+
+async def test_a_deposed_owner_whose_lease_is_its_own_opens_the_table_again(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        stranger = open_table(table.url, take_over=True)
+        stranger.upsert(rows(("a", 1, "theirs")))
+        stranger.close()
+        writer.ask_open(FLIGHTS, "c")
+        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "adopt")
+        assert writer.epoch == 3
+        await writer.open(FLIGHTS, "c")
+        await writer.take_round(FLIGHTS, rows(("b", 1, "ours")), {"c": 1})
+        assert notes(open_table(table.url)) == {"a": "theirs", "b": "ours"}
+
+
+async def test_a_foreign_write_is_a_quarantine_until_somebody_has_acted(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        foreign = tmp_path / FLIGHTS / ".hoodie/timeline/20200101000000000.deltacommit.requested"
+        foreign.touch()
+        writer.report(FLIGHTS, ask_instant=wire.AskInstant(round=1))
+        await writer.order(FLIGHTS, "release")
+        status = await coordinator.until(FLIGHTS, state="quarantined")
+        assert status.alarms
+        writer.ask_open(FLIGHTS, "c")
+        refused = await writer.order(FLIGHTS, "open_refused")
+        assert (refused.error.code, refused.error.action) == (errors_pb2.CODE_TABLE_QUARANTINED, errors_pb2.ACTION_GIVE_UP)
+        foreign.unlink()
+        await writer.order(FLIGHTS, "adopt")
+        await coordinator.until(FLIGHTS, state="owned")
+
+
+async def test_a_quarantined_table_does_not_disturb_others(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create("bad", SCHEMA, **OPTIONS)
+        table = await coordinator.create("good", SCHEMA, **OPTIONS)
+        await writer.order("bad", "adopt")
+        (tmp_path / "bad/.hoodie/timeline/20200101000000000.deltacommit.requested").touch()
+        writer.report("bad", ask_instant=wire.AskInstant(round=1))
+        await coordinator.until("bad", state="quarantined")
+        await writer.order("good", "adopt")
+        await writer.open("good", "c")
+        await writer.take_round("good", rows(("a", 1, "x")), {"c": 1})
+        assert notes(open_table(table.url)) == {"a": "x"}
+
+
+async def test_without_redis_the_owner_goes_on_and_nothing_new_is_taken(tmp_path: Path) -> None:
+    """Rule R4."""
+    process = start_redis(tmp_path / "redis.log")
+    async with (
+        running_coordinator(tmp_path / "store", process.address) as coordinator,
+        scripted_writer(coordinator.address) as writer,
+    ):
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        process.kill()
+        while (await coordinator.tables.Status(_status())).redis_reachable:
+            await asyncio.sleep(0.02)
+        await writer.open(FLIGHTS, "c")
+        await writer.take_round(FLIGHTS, rows(("a", 1, "x")), {"c": 1})
+        assert notes(open_table(table.url)) == {"a": "x"}
+        await coordinator.create("later", SCHEMA, **OPTIONS)
+        await asyncio.sleep(1.0)  # several scans; nothing tells that nothing happens
+        assert (await coordinator.status("later")).state == "unowned"
+        again = start_redis(tmp_path / "redis.log", int(process.address.rpartition(":")[2]))
+        await coordinator.until("later", state="owned")
+        status = await coordinator.status(FLIGHTS)
+        assert (status.state, status.epoch) == ("owned", 1)
+        await coordinator.drain()
+        again.kill()
+
+
+async def test_flushall_costs_nothing(tmp_path: Path, redis: str, client: Redis) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        await writer.open(FLIGHTS, "c")
+        await client.flushall()
+        await writer.take_round(FLIGHTS, rows(("a", 1, "x")), {"c": 1})
+        while not [key async for key in client.scan_iter("*:lease:*")]:
+            await asyncio.sleep(0.02)
+        await writer.take_round(FLIGHTS, rows(("b", 1, "y")), {"c": 2})
+        assert notes(open_table(table.url)) == {"a": "x", "b": "y"}
+        assert (await coordinator.status(FLIGHTS)).epoch == 1
+        assert writer.waiting(FLIGHTS, "release") == 0
+
+
+async def test_a_failed_sync_ends_the_process(tmp_path: Path, redis: str) -> None:
+    """Hazard H14."""
+
+    def fails(step: str) -> None:
+        if step == "incarnation_slot_sent":
+            raise SyncFailedError("disk", fix="replace it")
+
+    async with (
+        running_coordinator(tmp_path, redis, reached=fails) as coordinator,
+        scripted_writer(coordinator.address) as writer,
+    ):
+        await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        writer.ask_open(FLIGHTS, "c")
+        failure = await coordinator.failed()
+        assert isinstance(failure, BaseExceptionGroup)
+        assert failure.subgroup(SyncFailedError) is not None
+        await writer.ended.wait()
+
+
+async def test_after_an_unknown_outcome_the_table_is_opened_again(tmp_path: Path, redis: str) -> None:
+    failed: list[str] = []
+
+    def fails(step: str) -> None:
+        if step == "slot_won" and not failed:
+            failed.append(step)
+            raise OutcomeUnknownError("no answer", fix="open again")
+
+    async with (
+        running_coordinator(tmp_path, redis, reached=fails) as coordinator,
+        scripted_writer(coordinator.address) as writer,
+    ):
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        await writer.open(FLIGHTS, "c")
+        await writer.flush_round(FLIGHTS, rows(("a", 1, "x")), {"c": 1})
+        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "adopt")
+        assert writer.epoch == 2
+        grant = await writer.open(FLIGHTS, "c", incarnation=1)
+        assert (grant.incarnation, grant.committed_offset) == (1, 1)
+        assert notes(open_table(table.url)) == {"a": "x"}
+
+
+async def test_named_steps_of_a_round_are_reached_in_their_order(tmp_path: Path, redis: str) -> None:
+    steps: list[str] = []
+    async with (
+        running_coordinator(tmp_path, redis, reached=steps.append) as coordinator,
+        scripted_writer(coordinator.address) as writer,
+    ):
+        await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        await writer.open(FLIGHTS, "c")
+        await writer.take_round(FLIGHTS, rows(("a", 1, "x")), {"c": 1})
+    found = [step for step in dict.fromkeys(steps) if step not in ("dead_sent", "dead_won")]
+    assert found == [
+        *("fence_sent", "fence_won", "incarnation_slot_sent", "incarnation_slot_won", "filling_begun", "barrier_sent"),
+        *("first_barrier_in", "last_barrier_in", "all_statuses_in", "slot_sent", "slot_won", "derived_file", "acks_sent"),
+    ]
+
+
+def test_ranks_spread_tables_and_move_few_when_one_joins() -> None:
+    tables = [f"table-{number}" for number in range(300)]
+    three = {"a", "b", "c"}
+    first = {table: min(three, key=lambda name: rank(table, name, three)) for table in tables}
+    assert all(60 < count < 140 for count in Counter(first.values()).values())
+    four = three | {"d"}
+    second = {table: min(four, key=lambda name: rank(table, name, four)) for table in tables}
+    assert {second[table] for table in tables if first[table] != second[table]} == {"d"}
+    assert sorted(rank("t", name, four) for name in four) == [0, 1, 2, 3]
+
+
+def _status(table: str = "") -> Any:
+    from headgate_proto.api.v1 import tables_pb2
+
+    return tables_pb2.StatusRequest(table=table)
+
+
+async def _owner_and_heir(table: str, *coordinators: Running) -> tuple[Running, Running]:
+    """Waits until one of two owns the table."""
+    while True:
+        for owner, heir in (coordinators, coordinators[::-1]):
+            if (await owner.status(table)).state == "owned":
+                return owner, heir
+        await asyncio.sleep(0.02)
+
+

@@ -1,0 +1,41 @@
+"""The service of test_lifecycle.py: its first argument says what it does."""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+
+from headgate_runtime import lifecycle, logs
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.settings import ServiceSettings, load_settings
+
+what = sys.argv[1]
+settings = load_settings(ServiceSettings, sys.argv[2:], prog="service", about="For tests.")
+logs.configure(settings)
+
+
+async def main(drain: asyncio.Event) -> None:
+    if what == "fails":
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_fail())
+    if what == "environment":
+        print(json.dumps({"environment": {name: os.environ[name] for name in lifecycle.MALLOC}, "pid": os.getpid()}))
+    if what == "logs":
+        logs.get_logger().info("opened", channel="a\nb\x1b[2J")
+        logging.getLogger("library").warning("from a library\x1b[2J")
+    if what == "server":
+        Server(settings)
+    if what in ("drains", "hangs"):
+        lifecycle.announce_ready("127.0.0.1:70")
+        await drain.wait()
+        print("drained" if what == "drains" else "draining", flush=True)
+    if what == "hangs":
+        await asyncio.Event().wait()
+
+
+async def _fail() -> None:
+    raise OSError("no disk")
+
+
+sys.exit(lifecycle.run_service(main))

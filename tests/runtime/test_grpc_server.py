@@ -1,0 +1,259 @@
+"""A real server and real clients on this machine: errors, principals, health, limits, TLS."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
+from headgate_runtime.channels import connect
+from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
+from headgate_runtime.grpc_server import Server, principal
+from headgate_runtime.limits import MAX_MESSAGE_BYTES
+from headgate_runtime.settings import ServiceSettings, load_settings
+from support.certificates import self_signed
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Tables(tables_pb2_grpc.TableServiceServicer):
+    async def DescribeTable(self, request: Any, context: Any) -> Any:
+        if request.name == "known":
+            return tables_pb2.DescribeTableResponse(table=tables_pb2.TableDescription(name=principal(context)))
+        if request.name == "group":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._refuse("in a task"))
+        if request.name == "bug":
+            raise KeyError("the password is hunter2")
+        raise rpc_error(errors_pb2.CODE_TABLE_NOT_FOUND, f"no table {request.name!r}", "Create it.", address="other:1")
+
+    async def _refuse(self, message: str) -> None:
+        raise rpc_error(errors_pb2.CODE_NOT_OWNER, message, "Go there.")
+
+
+class Ingest(ingest_pb2_grpc.IngestServiceServicer):
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+
+    async def Append(self, requests: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            async for request in requests:
+                if request.WhichOneof("message") == "skip":
+                    raise rpc_error(errors_pb2.CODE_REWOUND, "rewound", "Open again.")
+                yield ingest_pb2.AppendResponse(opened=ingest_pb2.Opened(incarnation=len(principal(context))))
+        finally:
+            self.left.set()
+
+
+class Coordination(coordination_pb2_grpc.CoordinationServiceServicer):
+    async def Members(self, request: Any, context: Any) -> Any:
+        return coordination_pb2.MembersResponse(addresses=[principal(context)])
+
+
+def settings(*argv: str) -> ServiceSettings:
+    return load_settings(ServiceSettings, argv, prog="svc", about="A service.")
+
+
+@contextlib.asynccontextmanager
+async def serving(*argv: str, ingest: Ingest | None = None) -> AsyncIterator[tuple[Server, str]]:
+    server = Server(settings(*argv))
+    tables_pb2_grpc.add_TableServiceServicer_to_server(Tables(), server.grpc)
+    ingest_pb2_grpc.add_IngestServiceServicer_to_server(ingest or Ingest(), server.grpc)
+    coordination_pb2_grpc.add_CoordinationServiceServicer_to_server(Coordination(), server.grpc)
+    address = await server.start()
+    try:
+        yield server, address
+    finally:
+        await server.stop(0)
+
+
+async def describe(channel: grpc.aio.Channel, name: str, token: str = "") -> str:
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
+    request = tables_pb2.DescribeTableRequest(name=name)
+    answer = await tables_pb2_grpc.TableServiceStub(channel).DescribeTable(request, metadata=metadata)
+    return str(answer.table.name)
+
+
+async def members(channel: grpc.aio.Channel, token: str = "") -> str:
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
+    stub = coordination_pb2_grpc.CoordinationServiceStub(channel)
+    return str((await stub.Members(coordination_pb2.MembersRequest(), metadata=metadata)).addresses[0])
+
+
+@contextlib.contextmanager
+def failing(code: int) -> Any:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        yield failed
+    assert from_call(failed.value).code == code
+
+
+async def test_a_refusal_arrives_as_status_and_as_the_error_itself() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        with failing(errors_pb2.CODE_TABLE_NOT_FOUND) as failed:
+            await describe(channel, "t")
+        assert failed.value.code() is grpc.StatusCode.NOT_FOUND
+        told = errors_pb2.Error.FromString(failed.value.trailing_metadata()[METADATA_KEY])
+        assert (told.action, told.fix, told.address) == (errors_pb2.ACTION_FIX_CALL, "Create it.", "other:1")
+
+
+async def test_a_refusal_that_ended_a_task_group_arrives_as_itself() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        with failing(errors_pb2.CODE_NOT_OWNER):
+            await describe(channel, "group")
+
+
+async def test_a_refusal_in_the_middle_of_a_stream_comes_after_the_answers_before_it() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        stream = ingest_pb2_grpc.IngestServiceStub(channel).Append()
+        await stream.write(ingest_pb2.AppendRequest(flush=ingest_pb2.Flush()))
+        await stream.write(ingest_pb2.AppendRequest(skip=ingest_pb2.Skip()))
+        assert (await stream.read()).opened.incarnation == len("anonymous")
+        with failing(errors_pb2.CODE_REWOUND) as failed:
+            await stream.read()
+        assert failed.value.code() is grpc.StatusCode.ABORTED
+
+
+async def test_a_stream_that_the_client_breaks_ends_in_the_servicer_too() -> None:
+    ingest = Ingest()
+    async with serving(ingest=ingest) as (_, address), connect(address, settings()) as channel:
+        stream = ingest_pb2_grpc.IngestServiceStub(channel).Append()
+        await stream.write(ingest_pb2.AppendRequest(flush=ingest_pb2.Flush()))
+        await stream.read()
+        stream.cancel()
+        await asyncio.wait_for(ingest.left.wait(), 30)
+
+
+async def test_an_unforeseen_exception_tells_the_client_an_id_and_the_log_everything() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        with structlog.testing.capture_logs() as logged, failing(errors_pb2.CODE_INTERNAL) as failed:
+            await describe(channel, "bug")
+    assert "hunter2" not in str(failed.value)
+    assert "hunter2" not in str(failed.value.trailing_metadata())
+    [entry] = logged
+    assert entry["request_id"] in str(failed.value.details())
+    assert "hunter2" in repr(entry["exc_info"])
+    assert entry["method"].endswith("/DescribeTable")
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> list[str]:
+    path = tmp_path / "tokens"
+    path.write_text("# who may write\n\nalice a-token\nbob b-token\n")
+    return ["--tokens", str(path), "--cluster-token", "c-token"]
+
+
+async def test_without_tokens_everybody_is_anonymous() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        assert await describe(channel, "known") == "anonymous"
+        assert await describe(channel, "known", "whatever") == "anonymous"
+        assert await members(channel) == "anonymous"
+
+
+async def test_a_token_says_who_calls_and_without_one_nothing_but_health_answers(tokens: list[str]) -> None:
+    async with serving(*tokens) as (_, address), connect(address, settings()) as channel:
+        assert await describe(channel, "known", "a-token") == "alice"
+        assert await describe(channel, "known", "b-token") == "bob"
+        for wrong in ("", "A-token", "a-token2"):
+            with failing(errors_pb2.CODE_UNAUTHENTICATED) as failed:
+                await describe(channel, "known", wrong)
+            assert failed.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        stream = ingest_pb2_grpc.IngestServiceStub(channel).Append()
+        with failing(errors_pb2.CODE_UNAUTHENTICATED):
+            await stream.read()
+        await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+
+
+async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: list[str]) -> None:
+    async with serving(*tokens) as (_, address):
+        async with connect(address, settings()) as outsider:
+            for wrong in ("", "a-token"):
+                with failing(errors_pb2.CODE_UNAUTHENTICATED):
+                    await members(outsider, wrong)
+        async with connect(address, settings("--cluster-token", "c-token")) as insider:
+            assert await members(insider) == "cluster"
+            assert await describe(insider, "known") == "cluster"
+            stream = ingest_pb2_grpc.IngestServiceStub(insider).Append()
+            await stream.write(ingest_pb2.AppendRequest(flush=ingest_pb2.Flush()))
+            assert (await stream.read()).opened.incarnation == len("cluster")
+
+
+@pytest.mark.parametrize("content", ["alice", "alice a b", "cluster x", "alice same\nbob same"])
+def test_a_token_file_that_is_wrong_stops_the_start(content: str, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(content)
+    with pytest.raises(ValueError, match="line"):
+        Server(settings("--tokens", str(tmp_path / "tokens"), "--cluster-token", "c"))
+
+
+async def test_health_follows_what_the_service_says_and_ends_with_not_serving() -> None:
+    async with serving() as (server, address), connect(address, settings()) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+
+        async def status(service: str = "") -> int:
+            return int((await stub.Check(health_pb2.HealthCheckRequest(service=service))).status)
+
+        assert await status() == NOT_SERVING
+        await server.health.set(True, "headgate.api.v1.TableService")
+        assert await status() == await status("headgate.api.v1.TableService") == SERVING
+        await server.health.set(False)
+        assert await status() == NOT_SERVING
+        await server.health.stop()
+        await server.health.set(True)
+        assert await status() == NOT_SERVING
+
+
+async def test_a_message_up_to_the_limit_passes_and_one_above_is_refused_also_when_it_is_a_bomb() -> None:
+    async with serving() as (_, address):
+        options = [("grpc.max_send_message_length", -1)]
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            stub = tables_pb2_grpc.TableServiceStub(channel)
+            for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
+                for size, status in ((-64, grpc.StatusCode.NOT_FOUND), (64, grpc.StatusCode.RESOURCE_EXHAUSTED)):
+                    request = tables_pb2.CreateTableRequest(schema=bytes(MAX_MESSAGE_BYTES + size))
+                    with pytest.raises(grpc.aio.AioRpcError) as failed:
+                        await stub.DescribeTable(request, compression=compression)
+                    assert failed.value.code() is status
+
+
+async def test_reflection_is_not_there() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        call = channel.unary_unary("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await call(b"")
+        assert failed.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_two_servers_do_not_share_a_port() -> None:
+    async with serving() as (_, address):
+        with pytest.raises(OSError, match="cannot listen"):
+            await Server(settings("--listen", address)).start()
+
+
+async def test_tls_serves_those_who_trust_the_authority_and_takes_a_renewed_certificate(tmp_path: Path) -> None:
+    old, new = self_signed(tmp_path / "old"), self_signed(tmp_path / "new")
+    live = tmp_path / "live"
+    live.mkdir()
+    cert, key = live / "cert.pem", live / "key.pem"
+    cert.write_bytes(old.cert.read_bytes())
+    key.write_bytes(old.key.read_bytes())
+    token = ["--cluster-token", "c-token"]
+    async with serving("--tls-cert", str(cert), "--tls-key", str(key), *token) as (_, address):
+        address = address.replace("127.0.0.1", "localhost")
+        async with connect(address, settings("--tls-ca", str(old.cert), *token)) as channel:
+            assert await members(channel) == "cluster"
+        async with connect(address, settings("--tls-ca", str(new.cert), *token)) as channel:
+            with failing(errors_pb2.CODE_UNAVAILABLE):
+                await members(channel)
+        cert.write_bytes(new.cert.read_bytes())
+        key.write_bytes(new.key.read_bytes())
+        async with connect(address, settings("--tls-ca", str(new.cert), *token)) as channel:
+            assert await members(channel) == "cluster"
+        async with connect(address, settings(*token)) as channel:
+            with failing(errors_pb2.CODE_UNAVAILABLE):
+                await members(channel)

@@ -1,0 +1,100 @@
+"""A service as a process of its own: ready line, drain, second signal, exit codes, malloc environment, logs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headgate_runtime.lifecycle import MALLOC
+from support.processes import child_environment
+
+SERVICE = Path(__file__).parent / "service.py"
+
+
+@contextmanager
+def service(*argv: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+    environment = {name: value for name, value in child_environment({}).items() if name not in MALLOC} | env
+    command = [sys.executable, str(SERVICE), *argv]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines_until_ready(process: subprocess.Popen[str]) -> list[str]:
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith('{"ready"'):
+            return lines
+    raise AssertionError(f"never ready: {process.stderr.read() if process.stderr else ''}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_the_exit_code_is_0(number: signal.Signals) -> None:
+    with service("drains") as process:
+        [ready] = lines_until_ready(process)
+        assert json.loads(ready) == {"ready": "127.0.0.1:70"}
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+        assert out == "drained\n"
+        assert process.returncode == 0
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    with service("hangs") as process:
+        lines_until_ready(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "draining\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+
+
+def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
+    with service("fails", "--log-format", "json") as process:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 1
+        [entry] = [json.loads(line) for line in errors.splitlines()]
+        assert (entry["level"], entry["event"]) == ("critical", "service failed")
+        assert "no disk" in json.dumps(entry["exception"])
+
+
+def test_wrong_settings_end_with_2_before_anything_starts() -> None:
+    with service("drains", "--log-level", "shouting") as process:
+        out, errors = process.communicate(timeout=60)
+        assert (process.returncode, out) == (2, "")
+        assert "--log-level" in errors
+
+
+def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_values_stay() -> None:
+    with service("environment", MALLOC_TOP_PAD_="4096") as process:
+        out, _ = process.communicate(timeout=60)
+        told = json.loads(out)
+        assert told["environment"] == {**MALLOC, "MALLOC_TOP_PAD_": "4096"}
+        assert told["pid"] == process.pid
+        assert told["pid"] != os.getpid()
+
+
+def test_what_users_named_cannot_forge_a_line_of_the_log() -> None:
+    for form in ("console", "json"):
+        with service("logs", "--log-format", form) as process:
+            _, errors = process.communicate(timeout=60)
+        assert len(errors.splitlines()) == 2, "one line of ours and one of a library's"
+        assert "\x1b" not in errors
+        assert "from a library" in errors
+
+
+def test_protobuf_in_pure_python_is_refused() -> None:
+    with service("server", PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python") as process:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "pure Python" in errors

@@ -1,0 +1,46 @@
+"""Metrics over HTTP, and names of users that do not grow without bound."""
+
+import urllib.request
+
+import pytest
+from prometheus_client import Counter
+
+from headgate_runtime.metrics import CappedLabel, metrics, served
+from headgate_runtime.settings import ServiceSettings, load_settings
+
+
+def settings(*argv: str) -> ServiceSettings:
+    return load_settings(ServiceSettings, argv, prog="svc", about="A service.")
+
+
+def test_what_is_counted_is_served_with_the_processs_own_figures() -> None:
+    registry = metrics("writer")
+    Counter("headgate_rows", "Rows taken", registry=registry).inc(42)
+    with (
+        served(registry, settings("--metrics-listen", "127.0.0.1:0")) as address,
+        urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer,
+    ):
+        text = answer.read().decode()
+    assert "headgate_rows_total 42.0" in text
+    assert 'headgate_info{service="writer"} 1.0' in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with served(metrics("writer"), settings()) as address:
+        assert address == ""
+
+
+def test_a_taken_address_is_an_error_at_the_start() -> None:
+    registry = metrics("writer")
+    with (
+        served(registry, settings("--metrics-listen", "127.0.0.1:0")) as address,
+        pytest.raises(OSError, match="in use"),
+        served(registry, settings("--metrics-listen", address)),
+    ):
+        pass
+
+
+def test_a_label_has_a_bounded_number_of_values() -> None:
+    label = CappedLabel(limit=2)
+    assert [label.of(name) for name in ("a", "b", "c", "a", "d", "b")] == ["a", "b", "other", "a", "other", "b"]

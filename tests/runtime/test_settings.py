@@ -1,0 +1,172 @@
+"""Settings: precedence, what people write, and what is refused with exit code 2."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from headgate_runtime.settings import ServiceSettings, load_settings
+from headgate_runtime.values import Address, ByteSize, Duration, Words
+
+
+class Settings(ServiceSettings):
+    interval: Duration = Field(10.0, description="how often; price: files")
+    memory: ByteSize = Field(256 << 20, description="rows in memory")
+    peers: Words = Field(["a:1"], description="whom to ask")
+    loud: bool = Field(True, description="says more")
+
+
+def load(*argv: str) -> Settings:
+    return load_settings(Settings, argv, prog="svc", about="A service.")
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        load(*argv)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "svc.toml"
+    path.write_text('interval = "3s"\nmemory = "1KiB"\npeers = ["x:1", "y:2"]\nlisten = "127.0.0.1:5"\n')
+    return path
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_MEMORY", "2KiB")
+    monkeypatch.setenv("HEADGATE_INTERVAL", "2s")
+    found = load("--config", str(file), "--interval", "1s")
+    assert (found.interval, found.memory, found.listen, found.loud) == (1.0, 2048, "127.0.0.1:5", True)
+
+
+def test_the_environment_can_name_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_CONFIG", str(file))
+    assert load().peers == ["x:1", "y:2"]
+
+
+def test_a_list_in_a_flag_or_the_environment_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_PEERS", "p:1, q:2,")
+    assert load().peers == ["p:1", "q:2"]
+    assert load("--peers", "r:3").peers == ["r:3"]
+    assert load("--peers", "").peers == []
+
+
+def test_a_switch_is_turned_on_and_off_by_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not load("--no-loud").loud
+    monkeypatch.setenv("HEADGATE_LOUD", "false")
+    assert not load().loud
+    assert load("--loud").loud
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("10s", 10.0), ("1.5m", 90.0), ("2h", 7200.0), ("30d", 2_592_000.0), (" 3 s ", 3.0)]
+)
+def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
+    assert load("--interval", text).interval == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("17B", 17), ("64KiB", 65536), ("1.5MiB", 1_572_864), ("2GiB", 2 << 30), ("3MB", 3_000_000)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert load("--memory", text).memory == size
+
+
+@pytest.mark.parametrize("text", ["10", "ten", "10 parsecs", "-1s", "", "1e9s", "10S"])
+def test_a_duration_without_a_known_unit_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--interval" in refused(capsys, f"--interval={text}")
+
+
+@pytest.mark.parametrize("text", ["10", "10mib", "MiB", "-1B", "10s"])
+def test_a_size_without_a_known_unit_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--memory" in refused(capsys, f"--memory={text}")
+
+
+def test_help_shows_every_setting_with_its_description_and_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load("--help")
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for name, field in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in text
+        assert " ".join(str(field.description).split()) in text
+    for default in ("[10s]", "[256MiB]", "[a:1]", "[127.0.0.1:0]"):
+        assert default in text
+
+
+def test_an_unknown_flag_an_unknown_name_in_the_file_and_a_missing_file_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--colour" in refused(capsys, "--colour", "red")
+    stray = tmp_path / "stray.toml"
+    stray.write_text("colour = 1\n")
+    assert "colour" in refused(capsys, "--config", str(stray))
+    assert "gone.toml" in refused(capsys, "--config", str(tmp_path / "gone.toml"))
+    stray.write_text("colour = = 1\n")
+    assert "stray.toml" in refused(capsys, "--config", str(stray))
+
+
+def test_a_flag_is_not_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--inter" in refused(capsys, "--inter", "1s")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "10.1.2.3:70", "[::]:0", "example.com:70"])
+def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tls = ["--tls-cert", "c", "--tls-key", "k"]
+    tokens = ["--tokens", "t", "--cluster-token", "secret"]
+    assert "insecure" in refused(capsys, "--listen", listen)
+    assert "insecure" in refused(capsys, "--listen", listen, *tls)
+    assert "insecure" in refused(capsys, "--listen", listen, *tokens)
+    load("--listen", listen, *tls, *tokens)
+    load("--listen", listen, "--insecure")
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:0", "localhost:0"])
+def test_this_machines_own_addresses_need_nothing(listen: str) -> None:
+    assert load("--listen", listen).listen == listen
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--tls-cert", "c"],
+        ["--tls-key", "k"],
+        ["--tokens", "t"],
+        ["--listen", "7070"],
+        ["--advertise", "host"],
+        ["--listen", "h:99999"],
+    ],
+)
+def test_half_a_certificate_tokens_without_the_clusters_and_half_an_address_are_refused(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(capsys, *wrong)
+
+
+def test_the_clusters_token_is_in_no_message_and_no_repr(capsys: pytest.CaptureFixture[str]) -> None:
+    found = load("--cluster-token", "hunter2")
+    assert "hunter2" not in repr(found)
+    assert found.cluster_token.get_secret_value() == "hunter2"
+    assert "hunter2" not in refused(capsys, "--cluster-token", "hunter2", "--interval", "1")
+
+
+def test_settings_do_not_change() -> None:
+    found: Any = load()
+    with pytest.raises(ValueError, match="frozen"):
+        found.listen = "127.0.0.1:1"
+
+
+def test_what_is_advertised_is_the_bound_address_unless_set() -> None:
+    assert load().advertised("127.0.0.1:77") == "127.0.0.1:77"
+    assert load("--advertise", "w.example:80").advertised("127.0.0.1:77") == "w.example:80"
+    assert load("--advertise", "w.example:0").advertised("127.0.0.1:77") == "w.example:77"
+
+
+def test_an_address_survives_text() -> None:
+    for text in ("127.0.0.1:0", "[::1]:7070", "host-1.example:65535"):
+        assert str(Address.parse(text)) == text

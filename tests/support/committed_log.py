@@ -1,0 +1,231 @@
+"""What is committed to a table, block by block and *unmerged*: timeline, files that completed instants name, blocks, rows.
+
+Two readers that share nothing but the bytes: ``independent`` knows the format from its specification (fastavro for the metadata
+and the deletes, struct for the framing, DuckDB for Parquet), ``ours`` uses the library.
+"""
+
+import io
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import fastavro
+import pyarrow as pa
+
+from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
+from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.store import Store
+from headgate_tables.system import SystemIds
+from support.workload import SCHEMA
+
+ENTRIES = pa.schema(
+    [
+        pa.field("instant", pa.string()),
+        pa.field("rank", pa.int64()),
+        pa.field("file_id", pa.string()),
+        pa.field("version", pa.int64()),
+        pa.field("block", pa.int64()),
+        pa.field("position", pa.int64()),
+        pa.field("deleted", pa.bool_()),
+        *SCHEMA,
+    ]
+)
+"""One entry a row or delete record, in order of (rank, file_id, version, block, position); ``rank`` counts instants by their
+completion. Of a delete only ``id``, ``part`` and ``ts`` are known (``ts`` null without an ordering)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file that a completed instant names. ``path`` from the table's root."""
+
+    instant: str
+    rank: int
+    partition: str
+    file_id: str
+    version: int
+    path: str
+
+
+def open_bytes(url: str, options: Mapping[str, str] | None = None) -> Store:
+    """The table's folder, for its bytes."""
+    return open_store(url, options, SystemIds())
+
+
+def independent(store: Store) -> pa.Table:
+    """ENTRIES, read without the library."""
+    return _entries((file, blocks) for file in named_files(store) for blocks in [_blocks(store.get(file.path).to_pybytes())])
+
+
+def ours(store: Store) -> pa.Table:
+    """ENTRIES, read with the library."""
+    completed = {instant.time: instant for instant in read_timeline(store).writes()}
+    by_completion = sorted(completed.values(), key=lambda instant: instant.completion)
+    found = []
+    for rank, instant in enumerate(by_completion):
+        stats = decode_commit(store.get(instant.path).to_pybytes(), instant.path).stats
+        for partition, files in sorted(stats.items()):
+            for stat in files:
+                path = stat["path"]
+                file = LogFile(instant.time, rank, partition, stat["fileId"], stat["logVersion"], path)
+                blocks = read_log_file(store.get(path), path, lambda time: time in completed, strict=True)
+                found.append((file, [_of_ours(block) for block in blocks]))
+    return _entries(iter(found))
+
+
+def named_files(store: Store) -> list[LogFile]:
+    """What the completed instants' metadata name, by completion. The cluster writes log files only."""
+    names = [name for name in store.list_folder(".hoodie/timeline").files if name.endswith(".deltacommit")]
+    files = []
+    for rank, name in enumerate(sorted(names, key=lambda name: name.split("_")[1])):
+        [commit] = fastavro.reader(io.BytesIO(store.get(f".hoodie/timeline/{name}").to_pybytes()))
+        assert isinstance(commit, dict)
+        for partition, stats in sorted((commit["partitionToWriteStats"] or {}).items()):
+            for stat in stats:
+                files.append(LogFile(name.split("_")[0], rank, partition, stat["fileId"], stat["logVersion"], stat["path"]))
+    return files
+
+
+def stray_files(store: Store) -> list[str]:
+    """Data files under the name of a completed instant that its metadata does not name: readers would read them (rule FI3)."""
+    named = named_files(store)
+    paths, instants = {file.path for file in named}, {file.instant for file in named}
+    found = []
+    for folder in {file.partition for file in named}:
+        for name in store.list_folder(folder).files:
+            path = f"{folder}/{name}" if folder else name
+            if ".log." in name and path not in paths and name.split("_")[1].split(".")[0] in instants:
+                found.append(path)
+    return sorted(found)
+
+
+_Blocks = list[tuple[bool, pa.Table]]
+"""In file order: whether it is a block of deletes, and its rows."""
+
+
+def _entries(files: Iterator[tuple[LogFile, _Blocks]]) -> pa.Table:
+    tables = []
+    for file, blocks in files:
+        for number, (deleted, rows) in enumerate(blocks):
+            place: dict[str, Any] = {"instant": file.instant, "rank": file.rank, "file_id": file.file_id}
+            place |= {"version": file.version, "block": number, "deleted": deleted}
+            columns: dict[str, Any] = {name: pa.repeat(value, len(rows)) for name, value in place.items()}
+            columns["position"] = pa.array(range(len(rows)), pa.int64())
+            columns |= {
+                name: rows[name].cast(SCHEMA.field(name).type) if name in rows.column_names else pa.nulls(len(rows))
+                for name in SCHEMA.names
+            }
+            tables.append(pa.table(columns).select(ENTRIES.names).cast(ENTRIES))
+    entries = pa.concat_tables([ENTRIES.empty_table(), *tables])
+    return entries.sort_by([(name, "ascending") for name in ("rank", "file_id", "version", "block", "position")])
+
+
+def _of_ours(block: Any) -> tuple[bool, pa.Table]:
+    if isinstance(block, RowsBlock):
+        return False, block.read()
+    rows = block.rows
+    return True, pa.table({"id": rows.keys, "part": rows.partitions, "ts": _or_nulls(rows.ordering, len(rows.keys))})
+
+
+def _or_nulls(values: Any, length: int) -> Any:
+    return pa.nulls(length, pa.int64()) if values is None else values
+
+
+# --- the format, from its specification (hudi-format §4) ---
+
+
+def _blocks(data: bytes) -> _Blocks:
+    found: _Blocks = []
+    at = 0
+    while at < len(data):
+        assert data[at : at + 6] == b"#HUDI#", f"no block at byte {at}"
+        [size] = struct.unpack_from(">q", data, at + 6)
+        _, kind = struct.unpack_from(">ii", data, at + 14)
+        position = _behind_headers(data, at + 22)
+        [length] = struct.unpack_from(">q", data, position)
+        content = data[position + 8 : position + 8 + length]
+        if kind == 5:
+            found.append((False, _parquet(content)))
+        elif kind == 1:
+            found.append((True, _delete_list(content)))
+        else:
+            raise AssertionError(f"a block of kind {kind}, which the cluster does not write")
+        at += 14 + size
+    return found
+
+
+def _behind_headers(data: bytes, at: int) -> int:
+    [count] = struct.unpack_from(">i", data, at)
+    at += 4
+    for _ in range(count):
+        [length] = struct.unpack_from(">i", data, at + 4)
+        at += 8 + length
+    return at
+
+
+def _parquet(content: bytes) -> pa.Table:
+    """Through a file: DuckDB reads no buffers."""
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file, duckdb.connect() as db:
+        file.write(content)
+        file.flush()
+        db.execute("SET threads = 1")
+        rows: Any = db.execute("SELECT * FROM read_parquet(?)", [file.name])
+        return pa.table(rows.to_arrow_table())
+
+
+_WRAPPER = "org.apache.hudi.avro.model"
+_TEXT = ["null", "string"]
+_KINDS = ["boolean", "int", "long"]
+_DELETES = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "HoodieDeleteRecordList",
+        "namespace": _WRAPPER,
+        "fields": [
+            {
+                "name": "deleteRecordList",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "HoodieDeleteRecord",
+                        "fields": [
+                            {"name": "recordKey", "type": _TEXT},
+                            {"name": "partitionPath", "type": _TEXT},
+                            {
+                                "name": "orderingVal",
+                                "type": [
+                                    "null",
+                                    *(
+                                        {"type": "record", "name": f"{kind}Wrapper", "fields": [{"name": "value", "type": kind}]}
+                                        for kind in _KINDS
+                                    ),
+                                ],
+                            },
+                        ],
+                    },
+                },
+            }
+        ],
+    }
+)
+"""As far as the workload needs it: ordering values are longs; an int 0 stands for none."""
+
+
+def _delete_list(content: bytes) -> pa.Table:
+    version, length = struct.unpack_from(">ii", content)
+    assert version == 3, f"delete block of version {version}"
+    read: Any = fastavro.schemaless_reader(io.BytesIO(content[8 : 8 + length]), _DELETES, None, return_record_name=True)
+    records = read["deleteRecordList"]
+    ordering = [record["orderingVal"] for record in records]
+    values = [None if value is None or value[0].endswith("intWrapper") else value[1]["value"] for value in ordering]
+    columns = {
+        "id": pa.array([record["recordKey"] for record in records], pa.string()),
+        "part": pa.array([record["partitionPath"] for record in records], pa.string()),
+        "ts": pa.array(values, pa.int64()),
+    }
+    return pa.table(columns)

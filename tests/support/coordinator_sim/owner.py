@@ -1,0 +1,199 @@
+"""One ownership of the table: the real TableCoordinator, its committer, and the control streams that it serves."""
+
+from collections import deque
+from random import Random
+
+from headgate_coordinator import events, instructions
+from headgate_coordinator.events import Event
+from headgate_coordinator.instructions import Instruction, Order
+from headgate_coordinator.table_coordinator import TableCoordinator
+from support.coordinator_sim.slots import Slot, SlotLog, ViolationError
+
+KEY_GROUPS = 4
+
+
+class Link:
+    """A control stream. It breaks as a whole: in each direction what had arrived stays, the rest is lost."""
+
+    def __init__(self, owner: "Owner", process: str, address: str) -> None:
+        self.owner = owner
+        self.process = process
+        self.up: deque[Event] = deque([events.WriterJoined(process, address)])
+        self.down: deque[tuple[int, Order]] = deque()
+        self.broken = False
+
+    def break_at_random(self, random: Random) -> None:
+        """Each side notices when it has taken what had arrived."""
+        if not self.broken:
+            self.broken = True
+            for queue in (self.up, self.down):
+                for _ in range(random.randint(0, len(queue))):
+                    queue.pop()
+
+    def report(self, event: Event) -> None:
+        """From the writer."""
+        if not self.broken:
+            self.up.append(event)
+
+    def order(self, generation: int, order: Order) -> None:
+        """From the owner."""
+        if not self.broken:
+            self.down.append((generation, order))
+
+
+class Committer:
+    """Executes slot work one after the other; a slot request is repeated until its outcome is known (rule C4)."""
+
+    def __init__(self, log: SlotLog, epoch: int, random: Random, puts: list[Slot], refusals: float) -> None:
+        self.queue: deque[Instruction] = deque()
+        self.answers: deque[Event] = deque()
+        self.deposed = False
+        self.refusals = refusals
+        self._log = log
+        self._epoch = epoch
+        self._random = random
+        self._puts = puts
+        self._number = len(log.slots)
+        self._instants: dict[tuple[int, int], str] = {}
+        self._issued = 0
+        self._sent: tuple[Slot, Instruction] | None = None
+        self._publish: events.Published | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is left to do."""
+        return not self.queue and self._sent is None and self._publish is None
+
+    def step(self) -> None:
+        """One step of whatever is first."""
+        if self._publish is not None:
+            self.answers.append(self._publish)
+            self._publish = None
+        elif self._sent is not None:
+            self._look(*self._sent)
+        elif self.queue:
+            self._begin(self.queue.popleft())
+
+    def _begin(self, work: Instruction) -> None:
+        refused = self._random.random() < self.refusals
+        if isinstance(work, instructions.DropRound):
+            self._instants.pop((work.generation, work.round), None)
+        elif isinstance(work, instructions.IssueInstant):
+            self._issue(work, refused)
+        elif isinstance(work, instructions.WinOffsets):
+            if refused:
+                self.answers.append(events.OffsetsRefused(work.number, "refused"))
+            else:
+                self._send(Slot(self._number, "offsets", channels=work.channels), work)
+        elif isinstance(work, instructions.Commit):
+            self._commit(work, refused)
+
+    def _issue(self, work: instructions.IssueInstant, refused: bool) -> None:
+        if any(each > (work.generation, work.round) for each in self._instants):
+            raise ViolationError(f"{work} comes behind {list(self._instants)}")
+        if len(self._instants) >= 2:
+            raise ViolationError(f"{work} is the third open instant beside {list(self._instants)}")
+        if refused:
+            self.answers.append(events.CommitRefused(work.generation, work.round, "refused"))
+            return
+        self._issued += 1
+        instant = self._instants[work.generation, work.round] = f"{self._epoch}.{self._issued}"
+        self.answers.append(events.InstantIssued(work.generation, work.round, instant))
+
+    def _commit(self, work: instructions.Commit, refused: bool) -> None:
+        instant = self._instants.get((work.generation, work.round))
+        if bool(work.files) != (instant is not None):
+            raise ViolationError(f"{work} with {len(work.files)} files and the instant {instant} (rule RO5)")
+        if instant is not None and next(iter(self._instants)) != (work.generation, work.round):
+            raise ViolationError(f"{work} before the older instants of {list(self._instants)}")
+        if refused:
+            self.answers.append(events.CommitRefused(work.generation, work.round, "refused"))
+        else:
+            self._send(Slot(self._number, "commit", instant, work.files, work.channels), work)
+
+    def _send(self, slot: Slot, work: Instruction) -> None:
+        self._sent = (slot, work)
+        self._puts.append(slot)
+
+    def _look(self, slot: Slot, work: Instruction) -> None:
+        if len(self._log.slots) <= slot.number:
+            return
+        self._sent = None
+        if self._log.slots[slot.number] is not slot:
+            self.deposed = True
+            return
+        self._number += 1
+        if isinstance(work, instructions.WinOffsets):
+            self.answers.append(events.OffsetsWon(work.number))
+        elif isinstance(work, instructions.Commit):
+            self._instants.pop((work.generation, work.round), None)
+            self.answers.append(events.SlotWon(work.generation, work.round))
+            self._publish = events.Published(work.generation, work.round)
+
+
+class Owner:
+    """Wins a FENCE when it is made. ``links``: the control stream of each process that has said hello."""
+
+    def __init__(
+        self, log: SlotLog, epoch: int, core: TableCoordinator, random: Random, puts: list[Slot], refusals: float
+    ) -> None:
+        log.land(Slot(len(log.slots), "fence"))
+        self.epoch = epoch
+        self.core = core
+        self.committer = Committer(log, epoch, random, puts, refusals)
+        self.links: dict[str, Link] = {}
+        self.drained = False
+        self.aborts = 0
+        self._random = random
+
+    @property
+    def over(self) -> bool:
+        """It serves no more: deposed, or handed over."""
+        return self.committer.deposed or self.drained
+
+    def hear(self, link: Link, now: float) -> None:
+        """The next message on a control stream, or its end."""
+        if link.up:
+            event = link.up.popleft()
+            if isinstance(event, events.WriterJoined):
+                self._lose(link.process, now)
+                self.links[link.process] = link
+            if self.links.get(link.process) is link:
+                self.tell(event, now)
+        elif link.broken and self.links.get(link.process) is link:
+            self._lose(link.process, now)
+
+    def _lose(self, process: str, now: float) -> None:
+        if self.links.pop(process, None) is not None:
+            self.tell(events.WriterLost(process, "its stream broke"), now)
+
+    def tell(self, event: Event, now: float) -> None:
+        """Hands it to the core and does what it says."""
+        if self.over:
+            return
+        for instruction in self.core.handle(event, now):
+            self._do(instruction)
+        due = self.core.deadline()
+        if due is not None and due <= now:
+            raise ViolationError(f"the deadline {due} is still there at {now} after {event}")
+
+    def _do(self, instruction: Instruction) -> None:
+        if isinstance(instruction, instructions.Send):
+            link = self.links.get(instruction.process)
+            if link is not None:
+                link.order(instruction.generation, instruction.order)
+        elif isinstance(instruction, instructions.Evict):
+            link = self.links.get(instruction.process)
+            if link is not None:
+                link.break_at_random(self._random)
+        elif isinstance(instruction, instructions.Drained):
+            self.drained = True
+        elif isinstance(instruction, instructions.Alarm):
+            self.aborts += 1
+        else:
+            self.committer.queue.append(instruction)
+
+    def answer(self, now: float) -> None:
+        """The committer's next answer reaches the core."""
+        if self.committer.answers:
+            self.tell(self.committer.answers.popleft(), now)

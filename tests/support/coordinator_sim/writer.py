@@ -1,0 +1,301 @@
+"""A writer as the simulation has it: ingest side with one FIFO, exchange, bucket side. Its rules can be broken one by one."""
+
+from collections import deque
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from headgate_coordinator import events, instructions
+from headgate_coordinator.events import Event
+from headgate_coordinator.instructions import Order, Plan
+from support.coordinator_sim.owner import KEY_GROUPS, Link
+from support.coordinator_sim.producer import Connection, Producer
+from support.coordinator_sim.slots import File, Row, SlotLog, ViolationError
+
+Tag = tuple[int, int]
+ROW_BYTES = 10
+
+
+@dataclass(slots=True)
+class Frame:
+    """On an exchange stream: rows of a round, or its barrier with the number of rows before it (rule EX2)."""
+
+    round: int
+    rows: tuple[Row, ...] | None
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Exchange:
+    """From one writer to another, under one (epoch, generation) (rule EX1). Resumes where it broke, so it loses nothing."""
+
+    tag: Tag
+    sender: str
+    receiver: str
+    frames: deque[Frame] = field(default_factory=deque)
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class HeldChannel:
+    """A hold at its writer."""
+
+    number: int
+    connection: Connection
+    accepted: int
+    durable: int
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Rows of one round on their way into files."""
+
+    rows: list[Row] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    barriers: dict[str, int] = field(default_factory=dict)
+    received: dict[str, int] = field(default_factory=dict)
+    instant: str = ""
+    asked: bool = False
+    done: bool = False
+    bytes: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Accepted rows in the FIFO."""
+
+    channel: str
+    rows: tuple[Row, ...]
+
+
+class Writer:
+    """``broken``: names of rules that it does not keep."""
+
+    def __init__(self, process: str, address: str, log: SlotLog, exchanges: dict[tuple[Tag, str, str], Exchange], broken: Set[str]) -> None:
+        self.process = process
+        self.address = address
+        self.tag: Tag = (0, 0)
+        self.links: dict[int, Link] = {}
+        self.leaving = False
+        self.released = False
+        self.connections: list[Connection] = []
+        self._log = log
+        self._exchanges = exchanges
+        self._broken = broken
+        self._requests = 0
+        self._rewind()
+
+    def _rewind(self) -> None:
+        """All uncommitted rows are dropped, all channels end (rule RO2)."""
+        self.plan: Plan | None = None
+        self.plans: dict[int, Plan] = {}
+        self.fifo: deque[Batch | instructions.Barrier] = deque()
+        for held in getattr(self, "holds", {}).values():
+            held.connection.end("rewound")
+        for producer in getattr(self, "requests", {}).values():
+            producer.refused("rewound")
+        self.holds: dict[str, HeldChannel] = {}
+        self.requests: dict[int, Producer] = {}
+        self.buckets: dict[int, Bucket] = {}
+        self._grown: dict[str, int] = {}
+        self._noted: dict[int, dict[str, int]] = {}
+        self._taken: dict[int, int] = {}
+        self._queued = 0
+
+    def die(self) -> None:
+        """Its clients notice."""
+        self._rewind()
+
+    def forget(self) -> None:
+        """Its control stream is gone: what was uncommitted is dropped, and only an Adopt makes it a member again."""
+        self._rewind()
+
+    @property
+    def uncommitted(self) -> int:
+        """Bytes taken from clients that are not committed yet."""
+        return self._queued + sum(self._taken.values())
+
+    def report(self, event: Event) -> None:
+        """To the owner whose generation this is."""
+        link = self.links.get(self.tag[0])
+        if link is not None:
+            link.report(event)
+
+    # from the owner
+
+    def obey(self, link: Link, generation: int, order: Order) -> None:
+        """One order; of an older (epoch, generation) only if that rule is broken."""
+        tag = (link.owner.epoch, generation)
+        if isinstance(order, instructions.Adopt):
+            if tag > self.tag:
+                self._rewind()
+                self.tag = tag
+            if tag == self.tag and self.plan is None:
+                self.plan = self.plans[order.plan.round] = order.plan
+        elif isinstance(order, instructions.Release) and tag >= self.tag:
+            self._rewind()
+            self.released = self.leaving
+        elif tag == self.tag or "old orders" in self._broken:
+            self._obey(order)
+
+    def _obey(self, order: Order) -> None:
+        if isinstance(order, instructions.Barrier):
+            self.fifo.append(order)
+            self.plans[order.next.round] = order.next
+        elif isinstance(order, instructions.Instant):
+            self.buckets.setdefault(order.round, Bucket()).instant = order.instant
+        elif isinstance(order, instructions.Decided):
+            self._decided(order)
+        elif isinstance(order, instructions.Grant):
+            self._granted(order)
+        elif isinstance(order, instructions.OpenRefused):
+            producer = self.requests.pop(order.request, None)
+            if producer is not None:
+                producer.refused(order.refusal.code)
+        elif isinstance(order, instructions.EndChannel):
+            held = self.holds.get(order.channel)
+            if held is not None and held.number == order.hold:
+                self.let_go(order.channel, order.refusal.code)
+
+    def _decided(self, order: instructions.Decided) -> None:
+        for name, offset in self._noted.pop(order.round, {}).items():
+            if offset > self._log.offset(name):
+                raise ViolationError(f"{name} is acknowledged up to {offset} and committed up to {self._log.offset(name)}")
+            if name in self.holds:
+                self.holds[name].durable = max(offset, self.holds[name].durable)
+        self._taken.pop(order.round, None)
+
+    def _granted(self, order: instructions.Grant) -> None:
+        if order.incarnation > self._log.incarnation(order.channel):
+            raise ViolationError(f"{order} is told before it is durable (rule CH4)")
+        producer = self.requests.pop(order.request, None)
+        connection = Connection(order.channel, order.hold)
+        self.connections.append(connection)
+        if order.channel in self.holds:
+            if not self._broken:
+                raise ViolationError(f"{order} while hold {self.holds[order.channel].number} is there (rule CH3)")
+            self.holds[order.channel].connection.end("rewound")
+        self.holds[order.channel] = HeldChannel(order.hold, connection, order.committed_offset, order.committed_offset)
+        if producer is None or not producer.granted(connection, order.incarnation, order.committed_offset):
+            self.let_go(order.channel, "gone")
+
+    # from clients
+
+    def open(self, producer: Producer, principal: str) -> bool:
+        """Whether the open was sent to the owner."""
+        if self.plan is None or self.leaving or self.tag[0] not in self.links:
+            return False
+        self._requests += 1
+        self.requests[self._requests] = producer
+        self.report(
+            events.OpenRequested(self.process, self.tag[1], self._requests, producer.channel, producer.incarnation, principal)
+        )
+        return True
+
+    def take(self, connection: Connection) -> None:
+        """The next batch of a connection, or its end."""
+        held = self.holds.get(connection.channel)
+        mine = held is not None and (held.number == connection.hold or "late batches" in self._broken)
+        if connection.batches:
+            after, rows = connection.batches.popleft()
+            if held is not None and mine and after == held.accepted:
+                held.accepted = rows[-1].offset
+                self.fifo.append(Batch(connection.channel, rows))
+                self._queued += ROW_BYTES * len(rows)
+        elif connection.client_gone and held is not None and held.number == connection.hold:
+            self.let_go(connection.channel, "gone")
+
+    def let_go(self, channel: str, why: str) -> None:
+        """What was accepted stays (rule CH3)."""
+        held = self.holds.pop(channel)
+        held.connection.end(why)
+        self.report(events.ChannelEnded(self.process, self.tag[1], channel, held.number, held.accepted > held.durable))
+
+    # its own work
+
+    def ingest(self) -> None:
+        """One entry of the FIFO."""
+        if not self.fifo:
+            return
+        entry = self.fifo.popleft()
+        if isinstance(entry, Batch):
+            self._queued -= ROW_BYTES * len(entry.rows)
+            if self.plan is not None and self.plan.members:
+                self._route(entry, self.plan)
+        elif self.plan is not None:
+            self._pass_barrier(entry, self.plan)
+
+    def _route(self, batch: Batch, plan: Plan) -> None:
+        self._taken[plan.round] = self._taken.get(plan.round, 0) + ROW_BYTES * len(batch.rows)
+        self._grown[batch.channel] = batch.rows[-1].offset
+        parts: dict[str, list[Row]] = {}
+        for row in batch.rows:
+            member = plan.members[plan.assignment[row.key % KEY_GROUPS]][0]
+            parts.setdefault(member, []).append(row)
+        for member, rows in parts.items():
+            stream = self._stream(member)
+            stream.sent += 1
+            self._give(stream, Frame(plan.round, tuple(rows)))
+
+    def _pass_barrier(self, barrier: instructions.Barrier, plan: Plan) -> None:
+        for member, _ in plan.members:
+            stream = self._stream(member)
+            self._give(stream, Frame(plan.round, None, stream.sent))
+            stream.sent = 0
+        self._noted[plan.round], self._grown = self._grown, {}
+        size = self._taken.get(plan.round, 0)
+        self.plan = barrier.next if self.process in dict(barrier.next.members) else None
+        self.report(events.BarrierPassed(self.process, self.tag[1], barrier.round, dict(self._noted[plan.round]), size))
+
+    def _stream(self, receiver: str) -> Exchange:
+        name = (self.tag, self.process, receiver)
+        return self._exchanges.setdefault(name, Exchange(*name))
+
+    def _give(self, stream: Exchange, frame: Frame) -> None:
+        if stream.receiver == self.process:
+            self._file(self.process, frame)
+        else:
+            stream.frames.append(frame)
+
+    def receive(self, stream: Exchange) -> None:
+        """The next frame, if it may be taken now (rules RO2, EX5)."""
+        if not stream.frames:
+            return
+        if stream.tag > self.tag and "hold" not in self._broken:
+            return
+        frame = stream.frames.popleft()
+        if stream.tag == self.tag or "tags" in self._broken:
+            self._file(stream.sender, frame)
+
+    def _file(self, sender: str, frame: Frame) -> None:
+        bucket = self.buckets.setdefault(frame.round, Bucket())
+        if frame.rows is None:
+            bucket.barriers[sender] = frame.count
+        else:
+            bucket.received[sender] = bucket.received.get(sender, 0) + 1
+            bucket.rows += frame.rows
+            for row in frame.rows:
+                group = row.key % KEY_GROUPS
+                bucket.bytes[group] = bucket.bytes.get(group, 0) + ROW_BYTES
+
+    def flush(self, *, early: bool = False) -> None:
+        """The bucket side's next step: ask for an instant, flush, report the oldest round that is whole."""
+        for round_, bucket in sorted(self.buckets.items()):
+            if bucket.rows and not bucket.asked:
+                bucket.asked = True
+                self.report(events.InstantAsked(self.process, self.tag[1], round_))
+            whole = self._whole(round_, bucket)
+            if bucket.rows and bucket.instant and (early or whole):
+                bucket.files.append(File(bucket.instant, self.process, tuple(bucket.rows)))
+                bucket.rows = []
+            if whole and not bucket.rows and not bucket.done:
+                bucket.done = True
+                self.report(events.Flushed(self.process, self.tag[1], round_, tuple(bucket.files), dict(bucket.bytes)))
+
+    def _whole(self, round_: int, bucket: Bucket) -> bool:
+        plan = self.plans.get(round_)
+        if plan is None or self.process not in dict(plan.members):
+            return False
+        if "all barriers" in self._broken:
+            return bool(bucket.barriers)
+        counts = {sender: bucket.received.get(sender, 0) for sender, _ in plan.members}
+        return bucket.barriers == counts or ("counts" in self._broken and bucket.barriers.keys() == counts.keys())

@@ -1,0 +1,106 @@
+"""Coordinators that run in the test's own event loop, and a Redis for them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+
+from headgate_coordinator.service import serve
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
+from headgate_runtime.world import World
+
+FAST = {
+    "checkpoint_interval": 0.2,
+    "checkpoint_min_interval": 0.01,
+    "lease_ttl": 1.0,
+    "lease_renewal": 0.2,
+    "scan_interval": 0.2,
+    "heartbeat_interval": 0.1,
+}
+"""Settings with which a test does not wait for long."""
+
+
+class Running:
+    """``address``: host:port. ``tables``: its TableService."""
+
+    def __init__(self, address: str, tables: Any, draining: asyncio.Event, task: "asyncio.Task[None]") -> None:
+        self.address = address
+        self.tables = tables
+        self.failure_known = False
+        self._draining = draining
+        self._task = task
+
+    async def drain(self) -> None:
+        """As SIGTERM; returns when it has ended."""
+        self._draining.set()
+        await asyncio.wait([self._task])
+        self._task.result()
+
+    async def failed(self) -> BaseException:
+        """Waits until it ends by itself and says with what."""
+        await asyncio.wait([self._task])
+        error = self._task.exception()
+        assert error is not None, "it ended without an error"
+        self.failure_known = True
+        return error
+
+    def check(self) -> None:
+        """Raises what it has failed with, so that this hides behind no later error of the test."""
+        if self._task.done() and not self.failure_known:
+            self._task.result()
+
+    async def create(self, name: str, schema: pa.Schema, **options: Any) -> api.TableDescription:
+        """A table with the record key ``id``, unless the options say otherwise."""
+        request = api.CreateTableRequest(name=name, schema=schema.serialize().to_pybytes(), **{"record_key": ["id"], **options})
+        answer = await self.tables.CreateTable(request)
+        table: api.TableDescription = answer.table
+        return table
+
+    async def status(self, table: str) -> api.TableStatus:
+        """Of one table."""
+        answer = await self.tables.Status(api.StatusRequest(table=table))
+        found: api.TableStatus = answer.tables[0]
+        return found
+
+    async def until(self, table: str, **wanted: Any) -> api.TableStatus:
+        """Waits until the table's status has these values."""
+        while True:
+            status = await self.status(table)
+            if all(getattr(status, name) == value for name, value in wanted.items()):
+                return status
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running_coordinator(
+    store: Path | str, redis: str, *, reached: Callable[[str], None] | None = None, **settings: Any
+) -> AsyncIterator[Running]:
+    """Serves when the block begins and has drained when it ends. ``redis``: host:port. ``reached``: the world's.
+
+    What it fails with is raised at the end, unless ``Running.failed`` was asked.
+    """
+    world = World.real() if reached is None else replace(World.real(), reached=reached)
+    told = CoordinatorSettings(store=str(store), redis=f"redis://{redis}/0", **{**FAST, **settings})
+    draining, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(serve(told, world, draining, ready.set_result))
+    try:
+        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        address = ready.result()
+        async with grpc.aio.insecure_channel(address) as channel:
+            running = Running(address, TableServiceStub(channel), draining, task)
+            yield running
+            running.check()
+    finally:
+        draining.set()
+        await asyncio.wait([task])
+    if not running.failure_known:
+        task.result()

@@ -1,0 +1,183 @@
+"""A coordinator that does what a test says, over real gRPC: it owns tables, and a writer cannot tell the difference."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.api.v1.tables_pb2_grpc import TableServiceServicer, add_TableServiceServicer_to_server
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.coordination_pb2_grpc import (
+    CoordinationServiceServicer,
+    add_CoordinationServiceServicer_to_server,
+)
+from headgate_runtime.errors import rpc_error
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.settings import ServiceSettings
+from headgate_tables.hudi.definition import Definition
+
+
+class WriterLink:
+    """One writer's control stream, as the owner has it. ``loads``: the last heartbeat's."""
+
+    def __init__(self, process: str, address: str) -> None:
+        self.process = process
+        self.address = address
+        self.loads: dict[str, int] = {}
+        self.left = asyncio.Event()
+        self.gone = asyncio.Event()
+        self.heartbeats: asyncio.Queue[dict[str, int]] = asyncio.Queue()
+        self.orders: asyncio.Queue[wire.ControlResponse | None] = asyncio.Queue()
+        self._reports: defaultdict[str, asyncio.Queue[wire.TableReport]] = defaultdict(asyncio.Queue)
+
+    def take(self, message: wire.ControlRequest) -> None:
+        """From the stream."""
+        match message.WhichOneof("message"):
+            case "heartbeat":
+                self.loads = {load.table: load.uncommitted_bytes for load in message.heartbeat.loads}
+                self.heartbeats.put_nowait(self.loads)
+            case "leave":
+                self.left.set()
+            case "table":
+                self._reports[message.table.WhichOneof("message") or ""].put_nowait(message.table)
+
+    async def report(self, kind: str) -> Any:
+        """The next report of that kind, in the order of the stream; other kinds wait for who asks for them."""
+        report = await self._reports[kind].get()
+        return getattr(report, kind)
+
+    def count(self, kind: str) -> int:
+        """Reports of that kind that nobody has asked for."""
+        return self._reports[kind].qsize()
+
+    async def loaded(self, table: str) -> int:
+        """Waits for a heartbeat that gives the table a load, and returns it."""
+        while not (load := (await self.heartbeats.get()).get(table, 0)):
+            pass
+        return load
+
+    def cut(self) -> None:
+        """Ends the stream, as a coordinator does that dies."""
+        self.orders.put_nowait(None)
+
+    def release(self) -> None:
+        """The answer to `leave`."""
+        self.orders.put_nowait(wire.ControlResponse(released=wire.Released()))
+
+
+class OwnedTable:
+    """A table under one (epoch, generation). Orders go to the writers that are named; every test says what it wants."""
+
+    def __init__(self, name: str, url: str, definition: Definition, epoch: int = 1, generation: int = 1) -> None:
+        self.name = name
+        self.url = url
+        self.definition = definition
+        self.epoch = epoch
+        self.generation = generation
+
+    def plan(self, number: int, members: Sequence[WriterLink]) -> wire.Plan:
+        """Key groups go round the members."""
+        groups = self.definition.key_groups if members else 0
+        return wire.Plan(
+            round=number,
+            members=[wire.Member(process=writer.process, address=writer.address) for writer in members],
+            assignment=[group % len(members) for group in range(groups)],
+        )
+
+    def adopt(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:
+        """Makes them the members of that round."""
+        definition = json.dumps(self.definition.encode())
+        for writer in writers:
+            adopt = wire.Adopt(plan=self.plan(number, writers), url=self.url, definition=definition, drop_beaten=drop_beaten)
+            self.order(writer, adopt=adopt)
+
+    def barrier(self, writers: Sequence[WriterLink], number: int, following: Sequence[WriterLink] | None = None) -> None:
+        """Ends the round; the next one has the members ``following``, the same if None."""
+        plan = self.plan(number + 1, writers if following is None else following)
+        for writer in writers:
+            self.order(writer, barrier=wire.Barrier(round=number, next=plan))
+
+    def decided(self, writers: Sequence[WriterLink], number: int, level: wire.Level.ValueType) -> None:
+        """One level."""
+        for writer in writers:
+            self.order(writer, decided=wire.Decided(round=number, level=level))
+
+    async def grant(self, writer: WriterLink, *, hold: int = 1, committed: int = 0) -> wire.OpenRequest:
+        """Answers the next open of that writer."""
+        asked: wire.OpenRequest = await writer.report("open")
+        grant = wire.Grant(
+            request=asked.request,
+            channel=asked.channel,
+            incarnation=asked.incarnation or 1,
+            committed_offset=committed,
+            hold=hold,
+        )
+        self.order(writer, grant=grant)
+        return asked
+
+    def order(self, writer: WriterLink, **content: Any) -> None:
+        """Any order about this table."""
+        order = wire.TableOrder(table=self.name, epoch=self.epoch, generation=self.generation, **content)
+        writer.orders.put_nowait(wire.ControlResponse(table=order))
+
+
+class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
+    """The only coordinator of its cluster. It knows the tables that stand in ``tables``, by name."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.tables: set[str] = set()
+        self._joined: asyncio.Queue[WriterLink] = asyncio.Queue()
+
+    async def writer(self) -> WriterLink:
+        """The next control stream that has said hello."""
+        return await self._joined.get()
+
+    async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:  # type: ignore[override]
+        return wire.MembersResponse(addresses=[self.address])
+
+    async def DescribeTable(  # type: ignore[override]
+        self, request: tables_pb2.DescribeTableRequest, context: Any
+    ) -> tables_pb2.DescribeTableResponse:
+        if request.name not in self.tables:
+            raise rpc_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
+        return tables_pb2.DescribeTableResponse(table=tables_pb2.TableDescription(name=request.name))
+
+    async def Control(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]
+        hello = (await context.read()).hello
+        link = WriterLink(hello.process, hello.address)
+        await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=200)))
+        self._joined.put_nowait(link)
+        try:
+            async with asyncio.TaskGroup() as group:
+                reading = group.create_task(self._read(context, link))
+                while (order := await link.orders.get()) is not None:
+                    await context.write(order)
+                reading.cancel()
+        finally:
+            link.gone.set()
+
+    async def _read(self, context: Any, link: WriterLink) -> None:
+        while (message := await context.read()) is not grpc.aio.EOF:
+            link.take(message)
+        link.gone.set()
+        link.cut()
+
+
+@asynccontextmanager
+async def scripted_owner() -> AsyncIterator[ScriptedOwner]:
+    """A running one."""
+    server = Server(ServiceSettings())
+    owner = ScriptedOwner()
+    add_CoordinationServiceServicer_to_server(owner, server.grpc)
+    add_TableServiceServicer_to_server(owner, server.grpc)
+    owner.address = await server.start()
+    try:
+        yield owner
+    finally:
+        await server.stop(0)

@@ -1,0 +1,388 @@
+"""A cluster in one object, over real gRPC: coordinator and writers that behave as the protos say, and misbehave when told to.
+
+Rows are kept decoded, in the order of their commit, so that a test can compare them with what it sent. ``Knobs`` break streams,
+lose answers, hold rounds back and lie. Used where a real cluster could not be made to fail at that place.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import pyarrow as pa
+from grpc import aio
+
+from headgate_proto.api.v1 import errors_pb2 as err
+from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+
+Answer = ingest_pb2.AppendResponse
+Row = dict[str, Any]
+
+
+def error(code: "err.Code.ValueType", message: str = "scripted", *, address: str = "", retry_after_ms: int = 0) -> err.Error:
+    """An error whose action follows from its code's range, as services make them."""
+    for least, action in ((40, err.ACTION_GIVE_UP), (20, err.ACTION_FIX_CALL), (10, err.ACTION_RESUME), (1, err.ACTION_RETRY)):
+        if code >= least:
+            fix = "Do what the test wants."
+            return err.Error(code=code, action=action, message=message, fix=fix, address=address, retry_after_ms=retry_after_ms)
+    raise ValueError(code)
+
+
+@dataclass
+class Knobs:
+    """What goes wrong. Each is a thing of the next time only, unless it says otherwise."""
+
+    break_after: list[int] = field(default_factory=list)
+    """Numbers of batches; a stream is aborted after so many: one entry a stream, in order."""
+    commit_before_break: bool = True
+    """Always: whether a broken stream's accepted rows are committed (their acknowledgement is lost) or dropped."""
+    lose_opened: int = 0
+    """So many streams are aborted after the channel was opened, before the answer."""
+    refuse: Callable[[Row], "err.Code.ValueType | None"] = lambda row: None
+    """Always: a batch with a row for which it gives a code is refused with it."""
+    hold_rounds: bool = False
+    """Always: rows are received and never committed."""
+    ended: list[err.Error] = field(default_factory=list)
+    """A stream ends with each of these after its first batch."""
+    refuse_open: list[err.Error] = field(default_factory=list)
+    """Opens are answered with these."""
+    answers: list[Answer] = field(default_factory=list)
+    """Lies: sent instead of the true answer to a batch."""
+    opened: list[ingest_pb2.Opened] = field(default_factory=list)
+    """Lies: sent instead of the true answer to an open."""
+    unary: list[err.Error | grpc.StatusCode] = field(default_factory=list)
+    """Calls of TableService fail with these; a bare status stands for a lost answer: the call is carried out."""
+    token: str | None = None
+    """Always: what every call has to bring."""
+    max_in_flight_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass
+class Channel:
+    """What is durable of a channel, and its present stream."""
+
+    incarnation: int = 0
+    committed: int = 0
+    stream: object = None
+
+
+@dataclass
+class Stored:
+    """A table: its description, its channels, and its committed rows in order, each with channel, offset of its batch and operation."""
+
+    description: tables_pb2.TableDescription
+    channels: dict[str, Channel] = field(default_factory=lambda: defaultdict(Channel))
+    rows: list[Row] = field(default_factory=list)
+    log: list[tuple[str, int, int, list[Row]]] = field(default_factory=list)
+
+
+class Cluster:
+    """One coordinator and as many writers as asked for, all in this process and over one set of tables."""
+
+    def __init__(self) -> None:
+        self.knobs = Knobs()
+        self.tables: dict[str, Stored] = {}
+        self.writers: list[str] = []
+        self.listed: list[str] | None = None
+        self.coordinator = ""
+        self.opens: list[tuple[str, str, int]] = []
+        """Every open that came in: writer, channel, incarnation."""
+        self.batches: list[ingest_pb2.Batch] = []
+        """Every batch that came in, also those sent again."""
+        self.flushes = 0
+        self.created: list[tables_pb2.CreateTableRequest] = []
+        self._servers: list[aio.Server] = []
+
+    async def start(self, writers: int = 1) -> None:
+        """Listens on free ports of 127.0.0.1."""
+        self.coordinator = await self._serve(
+            lambda server, _: tables_pb2_grpc.add_TableServiceServicer_to_server(Tables(self), server)
+        )
+        for _ in range(writers):
+            await self.add_writer()
+
+    async def add_writer(self) -> str:
+        address = await self._serve(
+            lambda server, at: ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(self, at), server)
+        )
+        self.writers.append(address)
+        return address
+
+    async def stop_writer(self, address: str) -> None:
+        """As a kill: its streams break, it is listed no more."""
+        await self._servers[1 + self.writers.index(address)].stop(None)
+        self.listed = [writer for writer in (self.listed or self.writers) if writer != address]
+
+    async def stop(self) -> None:
+        for server in self._servers:
+            await server.stop(None)
+
+    async def _serve(self, add: Callable[[aio.Server, "list[str]"], None]) -> str:
+        server = aio.server(options=[("grpc.max_receive_message_length", 8 * 1024 * 1024), ("grpc.so_reuseport", 0)])
+        at = [""]
+        add(server, at)
+        at[0] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        await server.start()
+        self._servers.append(server)
+        return at[0]
+
+    async def authorize(self, context: aio.ServicerContext[Any, Any]) -> None:
+        metadata = dict(context.invocation_metadata() or ())
+        if self.knobs.token is not None and metadata.get("authorization") != f"Bearer {self.knobs.token}":
+            await abort(context, error(err.CODE_UNAUTHENTICATED, "no such token"), grpc.StatusCode.UNAUTHENTICATED)
+
+
+async def abort(context: aio.ServicerContext[Any, Any], why: err.Error, status: grpc.StatusCode) -> None:
+    await context.abort(status, why.message, trailing_metadata=(("headgate-error-bin", why.SerializeToString()),))
+
+
+class Tables(tables_pb2_grpc.TableServiceServicer):
+    """``TableService`` over the cluster's tables."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    async def _fail(self, context: Any, *, before: bool) -> None:
+        await self.cluster.authorize(context)
+        script = self.cluster.knobs.unary
+        if script and isinstance(script[0], err.Error) is before:
+            why = script.pop(0)
+            if isinstance(why, err.Error):
+                await abort(context, why, grpc.StatusCode.FAILED_PRECONDITION)
+            else:
+                await context.abort(why, "scripted")
+
+    async def CreateTable(self, request: tables_pb2.CreateTableRequest, context: Any) -> Any:
+        await self._fail(context, before=True)
+        self.cluster.created.append(request)
+        if request.name in self.cluster.tables and not request.exist_ok:
+            await abort(context, error(err.CODE_TABLE_EXISTS, f"table {request.name} exists"), grpc.StatusCode.ALREADY_EXISTS)
+        description = tables_pb2.TableDescription(
+            name=request.name,
+            schema=request.schema,
+            record_key=request.record_key,
+            partition_by=request.partition_by,
+            ordering=request.ordering,
+            buckets=request.buckets or 8,
+            url=f"memory://{request.name}",
+            table_uuid="00000000-0000-0000-0000-000000000000",
+        )
+        self.cluster.tables.setdefault(request.name, Stored(description))
+        await self._fail(context, before=False)
+        return tables_pb2.CreateTableResponse(table=self.cluster.tables[request.name].description)
+
+    async def DescribeTable(self, request: tables_pb2.DescribeTableRequest, context: Any) -> Any:
+        await self._fail(context, before=True)
+        if request.name not in self.cluster.tables:
+            await abort(context, error(err.CODE_TABLE_NOT_FOUND, f"no table {request.name}"), grpc.StatusCode.NOT_FOUND)
+        return tables_pb2.DescribeTableResponse(table=self.cluster.tables[request.name].description)
+
+    async def ListTables(self, request: tables_pb2.ListTablesRequest, context: Any) -> Any:
+        await self._fail(context, before=True)
+        return tables_pb2.ListTablesResponse(
+            tables=[self.cluster.tables[name].description for name in sorted(self.cluster.tables)]
+        )
+
+    async def FindWriters(self, request: tables_pb2.FindWritersRequest, context: Any) -> Any:
+        await self.cluster.authorize(context)
+        listed = self.cluster.writers if self.cluster.listed is None else self.cluster.listed
+        return tables_pb2.FindWritersResponse(addresses=listed)
+
+    async def Status(self, request: tables_pb2.StatusRequest, context: Any) -> Any:
+        await self._fail(context, before=True)
+        return tables_pb2.StatusResponse(
+            coordinator="one",
+            coordinators=[tables_pb2.CoordinatorStatus(name="one", address=self.cluster.coordinator)],
+            writers=[tables_pb2.WriterStatus(process="p", address=writer) for writer in self.cluster.writers],
+            tables=[tables_pb2.TableStatus(name=name, state="owned", alarms=["all is well"]) for name in self.cluster.tables],
+            redis_reachable=True,
+        )
+
+
+class StreamEndError(Exception):
+    """The stream ends here, with this answer or (None) by an abort."""
+
+    def __init__(self, why: err.Error | None) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Ingest(ingest_pb2_grpc.IngestServiceServicer):
+    """``IngestService`` of one writer. Each accepted batch is a round of its own, unless rounds are held back."""
+
+    def __init__(self, cluster: Cluster, address: list[str]) -> None:
+        self.cluster = cluster
+        self.address = address
+
+    async def Append(self, request_iterator: Any, context: Any) -> AsyncIterator[Answer]:
+        await self.cluster.authorize(context)
+        requests = aiter(request_iterator)
+        try:
+            stream = self._open((await anext(requests)).open)
+            yield stream.opened()
+            async for request in requests:
+                for answer in stream.answers(request):
+                    yield answer
+        except StopAsyncIteration:
+            return
+        except StreamEndError as end:
+            if end.why is None:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "scripted break")
+            yield Answer(ended=ingest_pb2.Ended(error=end.why) if end.why.code else ingest_pb2.Ended())
+
+    def _open(self, asked: ingest_pb2.OpenChannel) -> "Stream":
+        knobs = self.cluster.knobs
+        self.cluster.opens.append((self.address[0], asked.channel, asked.incarnation))
+        if knobs.refuse_open:
+            raise StreamEndError(knobs.refuse_open.pop(0))
+        if asked.table not in self.cluster.tables:
+            raise StreamEndError(error(err.CODE_TABLE_NOT_FOUND))
+        table = self.cluster.tables[asked.table]
+        channel = table.channels[asked.channel]
+        if asked.incarnation == 0:
+            channel.incarnation += 1
+        elif asked.incarnation != channel.incarnation:
+            raise StreamEndError(error(err.CODE_CHANNEL_TAKEN_OVER, "a newer producer has this channel"))
+        if knobs.lose_opened:
+            knobs.lose_opened -= 1
+            raise StreamEndError(None)
+        return Stream(self.cluster, table, asked.channel, channel)
+
+
+class Stream:
+    """One stream: checks cut and order as rule CH1 and CH2 say, decodes, commits."""
+
+    def __init__(self, cluster: Cluster, table: Stored, name: str, channel: Channel) -> None:
+        channel.stream = self  # an older stream of the channel is over (rule CH3)
+        self.cluster, self.table, self.name, self.channel = cluster, table, name, channel
+        self.incarnation = channel.incarnation
+        self.accepted = channel.committed
+        self.failed = False
+        self.schema: pa.Schema | None = None
+        self.taken = 0
+        self.pending: list[tuple[str, int, int, list[Row]]] = []
+        self.break_after = cluster.knobs.break_after.pop(0) if cluster.knobs.break_after else None
+
+    def opened(self) -> Answer:
+        lies = self.cluster.knobs.opened
+        if lies:
+            return Answer(opened=lies.pop(0))
+        return Answer(
+            opened=ingest_pb2.Opened(
+                incarnation=self.incarnation,
+                committed_offset=self.channel.committed,
+                table=self.table.description,
+                max_in_flight_bytes=self.cluster.knobs.max_in_flight_bytes,
+            )
+        )
+
+    def answers(self, request: ingest_pb2.AppendRequest) -> Iterator[Answer]:
+        if self.channel.stream is not self:
+            raise StreamEndError(
+                error(err.CODE_CHANNEL_TAKEN_OVER if self.channel.incarnation != self.incarnation else err.CODE_REWOUND)
+            )
+        match request.WhichOneof("message"):
+            case "batch":
+                yield from self._batch(request.batch)
+            case "skip":
+                if request.skip.offset > self.accepted:
+                    self.accepted = request.skip.offset
+                    self.pending.append((self.name, self.accepted, 0, []))
+                self.failed = False
+                yield from self._commit()
+            case "flush":
+                self.cluster.flushes += 1
+                yield from self._commit()
+            case "close":
+                yield from self._commit()
+                raise StreamEndError(err.Error())
+
+    def _batch(self, batch: ingest_pb2.Batch) -> Iterator[Answer]:
+        knobs = self.cluster.knobs
+        self.cluster.batches.append(batch)
+        if knobs.answers:
+            yield knobs.answers.pop(0)
+            return
+        why = self._judge(batch)
+        if why is not None:
+            yield Answer(refused=ingest_pb2.Refused(offset=batch.offset, accepted=self.accepted, error=why))
+            return
+        self.taken += 1
+        if self.break_after is not None and self.taken > self.break_after:
+            if knobs.commit_before_break:
+                list(self._commit())
+            raise StreamEndError(None)
+        yield from self._commit()
+        if knobs.ended:
+            raise StreamEndError(knobs.ended.pop(0))
+
+    def _judge(self, batch: ingest_pb2.Batch) -> err.Error | None:
+        """Takes the batch, or says why not."""
+        if batch.schema:
+            self.schema = pa.ipc.read_schema(pa.py_buffer(batch.schema))
+        if batch.offset <= self.accepted:
+            return None
+        if batch.after != self.accepted:
+            if self.failed:
+                return error(err.CODE_AFTER_FAILED_BATCH)
+            return error(err.CODE_OFFSET_OVERLAP if batch.after < self.accepted else err.CODE_OFFSET_GAP)
+        if self.schema is None:
+            return error(err.CODE_CORRUPT_BATCH, "no schema yet")
+        rows = pa.ipc.read_record_batch(pa.py_buffer(batch.rows), self.schema).to_pylist()
+        for row in rows:
+            code = self.cluster.knobs.refuse(row)
+            if code is not None:
+                self.failed = True
+                return error(code, f"{row} is refused")
+        self.failed = False
+        self.accepted = batch.offset
+        self.pending.append((self.name, batch.offset, batch.operation, rows))
+        return None
+
+    def _commit(self) -> Iterator[Answer]:
+        if not self.cluster.knobs.hold_rounds:
+            for entry in self.pending:
+                self.table.log.append(entry)
+                self.table.rows.extend(entry[3])
+            self.pending.clear()
+            self.channel.committed = max(self.channel.committed, self.accepted)
+        done = self.channel.committed
+        yield Answer(acks=ingest_pb2.Acks(received=self.accepted, durable=done, queryable=done))
+
+
+@contextlib.asynccontextmanager
+async def scripted_cluster(writers: int = 1) -> AsyncIterator[Cluster]:
+    """On the running loop."""
+    cluster = Cluster()
+    await cluster.start(writers)
+    try:
+        yield cluster
+    finally:
+        await cluster.stop()
+
+
+@contextlib.contextmanager
+def cluster_in_thread(writers: int = 1) -> Iterator[Cluster]:
+    """On a loop of its own, for blocking callers."""
+    import threading
+    from concurrent.futures import Future
+
+    ready: Future[tuple[Cluster, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        async with scripted_cluster(writers) as cluster:
+            ready.set_result((cluster, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    cluster, loop, stop = ready.result()
+    try:
+        yield cluster
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()

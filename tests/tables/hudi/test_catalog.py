@@ -1,0 +1,103 @@
+"""Entries of tables under a store's root."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
+from headgate_tables.hudi.catalog import Catalog
+from headgate_tables.system import System
+from support.tables import SCHEMA, rows
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "a root % of 100"
+
+
+@pytest.fixture
+def catalog(root: Path) -> Catalog:
+    return Catalog(str(root), None, System.real())
+
+
+def test_a_root_without_entries_has_no_tables(catalog: Catalog) -> None:
+    assert catalog.names() == []
+
+
+def test_a_table_is_created_then_entered_and_opened_by_name(catalog: Catalog, root: Path) -> None:
+    made = hudi.create_table(f"{catalog.url}/orders", SCHEMA, record_key="id", ordering="ts")
+    catalog.add("orders", "orders")
+    assert catalog.names() == ["orders"]
+    assert json.loads((root / ".headgate/tables/orders").read_bytes()) == {"format": 1, "path": "orders"}
+    assert catalog.table_url("orders") == made.url
+    hudi.open_table(catalog.table_url("orders")).upsert(rows(("a", 1, "x")))
+    assert hudi.open_table(str(root / "orders")).scan().to_table().num_rows == 1
+
+
+def test_names_come_sorted_and_what_is_no_name_is_no_table(catalog: Catalog, root: Path) -> None:
+    for name in ("b", "a.b-c_D", "9", "x" * 128):
+        catalog.add(name, name)
+    (root / ".headgate/tables/.hidden").write_text("{}")
+    (root / ".headgate/tables/folder").mkdir()
+    assert catalog.names() == ["9", "a.b-c_D", "b", "x" * 128]
+
+
+def test_an_entry_is_never_overwritten(catalog: Catalog) -> None:
+    catalog.add("orders", "here")
+    catalog.add("orders", "here")
+    with pytest.raises(TableExistsError, match="orders is there already, in here"):
+        catalog.add("orders", "there")
+    assert catalog.table_url("orders").endswith("/here")
+
+
+@pytest.mark.parametrize("name", ["", ".a", "-a", "_a", "a/b", "a b", "ä", "a\n", "..", "x" * 129, "a\0"])
+def test_what_cannot_be_a_folder_of_the_root_is_no_name(catalog: Catalog, name: str) -> None:
+    with pytest.raises(OptionError, match="no table name"):
+        catalog.add(name, "folder")
+    with pytest.raises(OptionError, match="no table name"):
+        catalog.table_url(name)
+    assert catalog.names() == []
+
+
+@pytest.mark.parametrize("path", ["", "..", "a/../b", "/a", "a/", "a//b", "."])
+def test_a_path_stays_under_the_root(catalog: Catalog, path: str) -> None:
+    with pytest.raises(OptionError, match="no folder under the root"):
+        catalog.add("orders", path)
+    assert catalog.names() == []
+
+
+def test_a_path_of_several_folders_and_odd_characters_is_found_again(catalog: Catalog, root: Path) -> None:
+    made = hudi.create_table(str(root / "a b" / "100 %20"), SCHEMA, record_key="id")
+    catalog.add("odd", "a b/100 %20")
+    assert catalog.table_url("odd") == made.url
+    assert hudi.open_table(catalog.table_url("odd")).definition == made.definition
+
+
+def test_a_name_that_nobody_entered_is_no_table(catalog: Catalog) -> None:
+    with pytest.raises(NotATableError, match="no table orders"):
+        catalog.table_url("orders")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b'{"format":1}', b'{"format":"x","path":"a"}', b'{"format":1,"path":7}', b'{"format":1,"path":"../x"}']
+)
+def test_a_damaged_entry_is_named(catalog: Catalog, root: Path, content: bytes) -> None:
+    catalog.add("orders", "orders")
+    (root / ".headgate/tables/orders").write_bytes(content)
+    with pytest.raises(CorruptFileError, match=r"\.headgate/tables/orders names no folder"):
+        catalog.table_url("orders")
+
+
+def test_an_entry_of_a_newer_format_is_refused(catalog: Catalog, root: Path) -> None:
+    catalog.add("orders", "orders")
+    (root / ".headgate/tables/orders").write_text('{"format": 2, "path": "orders"}')
+    with pytest.raises(UnsupportedTableError, match="format 2"):
+        catalog.table_url("orders")
+
+
+def test_an_entry_with_fields_of_a_later_version_is_read(catalog: Catalog, root: Path) -> None:
+    catalog.add("orders", "orders")
+    (root / ".headgate/tables/orders").write_text('{"format": 1, "path": "orders", "colour": "red"}')
+    assert catalog.table_url("orders").endswith("/orders")

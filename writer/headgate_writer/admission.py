@@ -1,0 +1,117 @@
+"""A client's bytes become rows, or a typed refusal: the only file that sees what a client sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_tables.arrow import pc
+from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrupt, refuse, too_large
+from headgate_writer.sizes import value_bytes
+
+_UPSERT, _DELETE = 1, 2
+_MAY_BE_TEXT: Final = "int8, 1 = upsert and 2 = delete, or string, 'upsert' and 'delete'"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Admitted:
+    """One batch, valid as Arrow data but not yet held against its table.
+
+    ``rows``: one chunk a column, without the operation column. ``deletes``: bool[n], None when all are upserts.
+    ``nbytes``: Arrow bytes of the rows.
+    """
+
+    rows: pa.Table
+    deletes: pa.BooleanArray | None
+    nbytes: int
+
+
+class Admission:
+    """Turns batches into rows. Every refusal is an RpcError; none leaves anything behind. CPU work: call it off the loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def schema(self, message: bytes) -> pa.Schema:
+        """The schema of an encapsulated schema message."""
+        check_schema(message, self._limits)
+        try:
+            return pa.ipc.read_schema(pa.py_buffer(message))
+        except (pa.ArrowException, OSError) as error:
+            corrupt(f"the schema cannot be read ({_first_line(error)})")
+
+    def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
+        """``schema``: what `schema` made of the stream's last schema message; not needed when the batch brings one itself."""
+        if message := batch.schema:
+            schema = self.schema(message)
+        if schema is None:
+            refuse(errors_pb2.CODE_SCHEMA, "the stream's first batch has no schema", "Send the schema with the first batch.")
+        rows = self._read(batch.rows, schema)
+        operations = None
+        if batch.operation == ingest_pb2.OPERATION_MIXED:
+            rows, operations = _without_column(rows, batch.operation_column)
+        table = pa.Table.from_batches([rows])
+        return Admitted(table, _deletes(batch.operation, operations, rows.num_rows), rows.nbytes)
+
+    def _read(self, message: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        declared = check_batch(message, self._limits)
+        try:
+            rows = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+            # Arrow's kernels believe offsets and lengths; bad ones read other memory (Arrow's security model).
+            rows.validate(full=True)
+        except (pa.ArrowException, OSError) as error:
+            corrupt(f"the rows are not valid Arrow data of their schema ({_first_line(error)})")
+        if declared > self._limits.cell_bytes:
+            self._check_cells(rows)
+        return rows
+
+    def _check_cells(self, rows: pa.RecordBatch) -> None:
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            size = value_bytes(column)
+            largest = size if isinstance(size, int) else int(size.max(initial=0))
+            if largest > self._limits.cell_bytes:
+                what = f"bytes of one value in column {name[:60]!r}"
+                too_large(what, largest, self._limits.cell_bytes, "Keep such values in files and write their names here.")
+
+
+def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, pa.Array[Any]]:
+    found = rows.schema.get_all_field_indices(name)
+    if len(found) != 1:
+        what = f"the operation column {name[:60]!r} is {'missing' if not found else 'there more than once'}"
+        refuse(errors_pb2.CODE_SCHEMA, what, "Name the column of the batch that says what each row is.")
+    return rows.remove_column(found[0]), rows.column(found[0])
+
+
+def _deletes(operation: int, column: pa.Array[Any] | None, rows: int) -> pa.BooleanArray | None:
+    if operation == ingest_pb2.OPERATION_UPSERT:
+        return None
+    if operation == ingest_pb2.OPERATION_DELETE:
+        return pa.array(np.ones(rows, np.bool_))
+    if column is None:
+        refuse(errors_pb2.CODE_INVALID_ARGUMENT, f"operation {operation} is unknown", "Send UPSERT, DELETE or MIXED.")
+    upsert, delete = _meanings(column.type)
+    deletes: Any = pc.equal(column, delete)
+    known: Any = pc.or_(deletes, pc.equal(column, upsert)).fill_null(False)
+    if known.true_count < rows:
+        first = pc.index(known, False).as_py()
+        what = f"the operation column says neither upsert nor delete in {rows - known.true_count} rows, first in row {first}"
+        refuse(errors_pb2.CODE_INVALID_ARGUMENT, what, f"Fill it in every row: {_MAY_BE_TEXT}.")
+    return deletes if deletes.true_count else None
+
+
+def _meanings(kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
+    if pat.is_int8(kind):
+        return pa.scalar(_UPSERT, kind), pa.scalar(_DELETE, kind)
+    if not (pat.is_string(kind) or pat.is_large_string(kind)):
+        refuse(errors_pb2.CODE_SCHEMA, f"the operation column is {kind}", f"Make it {_MAY_BE_TEXT}.")
+    return pa.scalar("upsert", kind), pa.scalar("delete", kind)
+
+
+def _first_line(error: BaseException) -> str:
+    """Arrow appends a stack of its own files below."""
+    return str(error).partition("\n")[0][:200]

@@ -1,0 +1,49 @@
+"""What the owner of a table has told this writer: the table under one (epoch, generation), and who takes part in a round."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.storage.store import Store
+
+KeyGroupTable: TypeAlias = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A writer of a round: its process id (rule RO8) and host:port."""
+
+    process: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Who takes part in ``round``. ``assignment``: uint16[key groups], each an index into ``members``; empty without members."""
+
+    round: int
+    members: tuple[Member, ...]
+    assignment: KeyGroupTable
+
+    def index(self, process: str) -> int | None:
+        """The member of that process id, None when it has no part in the round."""
+        return next((at for at, member in enumerate(self.members) if member.process == process), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdoptedTable:
+    """A table under one ownership and generation (rule RO2). ``store``: the table's folder; ``url``: where it is.
+
+    ``drop_beaten``: a flush drops what another row of the same key in it beats; off only in tests.
+    """
+
+    name: str
+    epoch: int
+    generation: int
+    url: str
+    definition: Definition
+    drop_beaten: bool
+    store: Store

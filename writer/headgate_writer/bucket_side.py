@@ -1,0 +1,239 @@
+"""The bucket side of one table: rows gather by round and bucket, and become durable log files before their round can commit.
+
+Events come in from the event loop; ``run`` flushes, one portion after another, while the next rows are filed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.world import World
+from headgate_tables.errors import TablesError
+from headgate_tables.hudi.changes import ChangeWriter
+from headgate_tables.hudi.keys.bucket import key_group
+from headgate_writer.adopted import AdoptedTable, Plan
+from headgate_writer.buffers import Budget, Flush, Portion, RoundBuffer, Waiting, next_flush
+from headgate_writer.flushing import flush
+from headgate_writer.heap import Filed
+from headgate_writer.routing import RoutedRows
+from headgate_writer.windows import Arrivals
+
+Report: TypeAlias = Callable[[wire.AskInstant | wire.Flushed], None]
+
+FULL_BUCKET: Final = 64 << 20
+"""Arrow bytes at which a bucket is flushed before its round ends. Larger: fewer log files of a hot bucket."""
+
+
+class _Round:
+    """One round as this bucket side sees it. What it waits for may come in any order."""
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.instant = ""
+        self.barriers: set[str] = set()
+        self.buffer = RoundBuffer()
+        self.statuses: list[wire.FileStatus] = []
+        self.versions: Counter[int] = Counter()
+        self.begun = False
+        self.flushed = False
+
+    @property
+    def closing(self) -> bool:
+        """Every ingest side has said that no more rows of the round come."""
+        return self.plan is not None and all(member.process in self.barriers for member in self.plan.members)
+
+    @property
+    def flushable(self) -> bool:
+        """Rows may be written: the instant stands on the timeline (rule P3)."""
+        return bool(self.instant) and self.plan is not None
+
+
+class BucketSide:
+    """One table under one (epoch, generation), until ``close``. Rounds are as in rules RO1 to RO3.
+
+    ``report`` and ``broken`` tell the owner; after ``broken`` nothing is flushed any more, and no round is reported.
+    ``arrivals``: what has come over the exchange, by process id of the sender.
+    """
+
+    def __init__(
+        self,
+        adopted: AdoptedTable,
+        process: str,
+        budget: Budget,
+        world: World,
+        executor: Executor,
+        report: Report,
+        broken: Callable[[str], None],
+    ) -> None:
+        self._adopted = adopted
+        self._process = process
+        self._budget = budget
+        self._world = world
+        self._executor = executor
+        self._report = report
+        self._tell_broken = broken
+        self._writer = ChangeWriter(adopted.store, adopted.definition, epoch=adopted.epoch, process=process, ordinal=0)
+        self.arrivals: dict[str, Arrivals] = {}
+        self._rounds: dict[int, _Round] = {}
+        self._decided = 0
+        self._over = False
+        self._wake = asyncio.Event()
+        self._share = budget.join(self._wake.set)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Arrow bytes of the rounds that are not decided, flushed ones included."""
+        return sum(int(each.buffer.totals.sum()) for each in self._rounds.values())
+
+    def plan(self, plan: Plan) -> None:
+        """Who takes part in a round (rule RO3); it counts for nothing if this process does not."""
+        if plan.index(self._process) is not None and (current := self._round(plan.round)) is not None:
+            current.plan = plan
+            self._settle(plan.round)
+
+    def take(self, round: int, rows: RoutedRows) -> None:
+        """Rows of the round, in the order in which their channels sent them."""
+        if not rows.rows.num_rows or (current := self._round(round, "rows")) is None:
+            return
+        first = not current.buffer.groups
+        current.buffer.add(rows)
+        if first:
+            self._report(wire.AskInstant(round=round))
+        self._settle(round)
+
+    def barrier(self, round: int, sender: str) -> None:
+        """No more rows of the round come from that ingest side (rule EX2)."""
+        if (current := self._round(round, "a barrier")) is None:
+            return
+        if not current.barriers:
+            self._world.reached("first_barrier_in")
+        current.barriers.add(sender)
+        if current.closing:
+            self._world.reached("last_barrier_in")
+        self._settle(round)
+
+    def instant(self, round: int, instant: str) -> None:
+        """The owner has announced it on the timeline."""
+        if (current := self._round(round)) is not None:
+            current.instant = instant
+            self._settle(round)
+
+    def decided(self, round: int) -> None:
+        """The round's slot is won; nothing of it is needed any more."""
+        self._decided = max(self._decided, round)
+        for number in [number for number in self._rounds if number <= round]:
+            del self._rounds[number]
+        self._count()
+
+    async def run(self) -> None:
+        """Flushes until it is cancelled, or ``close``."""
+        while not self._over:
+            await self._wake.wait()
+            self._wake.clear()
+            while (chosen := self._next()) is not None:
+                await self._flush(chosen)
+
+    def close(self) -> None:
+        """Drops everything. Files that were written stay for the owner to sweep: their round may still be decided (rule RO2)."""
+        self._over = True
+        self._budget.leave(self._share)
+        self._rounds.clear()
+        self._wake.set()
+
+    def broken(self, why: str) -> None:
+        """Rows may be lost if a round were committed now: the owner has to abort."""
+        if not self._over:
+            self._over = True
+            self._tell_broken(why)
+
+    @property
+    def over(self) -> bool:
+        """Closed or broken: rows that come now go nowhere."""
+        return self._over
+
+    def _round(self, round: int, late: str = "") -> _Round | None:
+        """None when it does not matter any more; ``late`` names what must not come behind the round's end."""
+        if self._over:
+            return None
+        current = None if round <= self._decided else self._rounds.setdefault(round, _Round())
+        if late and (current is None or current.flushed):
+            self.broken(f"{late} of round {round} came after its end")
+            return None
+        return current
+
+    def _settle(self, round: int) -> None:
+        """After anything that happened to the round: is it complete, is there something to flush?"""
+        current = self._rounds[round]
+        if current.closing and not current.flushed and not current.buffer.sizes.any():
+            current.flushed = True
+            self._report(wire.Flushed(round=round, files=current.statuses, key_group_bytes=self._by_key_group(current)))
+            self._world.reached("status_sent")
+        self._count()
+        self._wake.set()
+
+    def _by_key_group(self, current: _Round) -> dict[int, int]:
+        found: Counter[int] = Counter()
+        definition = self._adopted.definition
+        for (partition, bucket), nbytes in zip(current.buffer.groups, current.buffer.totals.tolist(), strict=True):
+            found[key_group(partition, bucket, definition.key_groups)] += nbytes
+        return dict(found)
+
+    def _count(self) -> None:
+        if not self._over:
+            rounds = self._rounds.values()
+            largest = max((int(each.buffer.sizes.max(initial=0)) for each in rounds if each.flushable), default=0)
+            self._share.set(sum(each.buffer.nbytes for each in rounds), largest)
+
+    def _next(self) -> Flush | None:
+        if self._over:
+            return None
+        waiting = [
+            Waiting(number, each.buffer.sizes, each.closing) for number, each in sorted(self._rounds.items()) if each.flushable
+        ]
+        return next_flush(waiting, portion=self._budget.soft // 2, full=FULL_BUCKET, pressed=self._share.pressed)
+
+    async def _flush(self, chosen: Flush) -> None:
+        current = self._rounds[chosen.round]
+        if not current.begun:
+            current.begun = True
+            self._world.reached("first_flush_begun")
+        portion = current.buffer.take_out(chosen.codes)
+        current.versions.update(portion.codes.tolist())
+        self._share.leaving = int(portion.nbytes.sum())
+        try:
+            statuses, rest = await self._in_executor(current, portion)
+        except (TablesError, pa.ArrowException, OSError) as failed:
+            self.broken(f"a flush of round {chosen.round} failed: {failed}")
+            return
+        finally:
+            self._share.leaving = 0
+        if self._over:
+            return
+        self._world.reached("file_durable")
+        current.statuses += statuses
+        current.buffer.taken(portion, rest)
+        self._settle(chosen.round)
+
+    async def _in_executor(self, current: _Round, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
+        assert current.plan is not None  # noqa: S101 - what is flushable has a plan
+        ordinal = current.plan.index(self._process) or 0
+        versions = [current.versions[code] for code in portion.codes.tolist()]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor,
+            lambda: flush(
+                self._writer,
+                current.instant,
+                portion,
+                versions,
+                ordinal=ordinal,
+                drop_beaten=self._adopted.drop_beaten,
+            ),
+        )

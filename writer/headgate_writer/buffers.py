@@ -1,0 +1,228 @@
+"""How much waits for which bucket, what is flushed next, when no more is read. Pure, but for the waiting in ``Budget.room``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate_writer.heap import Filed, Heap
+from headgate_writer.routing import RoutedRows
+from headgate_writer.sizes import row_bytes, value_bytes
+
+Bytes = npt.NDArray[np.int64]
+
+
+class Budget:
+    """Memory of all tables of the process together, in Arrow bytes.
+
+    ``soft``: when more waits in buckets, the largest are flushed before their round ends. Lower: more and smaller log files.
+    ``hard``: at it clients are not read any more; it also counts what waits at the ingest side, so it has to be well above
+    ``soft``. A flush takes up to one and a half times ``soft / 2`` on top.
+    """
+
+    def __init__(self, soft: int, hard: int) -> None:
+        self.soft = soft
+        self.hard = hard
+        self._used = 0
+        self._shares: list[Share] = []
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    @property
+    def used(self) -> int:
+        """Bytes held now."""
+        return self._used
+
+    @property
+    def has_room(self) -> bool:
+        """Whether clients are read."""
+        return self._has_room.is_set()
+
+    async def room(self) -> None:
+        """Returns once less than ``hard`` is held."""
+        await self._has_room.wait()
+
+    def hold(self, nbytes: int) -> None:
+        """Never refuses: whoever can wait has to ask for ``room`` before."""
+        self._used += nbytes
+        if self._used >= self.hard:
+            self._has_room.clear()
+
+    def give_back(self, nbytes: int) -> None:
+        """What ``hold`` was told."""
+        self._used -= nbytes
+        if self._used < self.hard:
+            self._has_room.set()
+
+    def join(self, wake: Callable[[], None]) -> Share:
+        """The part of one table's buckets. ``wake`` is called when it has to flush."""
+        share = Share(self, wake)
+        self._shares.append(share)
+        return share
+
+    def leave(self, share: Share) -> None:
+        """Gives its bytes back. Once is enough."""
+        if share in self._shares:
+            share.set(0, 0)
+            self._shares.remove(share)
+
+    def pressed(self) -> Share | None:
+        """Who has to flush now: the one with the largest bucket, when more than ``soft`` waits and is not being flushed."""
+        if sum(share.nbytes - share.leaving for share in self._shares) <= self.soft:
+            return None
+        most = max(self._shares, key=lambda share: share.largest)
+        return most if most.largest else None
+
+
+class Share:
+    """``nbytes``: held in buckets; ``leaving``: of these, being flushed; ``largest``: the largest bucket that can be flushed."""
+
+    def __init__(self, budget: Budget, wake: Callable[[], None]) -> None:
+        self._budget = budget
+        self._wake = wake
+        self.nbytes = self.leaving = self.largest = 0
+
+    @property
+    def pressed(self) -> bool:
+        """Whether it is this one's turn to flush."""
+        return self._budget.pressed() is self
+
+    def set(self, nbytes: int, largest: int) -> None:
+        """What is there now."""
+        grown = nbytes - self.nbytes
+        self.nbytes, self.largest = nbytes, largest
+        if grown > 0:
+            self._budget.hold(grown)
+        else:
+            self._budget.give_back(-grown)
+        if (chosen := self._budget.pressed()) is not None:
+            chosen._wake()
+
+
+class RoundBuffer:
+    """All rows of one round that wait here. Buckets are numbered as they appear."""
+
+    def __init__(self) -> None:
+        self.groups: list[tuple[str, int]] = []
+        self._codes: dict[tuple[str, int], int] = {}
+        self._waiting: Bytes = np.zeros(0, np.int64)
+        self._total: Bytes = np.zeros(0, np.int64)
+        self._heap = Heap()
+
+    @property
+    def sizes(self) -> Bytes:
+        """int64[groups]: bytes of each bucket that wait; their sum is exactly what was added and not taken out."""
+        return self._waiting[: len(self.groups)]
+
+    @property
+    def totals(self) -> Bytes:
+        """int64[groups]: bytes of each bucket that were ever added."""
+        return self._total[: len(self.groups)]
+
+    @property
+    def nbytes(self) -> int:
+        """What all of it takes."""
+        return int(self.sizes.sum()) + self._heap.overhead
+
+    def add(self, rows: RoutedRows) -> None:
+        """``rows`` has at least one row."""
+        numbers = self._numbers(rows.groups)
+        codes = numbers[rows.group]
+        share = _shared_out(rows)
+        np.add.at(self._waiting, numbers, share)
+        np.add.at(self._total, numbers, share)
+        self._heap.add(Filed(rows.rows, rows.keys, rows.deletes, codes))
+
+    def take_out(self, codes: npt.NDArray[np.int64]) -> Portion:
+        """To be sifted and flushed: these buckets' rows are in it, and all others that came before now.
+
+        The bytes still count until ``taken``.
+        """
+        wanted = np.zeros(len(self.groups), np.bool_)
+        wanted[codes] = True
+        return Portion(self._heap.empty(), wanted, codes, self._waiting[codes], self.groups)
+
+    def taken(self, portion: Portion, rest: Sequence[Filed]) -> None:
+        """The portion's wanted rows are gone; ``rest`` is what else was in it."""
+        self._waiting[portion.codes] -= portion.nbytes
+        self._heap.put_back(rest)
+
+    def _numbers(self, groups: Sequence[tuple[str, int]]) -> npt.NDArray[np.int32]:
+        numbers = np.empty(len(groups), np.int32)
+        for at, group in enumerate(groups):
+            number = self._codes.get(group)
+            if number is None:
+                number = self._codes[group] = len(self.groups)
+                self.groups.append(group)
+            numbers[at] = number
+        if (more := len(self.groups) - len(self._waiting)) > 0:
+            grown = np.zeros(max(more, len(self._waiting)), np.int64)
+            self._waiting = np.concatenate([self._waiting, grown])
+            self._total = np.concatenate([self._total, grown])
+        return numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Portion:
+    """``wanted``: bool[groups]; ``codes``: the same as numbers; ``nbytes``: int64[codes], what these buckets hold of it."""
+
+    batches: list[Filed]
+    wanted: npt.NDArray[np.bool_]
+    codes: npt.NDArray[np.int64]
+    nbytes: Bytes
+    groups: Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What one round could flush. ``closing``: all of its rows are there, its end waits for the flush."""
+
+    round: int
+    sizes: Bytes
+    closing: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flush:
+    """Buckets of one round, by number, to be flushed together."""
+
+    round: int
+    codes: npt.NDArray[np.int64]
+
+
+def next_flush(rounds: Sequence[Waiting], *, portion: int, full: int, pressed: bool) -> Flush | None:
+    """What to flush now; ``rounds`` have an instant and are in order.
+
+    First what a round's end waits for, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones. Never
+    much more than ``portion`` bytes at once, which bounds the memory that a flush takes.
+    """
+    for waiting in rounds:
+        if waiting.closing and waiting.sizes.any():
+            return Flush(waiting.round, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
+    for waiting in rounds:
+        if (waiting.sizes >= full).any():
+            return Flush(waiting.round, _within(np.flatnonzero(waiting.sizes >= full), waiting.sizes, portion))
+    if pressed:
+        most = max(rounds, key=lambda waiting: int(waiting.sizes.max(initial=0)), default=None)
+        if most is not None and most.sizes.any():
+            largest_first = np.argsort(-most.sizes, kind="stable")[: np.count_nonzero(most.sizes)]
+            return Flush(most.round, _within(largest_first, most.sizes, portion))
+    return None
+
+
+def _within(codes: npt.NDArray[np.int64], sizes: Bytes, portion: int) -> npt.NDArray[np.int64]:
+    """As many of the buckets, from the first on, as fit; at least one."""
+    return codes[: max(1, int(np.searchsorted(np.cumsum(sizes[codes]), portion, side="right")))]
+
+
+def _shared_out(rows: RoutedRows) -> Bytes:
+    """int64[groups]: the bytes of the batch by bucket, after the sizes of their rows; the sum is exact."""
+    sizes = row_bytes(rows.rows) + value_bytes(rows.keys) + rows.group.itemsize
+    weights = np.bincount(rows.group, weights=sizes, minlength=len(rows.groups))
+    shares: Bytes = np.floor(weights * (rows.nbytes / weights.sum())).astype(np.int64)
+    shares[int(np.argmax(weights))] += rows.nbytes - int(shares.sum())
+    return shares

@@ -1,0 +1,141 @@
+"""One client's stream behind its open: batches in, answers out, backpressure in between (rules CH6, CH7)."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pyarrow as pa
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_runtime.errors import RpcError
+from headgate_writer.admission import Admission, Admitted
+from headgate_writer.buffers import Budget
+from headgate_writer.channels import Hold, Verdict
+from headgate_writer.metrics import Refusals
+from headgate_writer.table_writer import TableWriter
+
+INLINE_BYTES = 16 << 10
+"""A message up to this size is decoded on the loop: it takes less time than the way to another thread and back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all streams of the process share. ``max_in_flight``: wire bytes of one stream that are not yet queryable."""
+
+    admission: Admission
+    budget: Budget
+    cpu: Executor
+    refusals: Refusals
+    max_in_flight: int
+    reached: Callable[[str], None]
+
+
+class ClientStream:
+    """``context``: the servicer's, whose read and write it uses."""
+
+    def __init__(self, context: Any, hold: Hold, writer: TableWriter, shared: Shared) -> None:
+        self._context = context
+        self._hold = hold
+        self._writer = writer
+        self._shared = shared
+        self._schema: pa.Schema | None = None
+        self._answers_due = asyncio.Event()
+        self._moved_on = asyncio.Event()
+        self._durable_told = hold.committed_at_open
+        hold.wake = self._wake
+        self._wake()
+
+    async def serve(self) -> None:
+        """Until the hold has ended and its client was told, or the client has ended its side without a close."""
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(self._read_all())
+            answering = group.create_task(self._answer_all())
+            await asyncio.wait((reading, answering), return_when=asyncio.FIRST_COMPLETED)
+            if reading.done() and not reading.cancelled() and reading.exception() is None and reading.result():
+                await asyncio.wait((answering,))
+            reading.cancel()
+            answering.cancel()
+
+    async def _read_all(self) -> bool:
+        """True after a close, False when the client is gone."""
+        read, room = self._context.read, self._shared.budget.room
+        while (request := await read()) is not grpc.aio.EOF:
+            kind = request.WhichOneof("message")
+            if kind == "batch":
+                await self._batch(request.batch)
+                if self._hold.in_flight > self._shared.max_in_flight // 2:
+                    await self._slow_down()
+                await room()
+            elif kind == "skip":
+                if (entry := self._hold.skip(request.skip.offset)) is not None:
+                    self._writer.put(entry)
+            elif kind == "flush":
+                self._ask_round()
+            elif kind == "close":
+                self._ask_round()
+                self._hold.close()
+                return True
+            else:
+                return False
+        return False
+
+    async def _batch(self, batch: ingest_pb2.Batch) -> None:
+        hold = self._hold
+        after, offset = batch.after, batch.offset
+        wire_bytes = batch.ByteSize()
+        try:
+            # Also from a batch that is not taken: the following ones count on it.
+            if schema := batch.schema:
+                self._schema = self._shared.admission.schema(schema)
+            verdict = hold.judge(after, offset)
+            if verdict is Verdict.TAKE:
+                admitted = await self._decoded(batch, wire_bytes)
+                verdict = hold.judge(after, offset)  # an earlier batch may have failed meanwhile
+                if verdict is Verdict.TAKE:
+                    self._writer.put(hold.take(offset, wire_bytes, admitted))
+                    return
+        except RpcError as refused:
+            verdict = refused.error
+        if verdict is Verdict.DUPLICATE:
+            hold.repeated()
+        elif isinstance(verdict, errors_pb2.Error):
+            hold.refuse(offset, verdict)
+            self._shared.refusals.count(verdict.code)
+
+    async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
+        decode = self._shared.admission.decode
+        if wire_bytes <= INLINE_BYTES:
+            return decode(batch, self._schema)
+        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
+
+    async def _slow_down(self) -> None:
+        """Half of what may be in flight asks for a round; past all of it the client is not read (rule CH7)."""
+        self._ask_round()
+        while self._hold.in_flight > self._shared.max_in_flight and not self._hold.ended:
+            self._moved_on.clear()
+            await self._moved_on.wait()
+
+    def _ask_round(self) -> None:
+        if self._hold.unnoted:
+            self._writer.ask_round()
+
+    def _wake(self) -> None:
+        self._answers_due.set()
+        self._moved_on.set()
+
+    async def _answer_all(self) -> None:
+        due, hold, write = self._answers_due, self._hold, self._context.write
+        while True:
+            await due.wait()
+            due.clear()
+            for answer in hold.answers():
+                await write(answer)
+                kind = answer.WhichOneof("message")
+                if kind == "acks" and answer.acks.durable > self._durable_told:
+                    self._durable_told = answer.acks.durable
+                    self._shared.reached("acks_sent")
+                elif kind == "ended":
+                    return

@@ -1,0 +1,66 @@
+"""What waits at the ingest side of one table, in the order of its arrival: batches of all channels, and barriers between them.
+
+Pure. A barrier's place splits two rounds exactly: what came before it belongs to the older one.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from headgate_writer.adopted import Plan
+from headgate_writer.channels import Entry
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Border:
+    """The end of ``round``; what stands behind it belongs to the round of ``next``."""
+
+    round: int
+    next: Plan
+
+
+class Fifo:
+    """``nbytes``: Arrow bytes of the batches that wait."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Entry | Border] = deque()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, entry: Entry) -> None:
+        """Behind all that waits."""
+        self._waiting.append(entry)
+        self.nbytes += _arrow_bytes(entry)
+
+    def border(self, border: Border) -> None:
+        """Behind all that waits."""
+        self._waiting.append(border)
+
+    def turn(self, limit: int) -> Border | list[Entry]:
+        """The border that stands in front, or what stands before the next one: at least one entry, then up to ``limit`` bytes."""
+        taken: list[Entry] = []
+        nbytes = 0
+        while self._waiting:
+            first = self._waiting[0]
+            if isinstance(first, Border):
+                if not taken:
+                    self._waiting.popleft()
+                    return first
+                break
+            nbytes += _arrow_bytes(first)
+            if taken and nbytes > limit:
+                break
+            taken.append(first)
+            self._waiting.popleft()
+        self.nbytes -= arrow_bytes(taken)
+        return taken
+
+
+def arrow_bytes(entries: list[Entry]) -> int:
+    """Of all these together."""
+    return sum(map(_arrow_bytes, entries))
+
+
+def _arrow_bytes(entry: Entry) -> int:
+    return entry.batch.nbytes if entry.batch is not None else 0

@@ -1,0 +1,61 @@
+"""Routed rows as frames of an exchange stream and back. CPU work: for many rows call it off the loop."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_writer.routing import RoutedRows
+from headgate_writer.sizes import row_bytes, value_bytes
+
+FRAME_BYTES: Final = 2 << 20
+"""Arrow bytes of one frame, about; gRPC is fastest from 1 to 4 MiB (design/fast-paths 3). With the largest row on top it
+stays below gRPC's limit for a message."""
+
+_OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
+
+
+def encode(rows: RoutedRows) -> list[wire.Rows]:
+    """In order; at least one row each."""
+    cuts = _cuts(rows)
+    return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
+
+
+def decode(frame: wire.Rows) -> RoutedRows:
+    """Raises pa.ArrowException for what no ``encode`` made. The rows keep the received bytes alive, and nothing else."""
+    batch = frame.batch  # once: each access copies it
+    table = pa.ipc.open_stream(pa.py_buffer(batch)).read_all()
+    keys, deletes, group = (_only_chunk(table, name) for name in _OURS)
+    groups = [(group.partition, group.bucket) for group in frame.groups]
+    return RoutedRows.of(table.select(range(table.num_columns - len(_OURS))), keys, deletes, group.to_numpy(), groups)
+
+
+def _only_chunk(table: pa.Table, name: str) -> Any:
+    return table[name].chunk(0)
+
+
+def _cuts(rows: RoutedRows) -> list[int]:
+    """Row numbers from 0 to n; between two of them less than ``FRAME_BYTES`` and one row."""
+    n = rows.rows.num_rows
+    if rows.nbytes <= FRAME_BYTES:
+        return [0, n]
+    ends = np.cumsum(row_bytes(rows.rows) + value_bytes(rows.keys))
+    frames = (ends - 1) // FRAME_BYTES
+    return [0, *(np.flatnonzero(np.diff(frames)) + 1).tolist(), n]
+
+
+def _encode(rows: RoutedRows, start: int, stop: int) -> wire.Rows:
+    used, group = np.unique(rows.group[start:stop], return_inverse=True)
+    length = stop - start
+    ours = [rows.keys.slice(start, length), rows.deletes.slice(start, length), pa.array(group.astype(np.int32))]
+    schema = pa.schema([*rows.rows.schema, *(pa.field(name, of.type) for name, of in zip(_OURS, ours, strict=True))])
+    table = pa.Table.from_arrays([*rows.rows.slice(start, length).columns, *ours], schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(table)
+    names = [wire.GroupName(partition=rows.groups[at][0], bucket=rows.groups[at][1]) for at in used.tolist()]
+    return wire.Rows(groups=names, batch=sink.getvalue().to_pybytes())

@@ -1,0 +1,138 @@
+"""The rows of a round in the order of their arrival, kept so that each byte is freed with the last row that needs it.
+
+Batches stay as they came, unsorted, until some of their buckets are flushed: then these rows are copied out, and the others
+into batches of their own. (A slice for each bucket would cost some microseconds a column and keep the whole batch alive.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Codes = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+COLUMN_OVERHEAD: Final = 600
+"""Bytes that a column of a batch costs whatever it holds: its Arrow and Python objects, and buffers rounded up to 64 bytes
+(test_what_single_rows_really_take_is_what_is_counted)."""
+
+_SMALL: Final = 64 << 10
+_FAN_IN: Final = 32
+"""So many small batches become one; a row is copied once for each tenfold and a half that they grow."""
+_BUNDLE: Final = 16 << 20
+"""Bytes that are sifted at once; so much more memory is needed while it goes on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filed:
+    """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
+
+    rows: pa.Table
+    keys: pa.Array[Any]
+    deletes: pa.BooleanArray
+    codes: Codes
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes."""
+        return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
+
+    def take(self, positions: npt.NDArray[np.int64]) -> Filed:
+        """Copies."""
+        return Filed(self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions])
+
+
+class Heap:
+    """Oldest rows first. Small batches are put together as they come: a batch of one row costs fifty times its bytes."""
+
+    def __init__(self) -> None:
+        self._large: list[Filed] = []
+        self._small: list[list[Filed]] = []
+
+    @property
+    def overhead(self) -> int:
+        """Bytes beyond those of the rows."""
+        batches = [*self._large, *itertools.chain.from_iterable(self._small)]
+        return sum(COLUMN_OVERHEAD * (batch.rows.num_columns + 3) for batch in batches[:1]) * len(batches)
+
+    def add(self, batch: Filed) -> None:
+        """Behind all others."""
+        if batch.nbytes >= _SMALL:
+            self._large = self.empty()
+            self._large.append(batch)
+        else:
+            self._add_small(batch, 0)
+
+    def _add_small(self, batch: Filed, tier: int) -> None:
+        """Tier t holds what ``_FAN_IN**t`` batches became; a higher tier is older."""
+        if tier == len(self._small):
+            self._small.append([])
+        self._small[tier].append(batch)
+        if len(self._small[tier]) == _FAN_IN:
+            merged = concatenated(self._small[tier])
+            self._small[tier] = []
+            if merged.nbytes >= _SMALL:
+                older = [each for batches in reversed(self._small[tier + 1 :]) for each in batches]
+                del self._small[tier + 1 :]
+                self._large += [*older, merged]
+            else:
+                self._add_small(merged, tier + 1)
+
+    def empty(self) -> list[Filed]:
+        """All batches, oldest first; the heap has none of them any more."""
+        batches = [*self._large, *itertools.chain.from_iterable(reversed(self._small))]
+        self._large, self._small = [], []
+        return batches
+
+    def put_back(self, older: Sequence[Filed]) -> None:
+        """Before all that has come since."""
+        self._large[:0] = older
+
+
+def concatenated(batches: Sequence[Filed]) -> Filed:
+    """One batch, one chunk a column."""
+    if len(batches) == 1:
+        return batches[0]
+    return Filed(
+        pa.concat_tables([batch.rows for batch in batches]).combine_chunks(),
+        pa.concat_arrays([batch.keys for batch in batches]),
+        pa.concat_arrays([batch.deletes for batch in batches]),
+        np.concatenate([batch.codes for batch in batches]),
+    )
+
+
+def sift(batches: list[Filed], wanted: Mask) -> tuple[Filed, list[Filed]]:
+    """The rows whose code is ``wanted``, of which there are some, and the batches that remain; both in their order.
+
+    ``batches`` is emptied on the way, so that memory is given up as fast as it is taken.
+    """
+    batches.reverse()
+    picked: list[Filed] = []
+    rest: list[Filed] = []
+    while batches:
+        bundle = _bundle(batches)
+        mask = wanted[bundle.codes]
+        found = int(np.count_nonzero(mask))
+        if found == len(mask):
+            picked.append(bundle)
+        elif not found:
+            rest.append(bundle)
+        else:
+            picked.append(bundle.take(np.flatnonzero(mask)))
+            rest.append(bundle.take(np.flatnonzero(~mask)))
+    return concatenated(picked), rest
+
+
+def _bundle(reversed_batches: list[Filed]) -> Filed:
+    """The oldest batches, up to ``_BUNDLE`` bytes, as one."""
+    bundle = [reversed_batches.pop()]
+    nbytes = bundle[0].nbytes
+    while reversed_batches and (nbytes := nbytes + reversed_batches[-1].nbytes) <= _BUNDLE:
+        bundle.append(reversed_batches.pop())
+    return concatenated(bundle)

@@ -1,0 +1,85 @@
+"""What Prometheus reads of a writer. Counting is adding to plain numbers; the work is done when somebody asks."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.metrics import CappedLabel
+from headgate_writer.buffers import Budget
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of one table since the start of the process: rows routed, and their Arrow bytes."""
+
+    rows: int = 0
+    nbytes: int = 0
+
+
+class Refusals:
+    """Batches that were not taken, by the code of their error."""
+
+    def __init__(self) -> None:
+        self.by_code: Counter[errors_pb2.Code.ValueType] = Counter()
+
+    def count(self, code: "errors_pb2.Code.ValueType") -> None:
+        """One more."""
+        self.by_code[code] += 1
+
+
+class TableLike(Protocol):
+    """A table that is adopted now."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uncommitted_bytes(self) -> int: ...
+
+    @property
+    def channels(self) -> int: ...
+
+
+class TablesLike(Protocol):
+    """All of them."""
+
+    @property
+    def totals(self) -> Mapping[str, Totals]: ...
+
+    def all(self) -> Sequence[TableLike]: ...
+
+
+class WriterMetrics(Collector):
+    """Registers itself. Reads numbers that the event loop's thread writes: each is right by itself."""
+
+    def __init__(self, registry: CollectorRegistry, tables: TablesLike, refusals: Refusals, budget: Budget) -> None:
+        self._tables = tables
+        self._refusals = refusals
+        self._budget = budget
+        self._label = CappedLabel()
+        registry.register(self)
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        rows = CounterMetricFamily("headgate_writer_rows", "Rows taken from clients", labels=["table"])
+        nbytes = CounterMetricFamily("headgate_writer_bytes", "Arrow bytes taken from clients", labels=["table"])
+        for name, totals in list(self._tables.totals.items()):
+            rows.add_metric([self._label.of(name)], totals.rows)
+            nbytes.add_metric([self._label.of(name)], totals.nbytes)
+        uncommitted = GaugeMetricFamily(
+            "headgate_writer_uncommitted_bytes", "Arrow bytes taken from clients that are not committed", labels=["table"]
+        )
+        channels = GaugeMetricFamily("headgate_writer_channels", "Channels held now", labels=["table"])
+        for table in self._tables.all():
+            uncommitted.add_metric([self._label.of(table.name)], table.uncommitted_bytes)
+            channels.add_metric([self._label.of(table.name)], table.channels)
+        refused = CounterMetricFamily("headgate_writer_refused", "Batches refused", labels=["code"])
+        for code, count in list(self._refusals.by_code.items()):
+            refused.add_metric([errors_pb2.Code.Name(code)], count)
+        yield from (rows, nbytes, uncommitted, channels, refused)
+        yield GaugeMetricFamily("headgate_writer_memory_bytes", "Rows held in memory now", value=self._budget.used)

@@ -1,0 +1,241 @@
+"""The ingest side of one table: from batches of many channels to rows at their bucket sides, round by round.
+
+Batches that wait are checked, keyed and routed together, once, off the event loop: a hundred channels that send single rows cost
+a few kernel calls a turn. The order of each channel holds, because turns follow one another and a turn keeps its order.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import from_tables, wire_error
+from headgate_runtime.world import Clock
+from headgate_tables.errors import FixCall
+from headgate_tables.hudi.definition import Definition
+from headgate_writer.admission import Admitted
+from headgate_writer.adopted import AdoptedTable, Member, Plan
+from headgate_writer.bucket_side import BucketSide
+from headgate_writer.buffers import Budget
+from headgate_writer.channels import Entry, Hold
+from headgate_writer.exchange import ExchangeOut
+from headgate_writer.fifo import Border, Fifo, arrow_bytes
+from headgate_writer.metrics import Totals
+from headgate_writer.routing import RoutedRows, TooLargeError, cut, route
+
+TURN_BYTES = 8 << 20
+"""Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
+
+PAUSE = 0.004
+"""Seconds between two turns while little waits: more rows share a turn's fixed cost (about a millisecond of kernel calls), and an
+ack. The price is as much latency of `received`; rows become durable with a round, seconds later."""
+
+_LITTLE = 256 << 10
+
+INLINE_BYTES, INLINE_BATCHES = 64 << 10, 200
+"""Up to both, a turn is routed on the loop, in a millisecond or two. On another thread it would take tens: each kernel call gives the
+interpreter's lock away, and a busy loop hands it back late."""
+
+_BAD_ROWS = (FixCall, pa.ArrowException)
+"""A kernel that refuses values is the fault of the rows, too: it must not take the process with it, or the client would carry the
+batch from writer to writer."""
+
+Part: TypeAlias = tuple[int, RoutedRows]
+"""Rows for the member with that index."""
+
+
+@dataclass(slots=True)
+class _Noted:
+    """A round behind its barrier: whose offsets it holds, and Arrow bytes that clients sent in it."""
+
+    round: int
+    holds: Sequence[Hold]
+    nbytes: int
+
+
+class Pipeline:
+    """Under one (epoch, generation). ``loaded`` is called when the first uncommitted bytes arrive."""
+
+    def __init__(
+        self,
+        adopted: AdoptedTable,
+        process: str,
+        plan: Plan,
+        side: BucketSide,
+        exchange: ExchangeOut,
+        budget: Budget,
+        executor: Executor,
+        clock: Clock,
+        totals: Totals,
+        report: Callable[[wire.BarrierPassed], None],
+        loaded: Callable[[], None],
+    ) -> None:
+        self._definition = adopted.definition
+        self._process = process
+        self._plan = plan
+        self._side = side
+        self._exchange = exchange
+        self._budget = budget
+        self._executor = executor
+        self._clock = clock
+        self._totals = totals
+        self._report = report
+        self._loaded = loaded
+        self._fifo = Fifo()
+        self._awake = asyncio.Event()
+        self._held = 0
+        self._grown: dict[Hold, None] = {}
+        self._round_bytes = 0
+        self._noted: list[_Noted] = []
+        self._uncommitted = 0
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Arrow bytes that clients sent and that no decided round holds.
+
+        At least 1 while an offset without rows (a skip, an empty batch) waits for a round: the owner starts none without load.
+        """
+        return self._uncommitted or int(bool(self._grown) or len(self._fifo) > 0)
+
+    def put(self, entry: Entry) -> None:
+        """Behind what waits; what has been put is routed, or refused to its hold."""
+        first = not self.uncommitted_bytes
+        self._fifo.put(entry)
+        nbytes = arrow_bytes([entry])
+        self._uncommitted += nbytes
+        self._hold(nbytes)
+        self._awake.set()
+        if first:
+            self._loaded()
+
+    def barrier(self, number: int, following: Plan) -> None:
+        """What is put from now on belongs to the next round."""
+        self._fifo.border(Border(number, following))
+        self._awake.set()
+
+    def durable(self, number: int) -> None:
+        """The slot of that round is won."""
+        for noted in self._noted:
+            if noted.round <= number:
+                self._uncommitted -= noted.nbytes
+                noted.nbytes = 0
+                for hold in noted.holds:
+                    hold.durable(noted.round)
+
+    def queryable(self, number: int) -> None:
+        """Readers see that round."""
+        for noted in self._noted:
+            if noted.round <= number:
+                for hold in noted.holds:
+                    hold.queryable(noted.round)
+        self._noted = [noted for noted in self._noted if noted.round > number]
+
+    def close(self) -> None:
+        """Drops what waits. ``run`` has to be cancelled, too."""
+        self._budget.give_back(self._held)
+        self._held = 0
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await self._awake.wait()
+            turn = self._fifo.turn(TURN_BYTES)
+            if isinstance(turn, Border):
+                await self._pass(turn)
+            else:
+                await self._route(turn)
+            if not self._fifo:
+                self._awake.clear()
+            if self._fifo.nbytes < _LITTLE:
+                await self._clock.sleep(PAUSE)
+
+    async def _route(self, turn: list[Entry]) -> None:
+        live = [entry for entry in turn if not entry.dropped]
+        for entry in live:
+            entry.under_way = True
+        batches = [entry.batch for entry in live if entry.batch is not None]
+        try:
+            parts = await self._routed(batches) if batches else []
+        except _BAD_ROWS:
+            await self._route_singly(live)
+        else:
+            await self._hand_over(parts, live)
+        nbytes = arrow_bytes(turn)
+        self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
+        self._give_back(nbytes)
+
+    async def _route_singly(self, entries: list[Entry]) -> None:
+        """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""
+        for entry in entries:
+            if entry.dropped:
+                continue
+            try:
+                parts = await self._routed([entry.batch]) if entry.batch is not None else []
+            except _BAD_ROWS as refused:
+                entry.dropped = True
+                entry.hold.failed(entry, _refusal(refused))
+            else:
+                await self._hand_over(parts, [entry])
+
+    async def _routed(self, batches: Sequence[Admitted]) -> list[Part]:
+        if len(batches) <= INLINE_BATCHES and sum(batch.nbytes for batch in batches) <= INLINE_BYTES:
+            return _routed_parts(batches, self._plan, self._definition)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, _routed_parts, batches, self._plan, self._definition)
+
+    async def _hand_over(self, parts: list[Part], entries: list[Entry]) -> None:
+        for index, rows in parts:
+            self._totals.rows += rows.rows.num_rows
+            member = self._plan.members[index]
+            if member.process == self._process:
+                self._side.take(self._plan.round, rows)
+            else:
+                await self._exchange.send(member, self._plan.round, rows)
+        nbytes = arrow_bytes(entries)
+        self._round_bytes += nbytes
+        self._totals.nbytes += nbytes
+        for entry in entries:
+            self._grown[entry.hold] = None
+            entry.hold.routed(entry)
+
+    async def _pass(self, border: Border) -> None:
+        """All rows of the round have been handed over: its offsets are those of this moment (rule RO2)."""
+        offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note(border.round)) is not None}
+        nbytes = self._round_bytes
+        self._noted.append(_Noted(border.round, list(self._grown), nbytes))
+        self._grown, self._round_bytes = {}, 0
+        await self._send_barriers(border.round, self._plan.members)
+        self._plan = border.next
+        self._report(wire.BarrierPassed(round=border.round, offsets=offsets, bytes=nbytes))
+
+    async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
+        for member in members:
+            if member.process == self._process:
+                self._side.barrier(number, self._process)
+            else:
+                await self._exchange.barrier(member, number)
+
+    def _hold(self, nbytes: int) -> None:
+        self._held += nbytes
+        self._budget.hold(nbytes)
+
+    def _give_back(self, nbytes: int) -> None:
+        self._held -= nbytes
+        self._budget.give_back(nbytes)
+
+
+def _routed_parts(batches: Sequence[Admitted], plan: Plan, definition: Definition) -> list[Part]:
+    return list(cut(route(batches, definition), plan, definition).items())
+
+
+def _refusal(refused: Exception) -> errors_pb2.Error:
+    if isinstance(refused, TooLargeError):
+        return wire_error(errors_pb2.CODE_TOO_LARGE, refused.message, refused.fix)
+    if isinstance(refused, FixCall):
+        return from_tables(refused)
+    return wire_error(errors_pb2.CODE_CORRUPT_BATCH, f"the rows cannot be stored: {refused}", "Correct them, or skip the batch.")

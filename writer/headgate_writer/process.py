@@ -1,0 +1,115 @@
+"""A writer from its start to its end: what it is made of, and in which order that comes and goes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+
+from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.lifecycle import announce_ready
+from headgate_runtime.logs import get_logger
+from headgate_runtime.metrics import metrics, served
+from headgate_runtime.world import World
+from headgate_tables.system import SystemIds
+from headgate_writer.admission import Admission
+from headgate_writer.buffers import Budget
+from headgate_writer.client_stream import Shared
+from headgate_writer.coordinators import Coordinators
+from headgate_writer.exchange import ExchangeService
+from headgate_writer.ipc_limits import Limits
+from headgate_writer.metrics import Refusals, WriterMetrics
+from headgate_writer.service import IngestService
+from headgate_writer.settings import WriterSettings
+from headgate_writer.table_writer import Parts
+from headgate_writer.tables import Tables
+
+_log = get_logger()
+
+INGEST = "headgate.api.v1.IngestService"
+_GRACE_S = 1.0
+"""For the last answers of streams that have ended."""
+
+
+async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) -> None:
+    """Until ``drain`` is set and the coordinators have let this process go, or ``drain_timeout`` is over."""
+    async with running(settings, world) as writer:
+        await _first(writer.coordinators.welcomed, drain)
+        if not drain.is_set():
+            await writer.server.health.set(True, INGEST)
+            announce_ready(writer.address)
+            await drain.wait()
+        await writer.leave()
+
+
+class Writer:
+    """The running parts. ``address``: where others reach it."""
+
+    def __init__(
+        self, settings: WriterSettings, server: Server, address: str, tables: Tables, coordinators: Coordinators
+    ) -> None:
+        self.server = server
+        self.address = address
+        self.tables = tables
+        self.coordinators = coordinators
+        self._drain_s = settings.drain_timeout
+
+    async def leave(self) -> None:
+        """Clients go elsewhere, what was accepted is committed, key groups go to others; then nothing of ours is missed."""
+        await self.server.health.set(False, INGEST)
+        self.tables.move_clients()
+        try:
+            async with asyncio.timeout(self._drain_s):
+                await self.coordinators.leave()
+        except TimeoutError:
+            _log.warning("drain timeout: what is not committed is sent again by its clients", seconds=self._drain_s)
+
+
+@contextlib.asynccontextmanager
+async def running(settings: WriterSettings, world: World) -> AsyncIterator[Writer]:
+    """Serves and looks for coordinators until the block ends."""
+    process = world.ids.token()
+    # Half of the hard limit is where the largest bucket is flushed: files get larger above it, room for bursts below.
+    budget = Budget(settings.buffer_bytes // 2, settings.buffer_bytes)
+    refusals = Refusals()
+    with (
+        ThreadPoolExecutor(settings.threads, "cpu") as cpu,
+        ThreadPoolExecutor(settings.threads, "flush") as flushing,
+        served(registry := metrics("writer"), settings),
+    ):
+        async with asyncio.TaskGroup() as group:
+            parts = Parts(process, settings, SystemIds(), world, budget, cpu, flushing)
+            tables = Tables(parts, settings.storage_options, group)
+            WriterMetrics(registry, tables, refusals, budget)
+            hello = wire.Hello(process=process)
+            coordinators = Coordinators(settings.coordinator, hello, tables, settings, world)
+            shared = Shared(Admission(Limits()), budget, cpu, refusals, _in_flight(settings), world.reached)
+            server = Server(settings)
+            add_IngestServiceServicer_to_server(
+                IngestService(tables, coordinators, shared, settings.adoption_timeout), server.grpc
+            )
+            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process), server.grpc)
+            address = hello.address = settings.advertised(await server.start())
+            looking = group.create_task(coordinators.run())
+            try:
+                yield Writer(settings, server, address, tables, coordinators)
+            finally:
+                looking.cancel()
+                tables.close()
+                await server.stop(_GRACE_S)
+
+
+def _in_flight(settings: WriterSettings) -> int:
+    """One connection may take all the memory, not more: it would wait for a round that its own rows hold up."""
+    return min(settings.max_in_flight, settings.buffer_bytes)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

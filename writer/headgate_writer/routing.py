@@ -1,0 +1,140 @@
+"""Rows find their file groups: checked against the table, keyed and partitioned in one pass for all that wait; cut by member."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headgate_tables.errors import OptionError
+from headgate_tables.hudi.batches import conform_to_table
+from headgate_tables.hudi.changes import Placed, place
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.keys.bucket import key_group
+from headgate_writer.admission import Admitted
+from headgate_writer.adopted import KeyGroupTable, Plan
+from headgate_writer.sizes import row_bytes
+
+MAX_PARTITIONS = 1_024
+"""Distinct partitions of one client's batch (spec/reliability 7.4): each makes a folder, and files in every round."""
+
+MAX_ROW_BYTES = 4 << 20
+"""Arrow bytes of one row as it is stored. A row travels in one message between writers, and those end at 9 MiB."""
+
+
+class TooLargeError(OptionError):
+    """A batch is over a limit that only shows when its rows are keyed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedRows:
+    """n rows in the order of their arrival, and where they go.
+
+    ``rows``: the table's columns, one chunk each, null where a delete needs no value. ``keys``: string[n]; ``deletes``:
+    bool[n]. ``group``: int32[n], an index into ``groups``, the distinct (partition path, bucket) pairs that occur.
+    ``nbytes``: Arrow bytes of all of it.
+    """
+
+    rows: pa.Table
+    keys: pa.Array[Any]
+    deletes: pa.BooleanArray
+    group: npt.NDArray[np.int32]
+    groups: Sequence[tuple[str, int]]
+    nbytes: int
+
+    @classmethod
+    def of(
+        cls,
+        rows: pa.Table,
+        keys: pa.Array[Any],
+        deletes: pa.BooleanArray,
+        group: npt.NDArray[np.int32],
+        groups: Sequence[tuple[str, int]],
+    ) -> RoutedRows:
+        """With its bytes counted."""
+        return cls(rows, keys, deletes, group, groups, rows.nbytes + keys.nbytes + deletes.nbytes + group.nbytes)
+
+
+def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
+    """All rows of the batches, in order, with one pass of each kernel.
+
+    Raises headgate_tables' FixCall errors, and TooLargeError; with several batches any of them may be the reason.
+    """
+    placed = place(*_together(batches, definition), definition)
+    _check_partitions(placed, [batch.rows.num_rows for batch in batches])
+    routed = RoutedRows.of(placed.rows, placed.keys, placed.deletes, placed.group, placed.groups)
+    if routed.nbytes > MAX_ROW_BYTES and (largest := int(row_bytes(routed.rows).max(initial=0))) > MAX_ROW_BYTES:
+        raise TooLargeError(
+            f"bytes of one row: {largest:,}, and the limit is {MAX_ROW_BYTES:,}",
+            fix="Keep such values in files and write their names here.",
+        )
+    return routed
+
+
+def cut(rows: RoutedRows, plan: Plan, definition: Definition) -> dict[int, RoutedRows]:
+    """By index of the member that has the rows' key groups in the plan (rule EX3). Each part keeps the order of its rows."""
+    owners = _owners(rows.groups, plan.assignment, definition)
+    members = np.unique(owners).tolist()
+    if len(members) == 1:
+        return {members[0]: rows}
+    of_row = owners[rows.group]
+    return {member: _part(rows, np.flatnonzero(of_row == member), owners == member) for member in members}
+
+
+def _together(batches: Sequence[Admitted], definition: Definition) -> tuple[pa.Table, pa.BooleanArray | None]:
+    if len(batches) == 1:
+        return batches[0].rows, batches[0].deletes
+    tables, deletes = [batch.rows for batch in batches], [batch.deletes for batch in batches]
+    if any(not table.schema.equals(tables[0].schema) for table in tables):
+        tables = [_conformed(batch, definition) for batch in batches]
+    rows = pa.concat_tables(tables).combine_chunks()
+    if all(each is None for each in deletes):
+        return rows, None
+    flags = [_flags(each, table.num_rows) for each, table in zip(deletes, tables, strict=True)]
+    return rows, pa.array(np.concatenate(flags))
+
+
+def _conformed(batch: Admitted, definition: Definition) -> pa.Table:
+    """Batches whose columns or types differ among each other cannot be put together before they are as the table's."""
+    if batch.rows.schema.equals(definition.schema):
+        return batch.rows
+    if batch.deletes is None:
+        return conform_to_table(batch.rows, definition)
+    return place(batch.rows, batch.deletes, definition).rows
+
+
+def _flags(deletes: pa.BooleanArray | None, rows: int) -> npt.NDArray[np.bool_]:
+    return np.zeros(rows, np.bool_) if deletes is None else deletes.to_numpy(zero_copy_only=False)
+
+
+def _check_partitions(placed: Placed, sizes: Sequence[int]) -> None:
+    number = {partition: n for n, partition in enumerate({partition for partition, _ in placed.groups})}
+    if len(number) <= MAX_PARTITIONS:
+        return
+    of_group = np.array([number[partition] for partition, _ in placed.groups])
+    batch = np.repeat(np.arange(len(sizes)), sizes)
+    distinct = np.unique(batch * len(number) + of_group[placed.group]) // len(number)
+    most = int(np.bincount(distinct).max())
+    if most > MAX_PARTITIONS:
+        raise TooLargeError(
+            f"partitions in one batch: {most:,}, and the limit is {MAX_PARTITIONS:,}",
+            fix="Sort the rows by partition before cutting them into batches, or partition the table more coarsely.",
+        )
+
+
+def _owners(groups: Sequence[tuple[str, int]], assignment: KeyGroupTable, definition: Definition) -> npt.NDArray[np.int64]:
+    """int64[len(groups)]: index of the member that has each group."""
+    key_groups = [key_group(partition, bucket, definition.key_groups) for partition, bucket in groups]
+    return assignment[np.array(key_groups, np.int64)].astype(np.int64)
+
+
+def _part(rows: RoutedRows, picked: npt.NDArray[np.int64], wanted: npt.NDArray[np.bool_]) -> RoutedRows:
+    renumbered = (np.cumsum(wanted) - 1).astype(np.int32)
+    groups = [rows.groups[at] for at in np.flatnonzero(wanted).tolist()]
+    return RoutedRows.of(
+        rows.rows.take(picked), rows.keys.take(picked), rows.deletes.take(picked), renumbered[rows.group[picked]], groups
+    )

@@ -1,0 +1,101 @@
+"""The door for clients: who they are, which channel they open, where its batches go."""
+
+import asyncio
+from typing import Any
+
+import grpc
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2, tables_pb2
+from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
+from headgate_runtime.errors import RpcError, rpc_error
+from headgate_runtime.grpc_server import principal
+from headgate_writer.adopted import AdoptedTable
+from headgate_writer.channels import Hold
+from headgate_writer.client_stream import ClientStream, Shared
+from headgate_writer.coordinators import Coordinators
+from headgate_writer.table_writer import TableWriter, moved
+from headgate_writer.tables import Tables
+
+_MAX_CHANNEL_BYTES = 255
+
+
+class IngestService(IngestServiceServicer):
+    """``adoption_s``: how long a client waits for a table whose owner has not told this process of it yet."""
+
+    def __init__(self, tables: Tables, coordinators: Coordinators, shared: Shared, adoption_s: float) -> None:
+        self._tables = tables
+        self._coordinators = coordinators
+        self._shared = shared
+        self._adoption_s = adoption_s
+
+    async def Append(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: ARG002 - gRPC's
+        """See ``ingest.proto``. Every end that is ours is told as `ended`."""
+        try:
+            opening = _opening(await context.read())
+            writer = await self._writer(opening.table)
+            hold = await writer.open(opening.channel, opening.incarnation, principal(context))
+        except RpcError as refused:
+            await context.write(ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
+            return
+        try:
+            self._shared.reached("channel_opened")
+            await context.write(ingest_pb2.AppendResponse(opened=self._opened(hold, writer)))
+            await ClientStream(context, hold, writer, self._shared).serve()
+        finally:
+            writer.let_go(hold)
+
+    async def _writer(self, table: str) -> TableWriter:
+        if self._tables.leaving:
+            raise RpcError(moved())
+        if (writer := self._tables.writer(table)) is not None:
+            return writer
+        refusal = await self._coordinators.refusal(table)
+        if refusal is not None:
+            raise RpcError(refusal)
+        try:
+            async with asyncio.timeout(self._adoption_s):
+                while (writer := self._tables.writer(table)) is None:
+                    await self._tables.changed(table)
+        except TimeoutError:
+            raise rpc_error(
+                errors_pb2.CODE_UNAVAILABLE, f"nobody owns the table {table!r} just now", "Send the same again shortly."
+            ) from None
+        return writer
+
+    def _opened(self, hold: Hold, writer: TableWriter) -> ingest_pb2.Opened:
+        return ingest_pb2.Opened(
+            incarnation=hold.incarnation,
+            committed_offset=hold.committed_at_open,
+            table=_description(writer.adopted),
+            max_in_flight_bytes=self._shared.max_in_flight,
+        )
+
+
+def _opening(first: Any) -> ingest_pb2.OpenChannel:
+    """The stream's first message. Raises RpcError."""
+    if first is grpc.aio.EOF or first.WhichOneof("message") != "open":
+        raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the first message is not `open`", "Open a channel first.")
+    opening: ingest_pb2.OpenChannel = first.open
+    name = opening.channel
+    if not 1 <= len(name.encode()) <= _MAX_CHANNEL_BYTES or not name.isprintable():
+        raise rpc_error(
+            errors_pb2.CODE_INVALID_ARGUMENT,
+            "no name for a channel",
+            f"Take 1 to {_MAX_CHANNEL_BYTES} bytes of UTF-8 without control characters.",
+        )
+    return opening
+
+
+def _description(adopted: AdoptedTable) -> tables_pb2.TableDescription:
+    definition = adopted.definition
+    return tables_pb2.TableDescription(
+        name=adopted.name,
+        schema=definition.schema.serialize().to_pybytes(),
+        record_key=definition.record_key,
+        partition_by=definition.partition_by,
+        ordering=definition.ordering or "",
+        buckets=definition.buckets,
+        hive_style=definition.hive_style,
+        url=adopted.url,
+        table_uuid=str(definition.table_uuid),
+    )

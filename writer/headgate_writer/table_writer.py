@@ -1,0 +1,243 @@
+"""One table under one (epoch, generation): the owner's orders carried out, its channels held, until a newer pair comes."""
+
+import asyncio
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import RpcError, wire_error
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import World
+from headgate_tables.system import Ids
+from headgate_writer.adopted import AdoptedTable, Plan
+from headgate_writer.bucket_side import BucketSide
+from headgate_writer.buffers import Budget
+from headgate_writer.channels import Entry, Hold
+from headgate_writer.exchange import ExchangeOut
+from headgate_writer.metrics import Totals
+from headgate_writer.orders import read_plan
+from headgate_writer.pipeline import Pipeline
+
+Content: TypeAlias = (
+    wire.AskInstant | wire.BarrierPassed | wire.Flushed | wire.Broken | wire.AskRound | wire.OpenRequest | wire.ChannelEnded
+)
+_FIELD = {
+    wire.AskInstant: "ask_instant",
+    wire.BarrierPassed: "barrier_passed",
+    wire.Flushed: "flushed",
+    wire.Broken: "broken",
+    wire.AskRound: "ask_round",
+    wire.OpenRequest: "open",
+    wire.ChannelEnded: "channel_ended",
+}
+
+
+class Owner(Protocol):
+    """The control stream on which the table was adopted."""
+
+    def send(self, message: wire.ControlRequest) -> None:
+        """In order; lost when the stream is."""
+
+    def next_request(self) -> int:
+        """Unique on this stream."""
+
+    def loaded(self) -> None:
+        """A table's first uncommitted bytes have arrived: a heartbeat is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: the stores' own."""
+
+    process: str
+    settings: ServiceSettings
+    ids: Ids
+    world: World
+    budget: Budget
+    cpu: Executor
+    flushing: Executor
+
+
+class TableWriter:
+    """Made by an Adopt, ends with ``close``. ``run`` does its work until then."""
+
+    def __init__(self, adopted: AdoptedTable, plan: Plan, owner: Owner, parts: Parts, totals: Totals) -> None:
+        self.adopted = adopted
+        self.owner = owner
+        self._process = parts.process
+        self._holds: dict[int, Hold] = {}
+        self._opens: dict[int, asyncio.Future[Hold]] = {}
+        self._round_asked = False
+        self._takes_rows = plan.index(parts.process) is not None
+        self._closed = asyncio.Event()
+        self.side = BucketSide(adopted, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
+        self.side.plan(plan)
+        self._exchange = ExchangeOut(adopted, parts.process, parts.settings, self._broken)
+        self._pipeline = Pipeline(
+            adopted,
+            parts.process,
+            plan,
+            self.side,
+            self._exchange,
+            parts.budget,
+            parts.cpu,
+            parts.world.clock,
+            totals,
+            self._report,
+            owner.loaded,
+        )
+
+    @property
+    def name(self) -> str:
+        """The table's."""
+        return self.adopted.name
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """(epoch, generation)."""
+        return self.adopted.epoch, self.adopted.generation
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Arrow bytes that this process took from clients and that are not committed."""
+        return self._pipeline.uncommitted_bytes
+
+    @property
+    def channels(self) -> int:
+        """Held now."""
+        return len(self._holds)
+
+    async def run(self) -> None:
+        """Until ``close``."""
+        async with asyncio.TaskGroup() as group:
+            works = [group.create_task(part.run()) for part in (self._pipeline, self._exchange, self.side)]
+            await self._closed.wait()
+            for work in works:
+                work.cancel()
+
+    def close(self, error: errors_pb2.Error) -> None:
+        """Drops all that is uncommitted. Clients are told ``error``; the owner knows."""
+        for hold in list(self._holds.values()):
+            hold.end(error)
+        self._holds.clear()
+        for opening in self._opens.values():
+            if not opening.done():
+                opening.set_exception(RpcError(_try_again()))
+        self._opens.clear()
+        self._pipeline.close()
+        self._exchange.close()
+        self.side.close()
+        self._closed.set()
+
+    # For clients.
+
+    async def open(self, channel: str, incarnation: int, principal: str) -> Hold:
+        """Raises RpcError: refused by the owner, or the table changed hands meanwhile."""
+        if not self._takes_rows:
+            raise RpcError(moved())
+        request = self.owner.next_request()
+        opening: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
+        self._opens[request] = opening
+        self._report(wire.OpenRequest(request=request, channel=channel, incarnation=incarnation, principal=principal))
+        try:
+            return await opening
+        except asyncio.CancelledError:
+            # The client went away in the very moment in which the grant came.
+            if opening.done() and not opening.cancelled() and opening.exception() is None:
+                self.let_go(opening.result())
+            raise
+
+    def put(self, entry: Entry) -> None:
+        """Into the pipeline."""
+        self._pipeline.put(entry)
+
+    def ask_round(self) -> None:
+        """Once for all who ask before the next barrier: it covers what any of them has sent."""
+        if not self._round_asked:
+            self._round_asked = True
+            self._report(wire.AskRound())
+
+    def let_go(self, hold: Hold) -> None:
+        """Its client has closed it or went away. What was accepted stays."""
+        if self._holds.pop(hold.hold, None) is not None:
+            if not hold.ended:
+                hold.end()
+            self._report(wire.ChannelEnded(channel=hold.channel, hold=hold.hold, uncommitted=hold.uncommitted))
+
+    def move_clients(self) -> None:
+        """This process leaves: its clients go elsewhere, what was accepted is committed here."""
+        self._takes_rows = False
+        for hold in list(self._holds.values()):
+            self._end(hold, moved())
+        for opening in self._opens.values():
+            if not opening.done():
+                opening.set_exception(RpcError(moved()))
+
+    # From the owner, in order (rule RO9).
+
+    def barrier(self, order: wire.Barrier) -> None:
+        """The bucket side learns the next plan at once: other writers' rows of it may be faster than our own barrier."""
+        following = read_plan(order.next)
+        self._round_asked = False
+        self.side.plan(following)
+        self._pipeline.barrier(order.round, following)
+        if following.index(self._process) is None:
+            self.move_clients()
+
+    def instant(self, order: wire.Instant) -> None:
+        self.side.instant(order.round, order.instant)
+
+    def decided(self, order: wire.Decided) -> None:
+        if order.level == wire.LEVEL_DURABLE:
+            self.side.decided(order.round)
+            self._pipeline.durable(order.round)
+        else:
+            self._pipeline.queryable(order.round)
+
+    def grant(self, order: wire.Grant) -> None:
+        """The hold is there from this moment: the next order may end it."""
+        opening = self._opens.pop(order.request, None)
+        hold = Hold(order.channel, order.hold, order.incarnation, order.committed_offset)
+        self._holds[hold.hold] = hold
+        if opening is None or opening.done():
+            self.let_go(hold)
+        else:
+            opening.set_result(hold)
+
+    def open_refused(self, order: wire.OpenRefused) -> None:
+        opening = self._opens.pop(order.request, None)
+        if opening is not None and not opening.done():
+            opening.set_exception(RpcError(order.error))
+
+    def end_channel(self, order: wire.EndChannel) -> None:
+        """Unknown: it has ended by itself, and the owner was told."""
+        hold = self._holds.get(order.hold)
+        if hold is not None:
+            self._end(hold, order.error)
+
+    def _end(self, hold: Hold, error: errors_pb2.Error) -> None:
+        hold.end(error)
+        self.let_go(hold)
+
+    def _report(self, content: Content) -> None:
+        if self._closed.is_set():
+            return
+        adopted = self.adopted
+        report = wire.TableReport(table=adopted.name, epoch=adopted.epoch, generation=adopted.generation)
+        field = getattr(report, _FIELD[type(content)])
+        field.CopyFrom(content)
+        self.owner.send(wire.ControlRequest(table=report))
+
+    def _broken(self, why: str) -> None:
+        self._report(wire.Broken(why=why))
+
+
+def moved() -> errors_pb2.Error:
+    """This writer takes no rows of the table any more."""
+    return wire_error(errors_pb2.CODE_MOVED, "this writer is leaving", "Open the channel again at another writer.")
+
+
+def _try_again() -> errors_pb2.Error:
+    return wire_error(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")

@@ -1,0 +1,149 @@
+"""The tables of this process: which are adopted from whom, and the owners' orders on their way to them.
+
+An order of an older (epoch, generation) than the table's own is dropped, a newer Adopt takes the older one's place (rule RO2).
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_runtime.logs import get_logger
+from headgate_writer.bucket_side import BucketSide
+from headgate_writer.metrics import Totals
+from headgate_writer.orders import read_adopt, read_plan
+from headgate_writer.table_writer import Owner, Parts, TableWriter, moved
+
+_log = get_logger()
+
+
+class Tables:
+    """``group`` owns the work of the tables. ``storage_options`` are those of the store that holds them."""
+
+    def __init__(self, parts: Parts, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
+        self._parts = parts
+        self._storage_options = storage_options
+        self._group = group
+        self._writers: dict[str, TableWriter] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
+        self.totals: dict[str, Totals] = {}
+        self._changes: dict[str, asyncio.Event] = {}
+        self._leaving = False
+
+    def order(self, owner: Owner, order: wire.TableOrder) -> None:
+        """One message of a control stream. The streams of several coordinators may name one table while it changes hands."""
+        pair = (order.epoch, order.generation)
+        writer = self._writers.get(order.table)
+        kind = order.WhichOneof("message")
+        if kind == "adopt":
+            self._adopt(owner, order, pair)
+        elif writer is None or writer.pair != pair or writer.owner is not owner:
+            _log.debug("order of another time dropped", table=order.table, order=kind, pair=pair)
+        else:
+            self._carry_out(writer, order, kind)
+
+    def lost(self, owner: Owner) -> None:
+        """Its control stream ended: what was uncommitted in its tables is dropped (rule RO8)."""
+        for writer in [writer for writer in self._writers.values() if writer.owner is owner]:
+            self._drop(writer, _rewound("the owner of the table was lost"))
+
+    def loads(self, owner: Owner) -> list[wire.Load]:
+        """Of the tables that are adopted from it."""
+        return [
+            wire.Load(table=name, uncommitted_bytes=writer.uncommitted_bytes)
+            for name, writer in self._writers.items()
+            if writer.owner is owner
+        ]
+
+    def writer(self, table: str) -> TableWriter | None:
+        """None while nobody has told this process of the table."""
+        return self._writers.get(table)
+
+    def all(self) -> list[TableWriter]:
+        """Adopted now."""
+        return list(self._writers.values())
+
+    @property
+    def leaving(self) -> bool:
+        """No client is taken any more."""
+        return self._leaving
+
+    def move_clients(self) -> None:
+        """This process drains."""
+        self._leaving = True
+        for writer in self._writers.values():
+            writer.move_clients()
+
+    def close(self) -> None:
+        """The process ends."""
+        for writer in self.all():
+            self._drop(writer, moved())
+
+    # For the exchange (rule EX5).
+
+    def current(self, table: str) -> tuple[int, int, BucketSide] | None:
+        """The (epoch, generation, bucket side) of now; None before any."""
+        writer = self._writers.get(table)
+        return (*writer.pair, writer.side) if writer else None
+
+    async def changed(self, table: str) -> None:
+        """Returns at the next adoption or release of that table after this call."""
+        await self._changes.setdefault(table, asyncio.Event()).wait()
+
+    def _adopt(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
+        current = self._writers.get(order.table)
+        seen = self._seen.get(order.table, (0, 0))
+        if pair < seen or (current is not None and pair == seen and current.owner is owner):
+            _log.debug("adoption of another time dropped", table=order.table, pair=pair, seen=seen)
+            return
+        if current is not None:
+            self._drop(current, _rewound("a round of the table failed, or its owner changed"))
+        writer = TableWriter(
+            read_adopt(order, self._storage_options, self._parts.ids),
+            read_plan(order.adopt.plan),
+            owner,
+            self._parts,
+            self.totals.setdefault(order.table, Totals()),
+        )
+        self._seen[order.table] = pair
+        self._writers[order.table] = writer
+        self._group.create_task(writer.run())
+        if self._leaving:
+            writer.move_clients()
+        self._tell_change(order.table)
+        _log.info("table adopted", table=order.table, epoch=pair[0], generation=pair[1], round=order.adopt.plan.round)
+
+    def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: str | None) -> None:
+        match kind:
+            case "barrier":
+                writer.barrier(order.barrier)
+            case "instant":
+                writer.instant(order.instant)
+            case "decided":
+                writer.decided(order.decided)
+            case "grant":
+                writer.grant(order.grant)
+            case "open_refused":
+                writer.open_refused(order.open_refused)
+            case "end_channel":
+                writer.end_channel(order.end_channel)
+            case "release":
+                self._drop(writer, moved())
+            case _:
+                raise AssertionError(f"an order of a newer protocol: {kind}")
+
+    def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
+        writer.close(error)
+        del self._writers[writer.adopted.name]
+        self._tell_change(writer.adopted.name)
+
+    def _tell_change(self, table: str) -> None:
+        if (event := self._changes.pop(table, None)) is not None:
+            event.set()
+
+
+def _rewound(why: str) -> errors_pb2.Error:
+    return wire_error(
+        errors_pb2.CODE_REWOUND, why, "Open the channel again and send again what lies behind the committed offset."
+    )

@@ -1,0 +1,102 @@
+"""Both ends of an exchange stream as numbers: what was sent, what came, how much may be under way (EX1, EX2, EX4). Pure."""
+
+from collections import Counter, deque
+
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
+
+
+class ExchangeError(Exception):
+    """The stream can not go on: frames are lost, or out of order. The round has to abort."""
+
+
+class Outgoing:
+    """The frames of one stream that its receiver may not have yet. All of them are kept until it says that it does."""
+
+    def __init__(self) -> None:
+        self._frames: deque[tuple[wire.Frame, int]] = deque()
+        self._last = 0
+        self._sent = 0
+        self._credit = 0
+        self._rows: Counter[int] = Counter()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def acknowledged(self) -> int:
+        """The last frame that has arrived."""
+        return self._last
+
+    def rows(self, round: int, rows: wire.Rows) -> int:
+        """Behind all others; returns the bytes that it counts with."""
+        self._rows[round] += 1
+        nbytes = len(rows.batch)
+        self._put(wire.Frame(number=self._last + len(self) + 1, round=round, rows=rows), nbytes)
+        return nbytes
+
+    def barrier(self, round: int) -> None:
+        """Ends the round on this stream, and says how many frames of rows it had."""
+        self._put(wire.Frame(number=self._last + len(self) + 1, round=round, barrier=self._rows.pop(round, 0)), 0)
+
+    def next(self) -> wire.Frame | None:
+        """The next frame to send; None while there is none, or no credit. A frame larger than the credit goes alone."""
+        at = self._sent - self._last
+        if at >= len(self._frames):
+            return None
+        frame, nbytes = self._frames[at]
+        under_way = sum(self._frames[i][1] for i in range(at))
+        if nbytes and under_way + nbytes > self._credit and (under_way or not self._credit):
+            return None
+        self._sent += 1
+        return frame
+
+    def arrived(self, last: int, credit: int) -> int:
+        """Frames up to ``last`` are there and forgotten, ``credit`` bytes may be under way. Returns the bytes forgotten.
+
+        Raises ExchangeError for a number that can not be.
+        """
+        if not self._last <= last <= self._last + len(self._frames):
+            raise ExchangeError(f"the receiver has frame {last}; it had {self._last}, and {len(self._frames)} more were sent")
+        forgotten = sum(self._frames.popleft()[1] for _ in range(last - self._last))
+        self.nbytes -= forgotten
+        self._last = last
+        self._sent = max(self._sent, last)
+        self._credit = credit
+        return forgotten
+
+    def resumed(self, last: int) -> int:
+        """As ``arrived``, on a new connection: what lies behind ``last`` is sent again once there is credit."""
+        forgotten = self.arrived(last, 0)
+        self._sent = last
+        return forgotten
+
+    def _put(self, frame: wire.Frame, nbytes: int) -> None:
+        self._frames.append((frame, nbytes))
+        self.nbytes += nbytes
+
+
+class Arrivals:
+    """What has arrived of one sender in one (epoch, generation)."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._rows: Counter[int] = Counter()
+
+    def is_new(self, frame: wire.Frame) -> bool:
+        """False for one that is there already. Raises ExchangeError when one before it is missing."""
+        if frame.number > self.last + 1:
+            raise ExchangeError(f"frame {frame.number} came behind frame {self.last}")
+        return frame.number == self.last + 1
+
+    def rows(self, frame: wire.Frame) -> None:
+        """A new frame of rows is taken."""
+        self.last = frame.number
+        self._rows[frame.round] += 1
+
+    def barrier(self, frame: wire.Frame) -> None:
+        """A new barrier is taken. Raises ExchangeError when it counts other rows than have come (rule EX2)."""
+        self.last = frame.number
+        found = self._rows.pop(frame.round, 0)
+        if found != frame.barrier:
+            raise ExchangeError(f"{found} frames of round {frame.round} came before its barrier, which counts {frame.barrier}")
