@@ -29,7 +29,8 @@ class Members:
 
     def join(self, process: str, address: str) -> list[str]:
         """Returns processes that had this address: they are dead, whether their streams have ended or not (rule RO8)."""
-        before = [each.process for each in self._writers.values() if each.address == address and not each.evicted]
+        writers = self._writers.values()
+        before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
         for other in before:
             self._writers[other].evicted = True
         self._writers[process] = Writer(process, address)

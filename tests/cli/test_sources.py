@@ -71,9 +71,11 @@ def test_pieces_are_numbered_by_their_last_row(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_end_of_the_file_is_all_of_its_total(name: str, tmp_path: Path) -> None:
+def test_progress_grows_to_the_end_of_the_file(name: str, tmp_path: Path) -> None:
     source = open_kind(name, tmp_path)
-    assert [piece.done for piece in source.pieces(0)][-1] == source.total
+    done = [piece.done for piece in source.pieces(0)]
+    assert done == sorted(done)
+    assert 0 <= source.total - done[-1] <= 8  # an Arrow stream ends with eight bytes that are no batch
 
 
 def test_wide_rows_are_cut_below_the_limit_of_a_message(tmp_path: Path) -> None:

@@ -12,10 +12,22 @@ from headgate_cli.main import run
 from headgate_tables import hudi
 
 SCHEMA = pa.schema(
-    [("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.decimal128(8, 2)), ("ok", pa.bool_())]
+    [
+        ("id", pa.int64()),
+        ("day", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("price", pa.decimal128(8, 2)),
+        ("ok", pa.bool_()),
+    ]
 )
 ROWS = [
-    {"id": number, "day": f"2026-01-0{number % 3 + 1}", "at": datetime(2026, 1, 1, number, tzinfo=UTC), "price": f"{number}.50", "ok": None}
+    {
+        "id": number,
+        "day": f"2026-01-0{number % 3 + 1}",
+        "at": datetime(2026, 1, 1, number, tzinfo=UTC),
+        "price": f"{number}.50",
+        "ok": None,
+    }
     for number in range(10)
 ]
 

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def planned(workload: Workload, producer: str, first: int, last: int) -> list[En
     return rows
 
 
-def log_of(workload: Workload, *, drop: bool = True) -> list[Entry]:
+@cache
+def log_of(workload: Workload, *, drop: bool = True) -> Sequence[Entry]:
     """What a right cluster leaves: five rounds, one file per partition, rows in a first block and deletes in a second."""
     found: list[Entry] = []
     for rank, (before, until) in enumerate(itertools.pairwise(CUTS)):

@@ -7,7 +7,6 @@ import os
 import sys
 
 from headgate_runtime import lifecycle, logs
-from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings, load_settings
 
 what = sys.argv[1]
@@ -25,6 +24,8 @@ async def main(drain: asyncio.Event) -> None:
         logs.get_logger().info("opened", channel="a\nb\x1b[2J")
         logging.getLogger("library").warning("from a library\x1b[2J")
     if what == "server":
+        from headgate_runtime.grpc_server import Server
+
         Server(settings)
     if what in ("drains", "hangs"):
         lifecycle.announce_ready("127.0.0.1:70")
@@ -35,6 +36,8 @@ async def main(drain: asyncio.Event) -> None:
 
 
 async def _fail() -> None:
+    token = "hunter2".upper()
+    assert token
     raise OSError("no disk")
 
 

@@ -68,6 +68,14 @@ def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
         assert "no disk" in json.dumps(entry["exception"])
 
 
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_a_logged_exception_shows_where_but_no_variables(form: str) -> None:
+    with service("fails", "--log-format", form) as process:
+        _, errors = process.communicate(timeout=60)
+    assert "_fail" in errors
+    assert "HUNTER2" not in errors, "variables hold rows and tokens"
+
+
 def test_wrong_settings_end_with_2_before_anything_starts() -> None:
     with service("drains", "--log-level", "shouting") as process:
         out, errors = process.communicate(timeout=60)

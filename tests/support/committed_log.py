@@ -7,7 +7,7 @@ and the deletes, struct for the framing, DuckDB for Parquet), ``ours`` uses the 
 import io
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import duckdb
 import fastavro
 import pyarrow as pa
 
-from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
+from headgate_tables.hudi.log.reader import RowsBlock, open_parquet, read_log_file
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.storage.open import open_store
@@ -72,13 +72,12 @@ def ours(store: Store) -> pa.Table:
             for stat in files:
                 path = stat["path"]
                 file = LogFile(instant.time, rank, partition, stat["fileId"], stat["logVersion"], path)
-                blocks = read_log_file(store.get(path), path, lambda time: time in completed, strict=True)
-                found.append((file, [_of_ours(block) for block in blocks]))
+                found.append((file, _read_by_ours(store, path, completed)))
     return _entries(iter(found))
 
 
 def named_files(store: Store) -> list[LogFile]:
-    """What the completed instants' metadata name, by completion. The cluster writes log files only."""
+    """What the completed instants' metadata name, by completion. (The cluster writes no base files; the library does.)"""
     names = [name for name in store.list_folder(".hoodie/timeline").files if name.endswith(".deltacommit")]
     files = []
     for rank, name in enumerate(sorted(names, key=lambda name: name.split("_")[1])):
@@ -124,6 +123,12 @@ def _entries(files: Iterator[tuple[LogFile, _Blocks]]) -> pa.Table:
     return entries.sort_by([(name, "ascending") for name in ("rank", "file_id", "version", "block", "position")])
 
 
+def _read_by_ours(store: Store, path: str, completed: Collection[str]) -> _Blocks:
+    if path.endswith(".parquet"):
+        return [(False, open_parquet(store.open_input(path)).read())]
+    return [_of_ours(block) for block in read_log_file(store.get(path), path, completed.__contains__, strict=True)]
+
+
 def _of_ours(block: Any) -> tuple[bool, pa.Table]:
     if isinstance(block, RowsBlock):
         return False, block.read()
@@ -139,6 +144,8 @@ def _or_nulls(values: Any, length: int) -> Any:
 
 
 def _blocks(data: bytes) -> _Blocks:
+    if data[:4] == b"PAR1":
+        return [(False, _parquet(data))]
     found: _Blocks = []
     at = 0
     while at < len(data):
@@ -173,8 +180,7 @@ def _parquet(content: bytes) -> pa.Table:
         file.write(content)
         file.flush()
         db.execute("SET threads = 1")
-        rows: Any = db.execute("SELECT * FROM read_parquet(?)", [file.name])
-        return pa.table(rows.to_arrow_table())
+        return pa.table(db.sql("SELECT * FROM read_parquet(?)", params=[file.name]).to_arrow_table())
 
 
 _WRAPPER = "org.apache.hudi.avro.model"

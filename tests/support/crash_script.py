@@ -17,8 +17,8 @@ _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts"
 SCHEMA = pa.schema(_COLUMNS)
 COMMITS = 20
 FOLD_EVERY = 9
-ROLLED_BACK, TAKEN_OVER = (4, 13), (8, 13, 17)
-"""Before these commits a transaction is rolled back; another handle takes the table over."""
+ROLLED_BACK, TAKEN_OVER, OFFSETS = (4, 13), (8, 13, 17), (6, 13, 16)
+"""Before these commits a transaction is rolled back; another handle takes the table over; offsets alone are committed."""
 
 Rows = dict[str, tuple[str, int, str]]
 
@@ -62,6 +62,8 @@ def run(url: str, say: Callable[[str], None]) -> None:
             given_up = table.transaction()
             given_up.upsert(pa.Table.from_pylist([{"id": "k1", "part": "p0", "ts": 999, "note": "given up"}], SCHEMA))
             given_up.rollback()
+        if number in OFFSETS:
+            table.win_offsets({"loader": [1, number, "me", 0]})
         _write(table, kind, rows)
         say("returned")
 
@@ -76,6 +78,8 @@ def examine(url: str, said: Sequence[str], *, read_first: bool = True) -> None:
     if "created" not in said:
         _create(url, exist_ok=True)
     table = hudi.open_table(url)
+    offset = table.channels.get("loader", [1, 0])[1]
+    assert offset in {max((n for n in OFFSETS if n < returned + more), default=0) for more in (0, 1)}, f"offset {offset}"
     if read_first:
         found = _read(table)
         assert found in (after(returned), after(returned + 1)), f"after {returned} returned commits: {found}"

@@ -27,6 +27,10 @@ FAST = {
 """Settings with which a test does not wait for long."""
 
 
+LIMIT_S = 15.0
+"""What has not happened by then fails the test instead of stopping the run."""
+
+
 class Running:
     """``address``: host:port. ``tables``: its TableService."""
 
@@ -95,7 +99,7 @@ async def running_coordinator(
         if task.done():
             task.result()
         address = ready.result()
-        async with grpc.aio.insecure_channel(address) as channel:
+        async with asyncio.timeout(LIMIT_S), grpc.aio.insecure_channel(address) as channel:
             running = Running(address, TableServiceStub(channel), draining, task)
             yield running
             running.check()

@@ -1,10 +1,15 @@
-"""A writer that does what a test says: it speaks CoordinationService over real gRPC, and its files are real files."""
+"""A writer of few lines: it speaks CoordinationService over real gRPC, its files are real, and a test says what it does.
+
+By itself it sends heartbeats, takes part in rounds and lets channels go when it is told to. There is no exchange: it flushes
+the rows that it takes, whoever has their key groups. A bool switches each of these habits off.
+"""
 
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -18,35 +23,60 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 
 
-class ScriptedWriter:
-    """``loads`` is what the heartbeats say. Orders wait by table and kind, in the order of the stream, for who asks for them."""
+@dataclass
+class Taken:
+    """What a round has taken here: rows, accepted offsets, and the instant once it is known."""
 
-    def __init__(self, process: str, address: str) -> None:
+    rows: list[pa.Table] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    instant: "asyncio.Future[str]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def size(self) -> int:
+        return sum(each.nbytes for each in self.rows)
+
+
+@dataclass
+class Adopted:
+    """A table under one (epoch, generation), and its rounds that are not queryable yet."""
+
+    epoch: int
+    generation: int
+    order: wire.Adopt
+    filling: int
+    taken: dict[int, Taken] = field(default_factory=dict)
+
+
+class ScriptedWriter:
+    """``orders`` of each kind wait, in the order of the stream, for who asks for them, whether they were acted on or not."""
+
+    def __init__(self, process: str, address: str, *, beats: bool, flushes: bool, lets_go: bool) -> None:
         self.process = process
         self.address = address
-        self.loads: dict[str, int] = {}
-        self.epoch = self.generation = 0
         self.released = asyncio.Event()
         self.ended = asyncio.Event()
         self.why = ""
+        self._beats, self._flushes, self._lets_go = beats, flushes, lets_go
         self._outbox: asyncio.Queue[wire.ControlRequest] = asyncio.Queue()
         self._orders: defaultdict[tuple[str, str], asyncio.Queue[wire.TableOrder]] = defaultdict(asyncio.Queue)
-        self._adopted: dict[str, wire.Adopt] = {}
+        self._tables: dict[str, Adopted] = {}
+        self._decided = asyncio.Condition()
         self._requests = 0
 
     # --- what it hears ---
 
     async def order(self, table: str, kind: str) -> Any:
-        """The next order of that kind; `adopt` also sets epoch and generation of what is said from then on."""
-        order = await self._orders[table, kind].get()
-        if kind == "adopt":
-            self.epoch, self.generation = order.epoch, order.generation
-            self._adopted[table] = order.adopt
-        return getattr(order, kind)
+        """The next order of that kind."""
+        return getattr(await self._orders[table, kind].get(), kind)
 
     def waiting(self, table: str, kind: str) -> int:
         """Orders of that kind that nobody has asked for."""
         return self._orders[table, kind].qsize()
+
+    def pair(self, table: str) -> tuple[int, int]:
+        """Epoch and generation under which it has the table now; zeros if it has not."""
+        adopted = self._tables.get(table)
+        return (adopted.epoch, adopted.generation) if adopted else (0, 0)
 
     # --- what it says ---
 
@@ -54,14 +84,10 @@ class ScriptedWriter:
         """Any message of the stream."""
         self._outbox.put_nowait(wire.ControlRequest(**message))
 
-    def report(self, table: str, **content: Any) -> None:
-        """About one table, under the pair of the newest adoption that was asked for."""
-        self.send(table=wire.TableReport(table=table, epoch=self.epoch, generation=self.generation, **content))
-
-    def load(self, table: str, uncommitted_bytes: int) -> None:
-        """Says so at once and in all later heartbeats."""
-        self.loads[table] = uncommitted_bytes
-        self._beat()
+    def report(self, table: str, *, pair: tuple[int, int] | None = None, **content: Any) -> None:
+        """About one table, under the pair of now or another one."""
+        epoch, generation = pair or self.pair(table)
+        self.send(table=wire.TableReport(table=table, epoch=epoch, generation=generation, **content))
 
     async def open(self, table: str, channel: str, incarnation: int = 0, principal: str = "anonymous") -> wire.Grant:
         """Waits for the grant."""
@@ -75,84 +101,101 @@ class ScriptedWriter:
         asked = wire.OpenRequest(request=self._requests, channel=channel, incarnation=incarnation, principal=principal)
         self.report(table, open=asked)
 
-    # --- both sides of a writer, one round ---
+    def take(self, table: str, rows: pa.Table, channel: str, offset: int) -> None:
+        """A client's batch: into the round that fills."""
+        adopted = self._tables[table]
+        taken = adopted.taken.setdefault(adopted.filling, Taken())
+        if not taken.rows:
+            self.report(table, ask_instant=wire.AskInstant(round=adopted.filling))
+        taken.rows.append(rows)
+        taken.offsets[channel] = offset
+        self.beat()
 
-    async def take_round(self, table: str, rows: pa.Table, offsets: Mapping[str, int]) -> int:
-        """Takes rows, flushes them when the barrier comes, and returns the round once it is queryable."""
-        number = await self.flush_round(table, rows, offsets)
-        await self.decided(table, number, wire.LEVEL_DURABLE)
-        await self.decided(table, number, wire.LEVEL_QUERYABLE)
-        return number
-
-    async def flush_round(self, table: str, rows: pa.Table | None, offsets: Mapping[str, int]) -> int:
-        """Up to the write statuses."""
-        size = rows.nbytes if rows is not None else 0
-        files: Sequence[wire.FileStatus] = ()
-        if rows is not None:
-            number = self._adopted[table].plan.round
-            self.report(table, ask_instant=wire.AskInstant(round=number))
-            self.load(table, size)
-            instant = (await self.order(table, "instant")).instant
-            files = await asyncio.to_thread(self._write, table, rows, instant)
+    async def commit(self, table: str, rows: pa.Table, channel: str, offset: int) -> None:
+        """Takes, asks for a round, and waits until it is queryable."""
+        self.take(table, rows, channel, offset)
         self.report(table, ask_round=wire.AskRound())
-        barrier = await self.order(table, "barrier")
-        self.report(table, barrier_passed=wire.BarrierPassed(round=barrier.round, offsets=offsets, bytes=size))
-        self.report(table, flushed=wire.Flushed(round=barrier.round, files=files))
-        self.loads[table] = 0
-        self._adopted[table].plan.CopyFrom(barrier.next)
-        return int(barrier.round)
+        await self.committed(table)
 
-    async def decided(self, table: str, number: int, level: int) -> None:
-        """The next decision is this one."""
-        decided = await self.order(table, "decided")
-        assert (decided.round, decided.level) == (number, level)
+    async def committed(self, table: str) -> None:
+        """Returns when nothing that was taken is left; fails when it was dropped."""
+        pair = self.pair(table)
+        async with self._decided:
+            await self._decided.wait_for(lambda: not (self.pair(table) == pair and self._tables[table].taken))
+        assert self.pair(table) == pair, "a new generation began"
 
-    def _write(self, table: str, rows: pa.Table, instant: str) -> list[wire.FileStatus]:
-        adopted = self._adopted[table]
-        definition = Definition.decode(json.loads(adopted.definition))
-        store = open_store(adopted.url, None, SystemIds())
-        writer = ChangeWriter(store, definition, epoch=self.epoch, process=self.process, ordinal=0)
-        changes = split(place(rows, None, definition))
-        statuses = writer.write(instant, changes, [1] * len(changes))
-        return [
-            wire.FileStatus(
-                partition=status.stat.partition,
-                file_id=status.stat.file_id,
-                name=status.stat.name,
-                size=status.stat.size,
-                rows=status.stat.rows,
-                deletes=status.stat.deletes,
-                log_version=status.stat.log_version,
-                sha256=status.file.sha256,
-                stage=status.file.stage,
-            )
-            for status in statuses
+    def beat(self) -> None:
+        """A heartbeat now."""
+        loads = [
+            wire.Load(table=table, uncommitted_bytes=sum(taken.size for taken in adopted.taken.values()))
+            for table, adopted in self._tables.items()
         ]
+        self.send(heartbeat=wire.Heartbeat(loads=loads))
+
+    # --- its habits ---
+
+    async def _obey(self, order: wire.TableOrder, group: asyncio.TaskGroup) -> None:
+        kind = order.WhichOneof("message")
+        table, adopted = order.table, self._tables.get(order.table)
+        if kind == "adopt":
+            self._tables[table] = Adopted(order.epoch, order.generation, order.adopt, order.adopt.plan.round)
+            await self._tell()
+        elif adopted is None or self.pair(table) != (order.epoch, order.generation):
+            return
+        elif kind == "instant":
+            adopted.taken.setdefault(order.instant.round, Taken()).instant.set_result(order.instant.instant)
+        elif kind == "barrier" and self._flushes:
+            adopted.filling = order.barrier.next.round
+            group.create_task(self._flush(table, adopted, order.barrier.round))
+        elif kind == "decided" and order.decided.level == wire.LEVEL_QUERYABLE:
+            adopted.taken.pop(order.decided.round, None)
+            await self._tell()
+        elif kind == "end_channel" and self._lets_go:
+            name = order.end_channel.channel
+            uncommitted = any(name in taken.offsets for taken in adopted.taken.values())
+            ended = wire.ChannelEnded(channel=name, hold=order.end_channel.hold, uncommitted=uncommitted)
+            self.report(table, channel_ended=ended)
+        elif kind == "release":
+            del self._tables[table]
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._decided:
+            self._decided.notify_all()
+
+    async def _flush(self, table: str, adopted: Adopted, number: int) -> None:
+        taken = adopted.taken.get(number, Taken())
+        pair = (adopted.epoch, adopted.generation)
+        passed = wire.BarrierPassed(round=number, offsets=taken.offsets, bytes=taken.size)
+        self.report(table, pair=pair, barrier_passed=passed)
+        files: Sequence[wire.FileStatus] = ()
+        if taken.rows:
+            instant = await taken.instant
+            files = await asyncio.to_thread(write_files, adopted, self.process, taken.rows, instant)
+        self.report(table, pair=pair, flushed=wire.Flushed(round=number, files=files))
 
     # --- the stream ---
 
-    async def serve(self, channel: grpc.aio.Channel, *, beats: bool) -> None:
+    async def serve(self, channel: grpc.aio.Channel) -> None:
         """Until the coordinator ends it; ``why`` is then what it said."""
         self.send(hello=wire.Hello(process=self.process, address=self.address))
         call: Any = CoordinationServiceStub(channel).Control()
         try:
             async with asyncio.TaskGroup() as group:
-                sending = group.create_task(self._send_all(call))
-                beating: asyncio.Task[None] | None = None
+                others = [group.create_task(self._send_all(call))]
                 while (response := await call.read()) is not grpc.aio.EOF:
                     match response.WhichOneof("message"):
-                        case "welcome" if beats:
-                            beating = group.create_task(self._beat_on(response.welcome.heartbeat_ms / 1000))
+                        case "welcome" if self._beats:
+                            others.append(group.create_task(self._beat_on(response.welcome.heartbeat_ms / 1000)))
                         case "table":
-                            order = response.table
-                            self._orders[order.table, order.WhichOneof("message")].put_nowait(order)
+                            await self._obey(response.table, group)
+                            self._orders[response.table.table, response.table.WhichOneof("message")].put_nowait(response.table)
                         case "released":
                             self.released.set()
-                sending.cancel()
-                if beating:
-                    beating.cancel()
+                for each in others:
+                    each.cancel()
         except* grpc.aio.AioRpcError as broken:
-            self.why = str(broken.exceptions[0].details())  # type: ignore[union-attr]
+            self.why = _details(broken)
         finally:
             call.cancel()
             self.ended.set()
@@ -167,26 +210,57 @@ class ScriptedWriter:
 
     async def _beat_on(self, interval: float) -> None:
         while True:
-            self._beat()
+            self.beat()
             await asyncio.sleep(interval)
 
-    def _beat(self) -> None:
-        loads = [wire.Load(table=table, uncommitted_bytes=size) for table, size in self.loads.items()]
-        self.send(heartbeat=wire.Heartbeat(loads=loads))
+
+def _details(broken: "BaseExceptionGroup[grpc.aio.AioRpcError]") -> str:
+    first = broken.exceptions[0]
+    return _details(first) if isinstance(first, BaseExceptionGroup) else str(first.details())
+
+
+def write_files(adopted: Adopted, process: str, rows: Sequence[pa.Table], instant: str) -> list[wire.FileStatus]:
+    """The log files of a round, as a bucket side writes them."""
+    definition = Definition.decode(json.loads(adopted.order.definition))
+    store = open_store(adopted.order.url, None, SystemIds())
+    writer = ChangeWriter(store, definition, epoch=adopted.epoch, process=process, ordinal=0)
+    changes = split(place(pa.concat_tables(rows), None, definition))
+    return [
+        wire.FileStatus(
+            partition=status.stat.partition,
+            file_id=status.stat.file_id,
+            name=status.stat.name,
+            size=status.stat.size,
+            rows=status.stat.rows,
+            deletes=status.stat.deletes,
+            log_version=status.stat.log_version,
+            sha256=status.file.sha256,
+            stage=status.file.stage,
+        )
+        for status in writer.write(instant, changes, [1] * len(changes))
+    ]
 
 
 @asynccontextmanager
 async def scripted_writer(
-    coordinator: str, *, process: str = "", address: str = "127.0.0.1:1", beats: bool = True
+    coordinator: str,
+    *,
+    process: str = "",
+    address: str = "127.0.0.1:1",
+    beats: bool = True,
+    flushes: bool = True,
+    lets_go: bool = True,
 ) -> AsyncIterator[ScriptedWriter]:
-    """A control stream to the coordinator at host:port; it is cut at the end. ``beats``: sends heartbeats by itself."""
-    writer = ScriptedWriter(process or SystemIds().token(), address)
+    """A control stream to the coordinator at host:port, cut at the end."""
+    writer = ScriptedWriter(process or SystemIds().token(), address, beats=beats, flushes=flushes, lets_go=lets_go)
     async with grpc.aio.insecure_channel(coordinator) as channel:
-        serving = asyncio.ensure_future(writer.serve(channel, beats=beats))
+        serving = asyncio.ensure_future(writer.serve(channel))
         try:
             yield writer
         finally:
             serving.cancel()
             await asyncio.wait([serving])
-            if not serving.cancelled() and serving.exception() is not None:
-                raise serving.exception()  # type: ignore[misc]
+        if not serving.cancelled() and (error := serving.exception()) is not None:
+            raise error
+
+

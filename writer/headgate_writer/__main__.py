@@ -1,6 +1,7 @@
 """``python -m headgate_writer --coordinator HOST:PORT``: one writer of a cluster."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -19,6 +20,9 @@ _SWITCH_S = 0.0005
 """How long a thread waits for the interpreter's lock before it asks for it. Kernels give it away at each call, and with Python's own
 5 ms a batch of many calls stands still most of the time while the loop is busy. The price is a few hundred switches a second."""
 
+_GC = (20_000, 20, 50)
+"""Messages make no cycles, but hundreds of objects each, and Python's own (700, 10, 10) spends a fifth of the CPU looking for some."""
+
 
 class _WithoutPandas(MetaPathFinder):
     """Where pandas is installed, pyarrow imports it with the first scalar that it makes: the event loop would stand still for a
@@ -36,6 +40,8 @@ def main() -> int:
     logs.configure(settings)
     sys.setswitchinterval(_SWITCH_S)
     sys.meta_path.insert(0, _WithoutPandas())
+    gc.set_threshold(*_GC)
+    gc.freeze()
 
     async def run(drain: asyncio.Event) -> None:
         await serve(settings, drain, World.real())

@@ -230,6 +230,7 @@ class BucketSide:
             self._executor,
             lambda: flush(
                 self._writer,
+                self._adopted.definition,
                 current.instant,
                 portion,
                 versions,

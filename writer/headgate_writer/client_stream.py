@@ -1,7 +1,7 @@
 """One client's stream behind its open: batches in, answers out, backpressure in between (rules CH6, CH7)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +23,13 @@ INLINE_BYTES = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all streams of the process share. ``max_in_flight``: wire bytes of one stream that are not yet queryable."""
+    """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
+
+    ``max_in_flight``: wire bytes of one stream that are not yet queryable.
+    """
 
     admission: Admission
-    budget: Budget
+    budgets: Sequence[Budget]
     cpu: Executor
     refusals: Refusals
     max_in_flight: int
@@ -61,14 +64,12 @@ class ClientStream:
 
     async def _read_all(self) -> bool:
         """True after a close, False when the client is gone."""
-        read, room = self._context.read, self._shared.budget.room
+        read = self._context.read
         while (request := await read()) is not grpc.aio.EOF:
             kind = request.WhichOneof("message")
             if kind == "batch":
                 await self._batch(request.batch)
-                if self._hold.in_flight > self._shared.max_in_flight // 2:
-                    await self._slow_down()
-                await room()
+                await self._room()
             elif kind == "skip":
                 if (entry := self._hold.skip(request.skip.offset)) is not None:
                     self._writer.put(entry)
@@ -111,9 +112,13 @@ class ClientStream:
             return decode(batch, self._schema)
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
 
-    async def _slow_down(self) -> None:
-        """Half of what may be in flight asks for a round; past all of it the client is not read (rule CH7)."""
-        self._ask_round()
+    async def _room(self) -> None:
+        """Half of what may be in flight asks for a round; past all of it, or of the memory, the client is not read (rule CH7)."""
+        for budget in self._shared.budgets:
+            if not budget.has_room:
+                await budget.room()
+        if self._hold.in_flight > self._shared.max_in_flight // 2:
+            self._ask_round()
         while self._hold.in_flight > self._shared.max_in_flight and not self._hold.ended:
             self._moved_on.clear()
             await self._moved_on.wait()

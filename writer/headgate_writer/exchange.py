@@ -15,7 +15,6 @@ from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.settings import ServiceSettings
 from headgate_writer.adopted import AdoptedTable, Member
-from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from headgate_writer.frames import decode, encode
 from headgate_writer.routing import RoutedRows
@@ -49,9 +48,9 @@ class ExchangeOut:
         adopted: AdoptedTable,
         process: str,
         settings: ServiceSettings,
-        executor: Executor,
-        budget: Budget,
         broken: Callable[[str], None],
+        budget: Budget,
+        executor: Executor,
     ) -> None:
         self._adopted = adopted
         self._process = process
@@ -122,15 +121,16 @@ class _Link:
         self._over = False
 
     async def send(self, round: int, frames: list[wire.Rows]) -> None:
-        for rows in frames:
-            self._budget.hold(self._frames.rows(round, rows))
-        self._update()
         if not self._over:
-            await self._room.wait()
+            for rows in frames:
+                self._budget.hold(self._frames.rows(round, rows))
+            self._update()
+        await self._room.wait()
 
     def barrier(self, round: int) -> None:
-        self._frames.barrier(round)
-        self._update()
+        if not self._over:
+            self._frames.barrier(round)
+            self._update()
 
     def close(self) -> None:
         self._over = True
@@ -155,7 +155,7 @@ class _Link:
             await channel.close()
 
     async def _until_frames_wait(self) -> None:
-        while not len(self._frames):
+        while not (len(self._frames) or self._over):
             self._changed.clear()
             await self._changed.wait()
 
@@ -220,10 +220,25 @@ class _Link:
             self._tell_broken(f"rows do not reach the writer at {self._member.address}: {why}")
 
 
+class Receiver(Protocol):
+    """A bucket side. ``arrivals``: by process id of the sender; ``over``: rows go nowhere any more."""
+
+    arrivals: dict[str, Arrivals]
+
+    @property
+    def over(self) -> bool: ...
+
+    def take(self, round: int, rows: RoutedRows) -> None: ...
+
+    def barrier(self, round: int, sender: str) -> None: ...
+
+    def broken(self, why: str) -> None: ...
+
+
 class Adoptions(Protocol):
     """What this process has adopted."""
 
-    def current(self, table: str) -> tuple[int, int, BucketSide] | None:
+    def current(self, table: str) -> tuple[int, int, Receiver] | None:
         """The (epoch, generation, bucket side) of now; None before any."""
 
     async def changed(self, table: str) -> None:
@@ -233,7 +248,7 @@ class Adoptions(Protocol):
 class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
     """The receiving end. Only what ``side`` has taken counts as arrived."""
 
-    def __init__(self, process: str, adoptions: Adoptions, budget: Budget, executor: Executor) -> None:
+    def __init__(self, adoptions: Adoptions, process: str, budget: Budget, executor: Executor) -> None:
         self._process = process
         self._adoptions = adoptions
         self._budget = budget
@@ -259,7 +274,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             why = str(refused.exceptions[0])
             await context.write(wire.ExchangeResponse(refused=wire.Refused(why=why)))
 
-    async def _side(self, name: wire.StreamName) -> BucketSide:
+    async def _side(self, name: wire.StreamName) -> Receiver:
         """Waits for a pair that is newer than the one adopted here: the exchange can be faster than the owner (rule EX5)."""
         if name.receiver != self._process:
             raise ExchangeError("another process is at this address")
@@ -270,7 +285,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             raise ExchangeError(f"epoch {wanted[0]}, generation {wanted[1]} of the table is over")
         return current[2]
 
-    async def _take(self, side: BucketSide, sender: str, arrivals: Arrivals, frame: wire.Frame) -> None:
+    async def _take(self, side: Receiver, sender: str, arrivals: Arrivals, frame: wire.Frame) -> None:
         rows = None
         if frame.WhichOneof("content") == "rows":
             rows = await self._decoded(frame.rows)

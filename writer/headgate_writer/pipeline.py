@@ -31,7 +31,7 @@ from headgate_writer.routing import RoutedRows, TooLargeError, cut, route
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
 
-PAUSE = 0.004
+PAUSE = 0.01
 """Seconds between two turns while little waits: more rows share a turn's fixed cost (about a millisecond of kernel calls), and an
 ack. The price is as much latency of `received`; rows become durable with a round, seconds later."""
 
@@ -59,7 +59,10 @@ class _Noted:
 
 
 class Pipeline:
-    """Under one (epoch, generation). ``loaded`` is called when the first uncommitted bytes arrive."""
+    """Under one (epoch, generation). ``loaded`` is called when the first uncommitted bytes arrive.
+
+    ``budgets`` count what waits here; who reads from clients asks them for room.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class Pipeline:
         plan: Plan,
         side: BucketSide,
         exchange: ExchangeOut,
-        budget: Budget,
+        budgets: Sequence[Budget],
         executor: Executor,
         clock: Clock,
         totals: Totals,
@@ -80,7 +83,7 @@ class Pipeline:
         self._plan = plan
         self._side = side
         self._exchange = exchange
-        self._budget = budget
+        self._budgets = budgets
         self._executor = executor
         self._clock = clock
         self._totals = totals
@@ -137,8 +140,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Drops what waits. ``run`` has to be cancelled, too."""
-        self._budget.give_back(self._held)
-        self._held = 0
+        self._give_back(self._held)
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -222,11 +224,13 @@ class Pipeline:
 
     def _hold(self, nbytes: int) -> None:
         self._held += nbytes
-        self._budget.hold(nbytes)
+        for budget in self._budgets:
+            budget.hold(nbytes)
 
     def _give_back(self, nbytes: int) -> None:
         self._held -= nbytes
-        self._budget.give_back(nbytes)
+        for budget in self._budgets:
+            budget.give_back(nbytes)
 
 
 def _routed_parts(batches: Sequence[Admitted], plan: Plan, definition: Definition) -> list[Part]:

@@ -73,6 +73,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
     process = world.ids.token()
     # Half of the hard limit is where the largest bucket is flushed: files get larger above it, room for bursts below.
     budget = Budget(settings.buffer_bytes // 2, settings.buffer_bytes)
+    intake = Budget(settings.intake_bytes, settings.intake_bytes)
     refusals = Refusals()
     with (
         ThreadPoolExecutor(settings.threads, "cpu") as cpu,
@@ -80,17 +81,17 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
         served(registry := metrics("writer"), settings),
     ):
         async with asyncio.TaskGroup() as group:
-            parts = Parts(process, settings, SystemIds(), world, budget, cpu, flushing)
+            parts = Parts(process, settings, SystemIds(), world, budget, intake, cpu, flushing)
             tables = Tables(parts, settings.storage_options, group)
             WriterMetrics(registry, tables, refusals, budget)
             hello = wire.Hello(process=process)
             coordinators = Coordinators(settings.coordinator, hello, tables, settings, world)
-            shared = Shared(Admission(Limits()), budget, cpu, refusals, _in_flight(settings), world.reached)
+            shared = Shared(Admission(Limits()), (intake, budget), cpu, refusals, _in_flight(settings), world.reached)
             server = Server(settings)
             add_IngestServiceServicer_to_server(
                 IngestService(tables, coordinators, shared, settings.adoption_timeout), server.grpc
             )
-            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process), server.grpc)
+            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
             address = hello.address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())
             try:

@@ -64,8 +64,13 @@ class WriterSettings(ServiceSettings):
 
     @property
     def buffer_bytes(self) -> int:
-        """The hard limit of rows in memory."""
+        """The hard limit of rows in memory: those that wait, those in buckets, and exchange frames."""
         return (self.memory_limit - PROCESS_BYTES) // 2
+
+    @property
+    def intake_bytes(self) -> int:
+        """Of these, what may wait to be routed before clients are not read. A second of a client at full speed."""
+        return self.buffer_bytes // 4
 
     @model_validator(mode="after")
     def _fits(self) -> "WriterSettings":

@@ -49,8 +49,7 @@ def value_bytes(array: Any) -> Sizes | int:
 def _of_lists(array: Any) -> Sizes:
     offsets = _offsets(array)
     counts = np.diff(offsets).astype(np.int64)
-    children = array.keys, array.items
-    parts = children if pat.is_map(array.type) else (array.values,)
+    parts = (array.keys, array.items) if pat.is_map(array.type) else (array.values,)
     sizes = counts * 0 + offsets.itemsize
     for part in parts:
         each = value_bytes(part)

@@ -49,13 +49,18 @@ class Owner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: the stores' own."""
+    """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: the stores' own.
+
+    ``budget``: of all rows in memory; ``intake``: of those among them that wait in pipelines. Its limit is the smaller one, so
+    that rows of other writers always find room in the end (rule EX4): two writers full of rows for each other would stand still.
+    """
 
     process: str
     settings: ServiceSettings
     ids: Ids
     world: World
     budget: Budget
+    intake: Budget
     cpu: Executor
     flushing: Executor
 
@@ -74,14 +79,14 @@ class TableWriter:
         self._closed = asyncio.Event()
         self.side = BucketSide(adopted, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
         self.side.plan(plan)
-        self._exchange = ExchangeOut(adopted, parts.process, parts.settings, self._broken)
+        self._exchange = ExchangeOut(adopted, parts.process, parts.settings, self._broken, parts.budget, parts.cpu)
         self._pipeline = Pipeline(
             adopted,
             parts.process,
             plan,
             self.side,
             self._exchange,
-            parts.budget,
+            (parts.budget, parts.intake),
             parts.cpu,
             parts.world.clock,
             totals,

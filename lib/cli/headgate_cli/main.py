@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 
 import click
 
@@ -38,7 +39,14 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands, epilog=exit_codes_help(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
-@click.version_option(package_name="headgate-cli", prog_name="headgate")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *asked: _version(*asked),
+    help="Show the version.",
+)
 def headgate() -> None:
     """Rows over gRPC into Apache Hudi tables, exactly once.
 
@@ -51,6 +59,16 @@ def headgate() -> None:
 
     Commands talk to the coordinator at --connect (or HEADGATE_CONNECT). With --json they print one object a line.
     """  # noqa: D301 - click wants the backspace
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        try:
+            found = version("headgate-cli")
+        except PackageNotFoundError:
+            found = "of a source tree that is not installed"
+        click.echo(f"headgate {found}")
+        ctx.exit()
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -19,19 +19,29 @@ json_option = click.option(
 """Read from the command line before click does (``main.run``), so that errors of the command line itself obey it too."""
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives the command ``access``: where the cluster is, and the token."""
+def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives the command ``access``: where the cluster is, and the token. ``timeout_s``: the default of ``--timeout``."""
+    timeout = click.option(
+        "--timeout",
+        default=timeout_s,
+        show_default=True,
+        type=click.FloatRange(0.1),
+        help="Seconds to wait for the cluster, through a break or takeover.",
+    )
 
-    @functools.wraps(command)
-    def with_access(*arguments: Any, connect: str, token: str, token_file: Path | None, tls_ca: str, **named: Any) -> Any:
-        addresses = [address.strip() for address in connect.split(",") if address.strip()]
-        if not addresses or any(":" not in address for address in addresses):
-            raise CommandError(f"--connect {connect!r}", fix="Write host:port, or several with commas.", code=ExitCode.USAGE)
-        return command(*arguments, access=Access(addresses, _token(token, token_file), tls_ca), **named)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_access(
+            *arguments: Any, connect: str, timeout: float, token: str, token_file: Path | None, tls_ca: str, **named: Any
+        ) -> Any:
+            addresses = [address.strip() for address in connect.split(",") if address.strip()]
+            return command(*arguments, access=Access(addresses, timeout, _token(token, token_file), tls_ca), **named)
 
-    for option in _CLUSTER_OPTIONS:
-        with_access = option(with_access)
-    return with_access
+        for option in (*_CLUSTER_OPTIONS, timeout):
+            with_access = option(with_access)
+        return with_access
+
+    return decorate
 
 
 def storage_option(command: _Command) -> _Command:

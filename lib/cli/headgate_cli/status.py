@@ -16,7 +16,7 @@ from headgate_cli.output import Output, size
 @click.command("status")
 @click.option("--watch", is_flag=True, help="Again and again, until Ctrl-C.")
 @click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks of --watch.")
-@cluster_options
+@cluster_options()
 @json_option
 @click.pass_obj
 def status(output: Output, watch: bool, interval: float, access: Access) -> None:

@@ -11,7 +11,7 @@ from headgate_cli.table.place import find_place
 
 @click.command("verify")
 @click.argument("table_name", metavar="TABLE")
-@cluster_options
+@cluster_options()
 @storage_option
 @json_option
 @click.pass_obj

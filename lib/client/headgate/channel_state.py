@@ -23,6 +23,8 @@ Level = Literal["received", "durable", "queryable"]
 """How safe rows are: in one writer's memory; the commit is decided on the table's storage; readers see them."""
 
 MAX_OFFSET = 2**63 - 1
+_NEVER_OURS = (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP, wire.CODE_AFTER_FAILED_BATCH)
+"""What is sent follows what was sent, with the same cut, so that none of these can answer it."""
 MERGE_BYTES = 512 * 1024
 """Small calls that wait together become one message up to this size. More would only keep the event loop longer at a time."""
 
@@ -95,10 +97,10 @@ class ChannelState:
     refusal: Refusal | None = None
     _sent: deque[Entry] = field(default_factory=deque)
     _unsent: deque[Entry] = field(default_factory=deque)
+    _void: deque[int] = field(default_factory=deque)
     _explained: int = 0
     _forgotten: int = 0
     _restored: bool = False
-    _refused_before: bool = False
     _flush_at: int = 0
     _flush_sent: bool = False
     _closing: bool = False
@@ -173,7 +175,7 @@ class ChannelState:
         if self._flush_at and not self._flush_sent and self._explained >= self._flush_at:
             self._flush_sent = True
             return Ask.FLUSH
-        if self._unsent:
+        if self._unsent and self._may_send(self._unsent[0]):
             entry = self._merged()
             self._sent.append(entry)
             self._explained = entry.offset
@@ -211,7 +213,7 @@ class ChannelState:
         self._explained = committed
         self._settle_flush()
         self._restored = False
-        self._refused_before = False
+        self._void.clear()
         self.is_open = True
 
     def acked(self, acks: Acks) -> None:
@@ -233,18 +235,19 @@ class ChannelState:
 
         Raises UnexplainedAnswerError.
         """
-        if error.code == wire.CODE_AFTER_FAILED_BATCH:
-            # The answer to what was under way when the refusal came; it went back to the unsent ones then.
-            _explain(self._refused_before, f"that the batch at {offset} follows a refused one, and none was refused")
+        if self._void and self._void[0] == offset:
+            # Answers come in the order of the batches: this one was under way behind a refused one and has gone back since.
+            self._void.popleft()
             return
         at_fault = next((entry for entry in self._sent if entry.offset == offset), None)
         what = f"a refusal ({error.message!r}) of the batch at {offset} behind {accepted}"
-        if at_fault is None or error.code in (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP):
+        if at_fault is None or error.code in _NEVER_OURS:
             raise _unexplained(what)
         _explain(at_fault.after == accepted and offset > self.acks.received, what)
-        while not self._unsent or self._unsent[0] is not at_fault:
-            self._unsent.appendleft(self._sent.pop())
-        self._refused_before = True
+        while (last := self._sent.pop()) is not at_fault:
+            self._unsent.appendleft(last)
+            self._void.appendleft(last.offset)
+        self._unsent.appendleft(at_fault)
         self._explained = accepted
         if len(at_fault.pieces) > 1:
             self._unsent.popleft()
@@ -262,6 +265,13 @@ class ChannelState:
         self.acks = self.acks._replace(received=self.acks.durable)
 
     # --- inside ---
+
+    def _may_send(self, entry: Entry) -> bool:
+        """Large batches go one after the other; small ones wait while one is unanswered, and travel together then.
+
+        So does a skip: it does not say what it follows, and behind a batch that gets refused it would give that one up too.
+        """
+        return not (entry.mergeable or entry.kind is None) or self._explained == self.acks.received
 
     def _merged(self) -> Entry:
         entry = self._unsent.popleft()

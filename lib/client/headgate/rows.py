@@ -55,7 +55,9 @@ class RowFormat:
 
         Raises RowError, SchemaError, InvalidArgumentError.
         """
-        if isinstance(data, pa.RecordBatch):
+        if isinstance(data, list):  # first, because single rows come often and the other questions take as long as they do
+            yield from self._from_python(data)
+        elif isinstance(data, pa.RecordBatch):
             yield self._from_arrow(data, 0)
         elif isinstance(data, pa.Table):
             yield from self._all(data.to_batches())
@@ -69,24 +71,21 @@ class RowFormat:
     # --- Python rows ---
 
     def _from_python(self, data: Any) -> Iterator[pa.RecordBatch]:
-        if isinstance(data, Mapping) or (dataclasses.is_dataclass(data) and not isinstance(data, type)):
-            data = [data]
-        if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
-            raise InvalidArgumentError(
-                f"{type(data).__name__} holds no rows",
-                fix="Pass a list of dicts or dataclasses, a pyarrow Table or RecordBatchReader, or a pandas or polars DataFrame.",
-            )
-        rows = list(data)
-        starts = range(0, len(rows), _CHUNK_ROWS)
-        yield from [self._from_mappings(_mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
+        rows = data if isinstance(data, list) else _listed(data)
+        if len(rows) <= _CHUNK_ROWS:
+            yield from [self._from_mappings(_mappings(rows, 0), 0)] if rows else []
+        else:
+            starts = range(0, len(rows), _CHUNK_ROWS)
+            yield from [self._from_mappings(_mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
 
     def _from_mappings(self, rows: Sequence[Mapping[str, Any]], first: int) -> pa.RecordBatch:
         self._check_names(rows, first)
         try:
             structs: Any = pa.array(rows, type=self._struct)
+            batch: pa.RecordBatch = pa.RecordBatch.from_struct_array(structs)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise self._misfit(rows, first, error) from error
-        return self._checked(pa.RecordBatch.from_arrays(structs.flatten(), schema=self.schema), first)
+        return self._checked(batch, first)
 
     def _check_names(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
         """Every row has what it needs and, but for deletes, nothing else. Set operations on key views are C, one pass."""
@@ -228,8 +227,21 @@ def _stream(data: Any) -> pa.RecordBatchReader:
         ) from error
 
 
+def _listed(data: Any) -> list[Any]:
+    if isinstance(data, Mapping) or (dataclasses.is_dataclass(data) and not isinstance(data, type)):
+        return [data]
+    if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
+        raise InvalidArgumentError(
+            f"{type(data).__name__} holds no rows",
+            fix="Pass a list of dicts or dataclasses, a pyarrow Table or RecordBatchReader, or a pandas or polars DataFrame.",
+        )
+    return list(data)
+
+
 def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
     """Dataclasses as mappings; mappings as they are."""
+    if all(type(row) is dict for row in rows):
+        return rows
     if all(isinstance(row, Mapping) for row in rows):
         return [row if isinstance(row, dict) else dict(row) for row in rows]
     kind = type(rows[0])

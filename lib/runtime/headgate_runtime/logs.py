@@ -10,6 +10,10 @@ from structlog.typing import EventDict, Processor
 from headgate_runtime.settings import ServiceSettings
 
 get_logger = structlog.get_logger
+_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
+_NO_LOCALS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+"""structlog would print the variables of every frame, and those hold rows and tokens."""
 
 
 def configure(settings: ServiceSettings) -> None:
@@ -21,9 +25,10 @@ def configure(settings: ServiceSettings) -> None:
     ]
     rendered: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if settings.log_format == "json":
-        rendered += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        rendered += [structlog.processors.ExceptionRenderer(_NO_LOCALS), structlog.processors.JSONRenderer()]
     else:
-        rendered += [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        plain = structlog.dev.plain_traceback
+        rendered += [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=rendered, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)

@@ -21,27 +21,31 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    listen: str = Field("127.0.0.1:0", description="host:port to serve on; port 0 takes a free one and prints it")
-    advertise: str = Field("", description="host:port at which others reach this process; empty: the address of `listen`")
+    listen: str = Field(default="127.0.0.1:0", description="host:port to serve on; port 0 takes a free one and prints it")
+    advertise: str = Field(default="", description="host:port at which others reach this process; empty: the address of `listen`")
     insecure: bool = Field(
-        False,
+        default=False,
         description="allow `listen` on other than this machine's own addresses without TLS and tokens: anybody may then write",
     )
-    tls_cert: str = Field("", description="PEM file of this server's certificate chain; read again when it changes")
-    tls_key: str = Field("", description="PEM file of its private key")
+    tls_cert: str = Field(default="", description="PEM file of this server's certificate chain; read again when it changes")
+    tls_key: str = Field(default="", description="PEM file of its private key")
     tls_ca: str = Field(
-        "", description="PEM file of the authority that signed the other services' certificates; empty: no TLS to them"
+        default="", description="PEM file of the authority that signed the other services' certificates; empty: no TLS to them"
     )
     tokens: str = Field(
-        "", description='file with a line "PRINCIPAL TOKEN" for each client; without it every client is "anonymous"'
+        default="", description='file with a line "PRINCIPAL TOKEN" for each client; without it every client is "anonymous"'
     )
     cluster_token: SecretStr = Field(
-        SecretStr(""),
+        default=SecretStr(""),
         description="bearer token of the services among themselves; better in the environment or the file than as a flag",
     )
-    metrics_listen: str = Field("", description="host:port for Prometheus, plain HTTP without a password; empty: none")
-    log_format: Literal["console", "json"] = Field("console", description="console for people, json for one object a line")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="the least important kind that is logged")
+    metrics_listen: str = Field(default="", description="host:port for Prometheus, plain HTTP without a password; empty: none")
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="console for people, json for one object a line"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least important kind that is logged"
+    )
 
     @model_validator(mode="after")
     def _is_safe(self) -> Self:

@@ -156,6 +156,8 @@ class Owner:
         if link.up:
             event = link.up.popleft()
             if isinstance(event, events.WriterJoined):
+                if link.process in self.links:  # one stream a process: the other one is cut, whichever is newer
+                    self.links[link.process].break_at_random(self._random)
                 self._lose(link.process, now)
                 self.links[link.process] = link
             if self.links.get(link.process) is link:

@@ -7,7 +7,17 @@ import pytest
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, Kind, Slot, decode_slot, number_name, slot_path, stage_folder
+from headgate_tables.commitlog.slot import (
+    BOUND_FOLDER,
+    FOLD_FOLDER,
+    SLOT_FOLDER,
+    Kind,
+    Slot,
+    decode_slot,
+    number_name,
+    slot_path,
+    stage_folder,
+)
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.errors import (

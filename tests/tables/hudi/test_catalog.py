@@ -81,7 +81,17 @@ def test_a_name_that_nobody_entered_is_no_table(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b'{"format":1}', b'{"format":"x","path":"a"}', b'{"format":1,"path":7}', b'{"format":1,"path":"../x"}']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"format":1}',
+        b'{"format":"x","path":"a"}',
+        b'{"format":1,"path":7}',
+        b'{"format":1,"path":"../x"}',
+    ],
 )
 def test_a_damaged_entry_is_named(catalog: Catalog, root: Path, content: bytes) -> None:
     catalog.add("orders", "orders")

@@ -11,7 +11,9 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import DeposedError, UnsafeStoreError
+from headgate_tables.errors import DeposedError, TableExistsError, TableOwnedError, UnsafeStoreError
+from headgate_tables.hudi import changes
+from headgate_tables.hudi.catalog import Catalog
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
@@ -273,3 +275,61 @@ def test_a_store_that_ignores_conditions_gets_no_table(tmp_path: Path) -> None:
         with pytest.raises(UnsafeStoreError, match="ignores conditional writes"):
             hudi.create_table(url, SCHEMA, record_key="id", storage_options=endpoint.options)
         assert endpoint.keys("bucket") == []
+
+
+def write_round(place: Place, table: hudi.Table, *entries: tuple[str, int, str | None], lossy: bool = False) -> hudi.Transaction:
+    """A round of the cluster: announced, written by a process with a store of its own; a note of None is a delete."""
+    endpoint = {"endpoint": place.proxy.url, "timeout": "1s"} if lossy else {}
+    store = open_store(place.url, {**place.endpoint.options, **endpoint}, SystemIds())
+    assert table.definition is not None
+    writer = changes.ChangeWriter(store, table.definition, epoch=table.epoch, process="3" * 32, ordinal=0)
+    deletes = pa.array([note is None for _, _, note in entries])
+    data = rows(*((key, ts, note or "") for key, ts, note in entries))
+    batch = changes.split(changes.place(data, deletes, table.definition))
+    transaction = table.transaction(tidy=False)
+    transaction.announce()
+    transaction.add(writer.write(transaction.instant, batch, [1] * len(batch)))
+    return transaction
+
+
+def test_rounds_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> None:
+    place.create()
+    table = place.open(holder=hudi.Holder("cluster", "here", 1, "localhost:7070"))
+    assert table.own() == 1
+    table.win_offsets({"c": [1, 0, "me", 1]})
+    write_round(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(channels={"c": [1, 3, "me", 2]})
+    aborted = write_round(place, table, ("a", 2, "aborted"), ("d", 2, "aborted"))
+    left = place.keys(aborted.instant)
+    assert [key for key in left if key.startswith("p/")]
+    aborted.rollback()
+    assert table.bury_dead()
+    write_round(place, table, ("a", 3, None), ("b", 3, "b3")).commit()
+    assert place.keys(aborted.instant) == left
+    table.tidy()
+    assert place.keys(aborted.instant) == []
+    assert place.found() == {"b": "b3", "c": "c"}
+    assert place.open().channels == {"c": [1, 3, "me", 2]}
+    with pytest.raises(TableOwnedError, match="localhost:7070"):
+        place.open().upsert(rows(("x", 1, "x")))
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.DROP_REQUEST])
+def test_fi3_a_writer_repeats_a_file_of_unknown_outcome_under_its_name(place: Place, fault: Fault) -> None:
+    table = place.create()
+    table.own()
+    place.proxy.arm("PUT", fault, path=r"\.log\.1")
+    write_round(place, table, ("a", 1, "a"), lossy=True).commit()
+    assert not place.proxy.is_armed
+    assert place.found() == {"a": "a"}
+
+
+def test_tables_of_a_bucket_are_found_by_name(place: Place) -> None:
+    catalog = Catalog(f"s3://{place.bucket}/some", place.endpoint.options, system())
+    assert catalog.names() == []
+    made = place.create()
+    for _ in range(2):
+        catalog.add("orders", "table")
+    with pytest.raises(TableExistsError):
+        catalog.add("orders", "other")
+    assert catalog.names() == ["orders"]
+    assert catalog.table_url("orders") == made.url == place.url

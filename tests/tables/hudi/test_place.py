@@ -98,9 +98,7 @@ def test_deletes_alone_need_no_other_columns_and_ignore_what_they_do_not_need() 
     few = loose(row("a", 1), row("b", 2)).select(["part", "ts", "id"]).append_column("surplus", pa.array([1, 2]))
     placed = place(few, flags(1, 1), defined())
     assert placed.rows.schema == STRICT
-    assert placed.rows.to_pylist() == [
-        row(key, ts, note=None, tags=None, spot=None) for key, ts in (("a", 1), ("b", 2))
-    ]
+    assert placed.rows.to_pylist() == [row(key, ts, note=None, tags=None, spot=None) for key, ts in (("a", 1), ("b", 2))]
     assert placed.deletes.to_pylist() == [True, True]
 
 

@@ -31,10 +31,7 @@ from headgate_cli.table.schemas import schema_like
 @click.option("--ordering", default="", help="With --create: column whose larger value wins.")
 @click.option("--partition-by", default="", help="With --create: column,…")
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
-@click.option(
-    "--timeout", default=60.0, show_default=True, help="Seconds to wait through a break of the cluster before giving up."
-)
-@cluster_options
+@cluster_options(timeout_s=60.0)
 @json_option
 @click.pass_obj
 def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Any) -> None:
@@ -54,7 +51,7 @@ def load(output: Output, /, files: Sequence[Path], table_name: str, access: Acce
     With --json: {"event": "progress"} lines, and {"event": "loaded"} with sent and skipped rows for each file.
     """  # noqa: D301 - click wants the backspace
     _check(files, options)
-    with access.connect(timeout=options["timeout"]) as cluster:
+    with access.connect() as cluster:
         if options["create"]:
             _create(output, cluster, files[0], table_name, options)
         table = cluster.table(table_name)

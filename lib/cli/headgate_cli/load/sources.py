@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``total`` counts ``unit`` ("rows" or "bytes"). ``batches`` may leave out what lies wholly in its first ``skip`` rows."""
+    """``total`` counts ``unit``: rows, batches or bytes. ``batches`` may leave out what lies in the first ``skip`` rows."""
 
     path: Path
     schema: pa.Schema
@@ -150,28 +151,30 @@ def _text(path: Path, reader: Callable[[Any], Any]) -> Source:
 def _arrow(path: Path) -> Source:
     """Both kinds: the file format (Feather) knows its batches, the stream format is read to its end."""
     with pa.OSFile(str(path), "rb") as file:
+        if file.read(6) == b"ARROW1":
+            reader = pa.ipc.open_file(file)
+            return Source(path, reader.schema, reader.num_record_batches, "batches", partial(_file_batches, path))
         total = file.size()
-        is_file = file.read(6) == b"ARROW1"
         file.seek(0)
-        schema = pa.ipc.open_file(file).schema if is_file else pa.ipc.open_stream(file).schema
-
-    def batches(_skip: int) -> Iterator[_Read]:
-        before = 0
-        with pa.OSFile(str(path), "rb") as file:
-            for batch in _ipc_batches(file, is_file=is_file):
-                yield _Read(batch, before, file.tell())
-                before += batch.num_rows
-
-    return Source(path, schema, total, "bytes", batches)
+        return Source(path, pa.ipc.open_stream(file).schema, total, "bytes", partial(_stream_batches, path))
 
 
-def _ipc_batches(file: pa.NativeFile, *, is_file: bool) -> Iterator[pa.RecordBatch]:
-    if not is_file:
-        yield from pa.ipc.open_stream(file)
-        return
-    reader = pa.ipc.open_file(file)
-    for number in range(reader.num_record_batches):
-        yield reader.get_batch(number)
+def _file_batches(path: Path, _skip: int) -> Iterator[_Read]:
+    before = 0
+    with pa.OSFile(str(path), "rb") as file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield _Read(batch, before, number + 1)
+            before += batch.num_rows
+
+
+def _stream_batches(path: Path, _skip: int) -> Iterator[_Read]:
+    before = 0
+    with pa.OSFile(str(path), "rb") as file:
+        for batch in pa.ipc.open_stream(file):
+            yield _Read(batch, before, file.tell())
+            before += batch.num_rows
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -32,7 +32,7 @@ def table() -> None:
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition; fixed for good.")
 @click.option("--hive-style", is_flag=True, help="Folders are named column=value.")
 @click.option("--exist-ok", is_flag=True, help="A table of this name and definition is a success.")
-@cluster_options
+@cluster_options()
 @json_option
 @click.pass_obj
 def create(output: Output, /, name: str, schema_file: Path | None, like: Path | None, access: Access, **options: Any) -> None:
@@ -63,7 +63,7 @@ def create_table(
 
 
 @table.command("list")
-@cluster_options
+@cluster_options()
 @json_option
 @click.pass_obj
 def list_tables(output: Output, access: Access) -> None:
@@ -76,7 +76,7 @@ def list_tables(output: Output, access: Access) -> None:
 
 @table.command("describe")
 @click.argument("name")
-@cluster_options
+@cluster_options()
 @json_option
 @click.pass_obj
 def describe(output: Output, name: str, access: Access) -> None:
@@ -88,7 +88,7 @@ def describe(output: Output, name: str, access: Access) -> None:
 @table.command("timeline", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="The newest N instants; 0: all.")
-@cluster_options
+@cluster_options()
 @storage_option
 @json_option
 @click.pass_obj
@@ -99,7 +99,7 @@ def timeline(output: Output, table_name: str, limit: int, access: Access, storag
 
 @table.command("files", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
-@cluster_options
+@cluster_options()
 @storage_option
 @json_option
 @click.pass_obj
@@ -118,7 +118,7 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
 @click.option("--partition", "partitions", multiple=True, metavar="PATH", help="Read only this partition; may be repeated.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="At most N rows; 0: all.")
 @click.option("--count", is_flag=True, help="Only the number of rows (of all, whatever --limit says).")
-@cluster_options
+@cluster_options()
 @storage_option
 @json_option
 @click.pass_obj

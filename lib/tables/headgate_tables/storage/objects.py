@@ -3,8 +3,10 @@
 A path is the key, byte for byte: obstore encodes it for the request only (test: a name is stored under exactly that key).
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, NoReturn, cast
 
@@ -29,19 +31,15 @@ class ObjectStore:
     stages: ClassVar[bool] = False
 
     def __init__(self, bucket: str, prefix: str, options: Mapping[str, str]) -> None:
-        # Named here, as the environment could turn it off.
-        config: Any = {**options, "conditional_put": "etag"}
-        place = {"prefix": prefix or None, "config": config}
-        # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).
-        self._creates: Any = S3Store(bucket, **place, retry_config={"max_retries": 0})
-        self._store: Any = S3Store(bucket, **place, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
+        environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        self._creates, self._store = _clients(bucket, tuple(options.items()), tuple(environment.items()))
         self._workers = Workers(_PARALLEL_REQUESTS)
         self._prefix = f"{prefix}/" if prefix else ""
         self.url: str = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
 
     def get(self, path: str) -> pa.Buffer:
         try:
-            return pa.py_buffer(obstore.get(self._store, path).bytes())
+            return pa.py_buffer(obstore.get(self._store, self._key(path)).bytes())
         except FileNotFoundError:
             raise
         except S3Error as error:
@@ -67,7 +65,7 @@ class ObjectStore:
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         del durable  # an answered PUT always is
         try:
-            obstore.put(self._creates, path, _body(content), mode="create")
+            obstore.put(self._creates, self._key(path), _body(content), mode="create")
         except S3Error as error:
             return outcome_of(error, self._key(path))
         return Outcome.CREATED
@@ -80,7 +78,7 @@ class ObjectStore:
 
     def replace(self, path: str, content: Buffers) -> None:
         try:
-            obstore.put(self._store, path, _body(content), use_multipart=False)
+            obstore.put(self._store, self._key(path), _body(content), use_multipart=False)
         except S3Error as error:
             raise failure(error, self._key(path)) from error
 
@@ -91,12 +89,12 @@ class ObjectStore:
         """Nothing to do: what was answered is durable."""
 
     def delete(self, paths: Iterable[str]) -> None:
-        self._delete(list(paths))
+        self._delete([self._key(path) for path in paths])
 
     def delete_folder(self, folder: str) -> None:
         try:
-            for page in obstore.list(self._store, folder, chunk_size=_PAGE):
-                self._delete([entry["path"] for entry in page if entry["path"] != folder])
+            for page in obstore.list(self._store, self._key(folder), chunk_size=_PAGE):
+                self._delete([entry["path"] for entry in page if entry["path"] != self._key(folder)])
         except S3Error as error:
             raise failure(error, self._key(folder)) from error
 
@@ -108,25 +106,26 @@ class ObjectStore:
 
     def _head(self, path: str) -> "obstore.ObjectMeta | None":
         try:
-            return obstore.head(self._store, path)
+            return obstore.head(self._store, self._key(path))
         except FileNotFoundError:
             return None
         except S3Error as error:
             raise failure(error, self._key(path)) from error
 
-    def _delete(self, paths: list[str]) -> None:
-        if not paths:
+    def _delete(self, keys: list[str]) -> None:
+        if not keys:
             return
         try:
-            obstore.delete(self._store, paths)
+            obstore.delete(self._store, keys)
         except S3Error as error:
-            raise failure(error, self._key(paths[0])) from error
+            raise failure(error, keys[0]) from error
 
     def _list(self, folder: str) -> Listing:
-        found = obstore.list_with_delimiter(self._store, folder or None)
-        cut = len(folder) + 1 if folder else 0
+        key = self._key(folder).rstrip("/")
+        found = obstore.list_with_delimiter(self._store, key or None)
+        cut = len(key) + 1 if key else 0
         # Hadoop leaves empty `folder/` objects, which obstore reports under the folder's own path.
-        files = [entry["path"][cut:] for entry in found["objects"] if entry["path"] != folder]
+        files = [entry["path"][cut:] for entry in found["objects"] if entry["path"] != key]
         return Listing(files, [path[cut:] for path in found["common_prefixes"]])
 
     def _list_after(self, folder: str, after: str) -> Listing:
@@ -134,12 +133,12 @@ class ObjectStore:
 
         A `folder/` object of Hadoop's comes as a file of that name: a key's last slash is lost on this way.
         """
-        base = f"{folder}/" if folder else ""
+        base = self._key(f"{folder}/" if folder else "")
         files: list[str] = []
         folders: set[str] = set()
         start: str | None = base + after
         while start is not None:
-            entries = chain.from_iterable(obstore.list(self._store, folder or None, offset=start, chunk_size=_PAGE))
+            entries = chain.from_iterable(obstore.list(self._store, base or None, offset=start, chunk_size=_PAGE))
             start = None
             for entry in entries:
                 name, below, _ = entry["path"][len(base) :].partition("/")
@@ -161,7 +160,7 @@ class _ObjectRanges:
 
     def tail(self, length: int) -> tuple[int, memoryview]:
         try:
-            found = obstore.get(self._client, self._path, options={"range": {"suffix": length}})
+            found = obstore.get(self._client, self._key, options={"range": {"suffix": length}})
             return found.meta["size"], memoryview(found.bytes())
         except FileNotFoundError:
             raise
@@ -178,11 +177,24 @@ class _ObjectRanges:
 
     def _one_part(self, cut: tuple[int, int]) -> memoryview:
         try:
-            return memoryview(obstore.get_range(self._client, self._path, start=cut[0], end=cut[1]))
+            return memoryview(obstore.get_range(self._client, self._key, start=cut[0], end=cut[1]))
         except FileNotFoundError:
             raise
         except S3Error as error:
             raise failure(error, self._key) from error
+
+
+@lru_cache(maxsize=16)
+def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
+    """One for creates and one for all else, shared by the bucket's tables: each costs 5 ms, 100 kB and connections of its own.
+
+    ``environment`` is what obstore reads of it: a change makes new ones.
+    """
+    # Named here, as the environment could turn it off.
+    config: Any = {**dict(options), "conditional_put": "etag"}
+    # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).
+    creates = S3Store(bucket, config=config, retry_config={"max_retries": 0})
+    return creates, S3Store(bucket, config=config, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
 
 
 def _body(content: Buffers) -> bytes | memoryview:

@@ -1,0 +1,90 @@
+"""Two ends of an exchange in one process, over real gRPC: what a receiver took, and who may be adopted when."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.settings import ServiceSettings
+from headgate_writer.buffers import Budget
+from headgate_writer.exchange import ExchangeService
+from headgate_writer.routing import RoutedRows
+from headgate_writer.windows import Arrivals
+
+SETTINGS = ServiceSettings()
+
+
+@dataclass(eq=False)
+class Taken:
+    """A bucket side that writes down what it gets: ``log`` has the ids of rows and (barrier, sender)."""
+
+    log: list[object] = field(default_factory=list)
+    arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    over: bool = False
+    why_broken: str = ""
+    _grown: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, round: int, rows: RoutedRows) -> None:
+        self.log += [(round, id) for id in rows.rows["id"].to_pylist()]
+        self._grown.set()
+
+    def barrier(self, round: int, sender: str) -> None:
+        self.log.append(("barrier", round, sender))
+        self._grown.set()
+
+    def broken(self, why: str) -> None:
+        self.over, self.why_broken = True, why
+
+    async def until(self, last: object) -> None:
+        """Returns once that is the last that came."""
+        while not self.log or self.log[-1] != last:
+            self._grown.clear()
+            await self._grown.wait()
+
+
+class Adopted:
+    """What a process has adopted; tests say when."""
+
+    def __init__(self) -> None:
+        self._current: dict[str, tuple[int, int, Taken]] = {}
+        self._changed = asyncio.Event()
+
+    def adopt(self, table: str, epoch: int, generation: int) -> Taken:
+        side = Taken()
+        self._current[table] = (epoch, generation, side)
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return side
+
+    def current(self, table: str) -> tuple[int, int, Taken] | None:
+        return self._current.get(table)
+
+    async def changed(self, table: str) -> None:
+        await self._changed.wait()
+
+
+@dataclass
+class Receiving:
+    """A served exchange."""
+
+    address: str
+    adopted: Adopted
+    budget: Budget
+
+
+@asynccontextmanager
+async def receiving(process: str, budget: Budget | None = None) -> AsyncIterator[Receiving]:
+    """A writer process that receives, until the block ends."""
+    budget = budget or Budget(1 << 30, 1 << 30)
+    adopted = Adopted()
+    with ThreadPoolExecutor(1) as executor:
+        server = Server(SETTINGS)
+        add_ExchangeServiceServicer_to_server(ExchangeService(adopted, process, budget, executor), server.grpc)
+        address = await server.start()
+        try:
+            yield Receiving(address, adopted, budget)
+        finally:
+            await server.stop(0)

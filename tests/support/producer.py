@@ -1,0 +1,97 @@
+"""A client of one channel that says and hears exactly what a test wants, over real gRPC."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pyarrow as pa
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
+
+
+class Producer:
+    """One stream. ``offset`` is that of the last batch sent with ``append``."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self.offset = 0
+
+    async def open(self, table: str, channel: str = "c", incarnation: int = 0) -> None:
+        """Says so; ``answer`` hears what comes."""
+        opening = ingest_pb2.OpenChannel(table=table, channel=channel, incarnation=incarnation)
+        await self._call.write(ingest_pb2.AppendRequest(open=opening))
+
+    async def append(self, rows: pa.Table, *, after: int | None = None, operation: int = 1) -> int:
+        """One batch behind the last one; returns its offset."""
+        after = self.offset if after is None else after
+        self.offset = after + rows.num_rows
+        await self.send(after, self.offset, rows, operation)
+        return self.offset
+
+    async def send(self, after: int, offset: int, rows: pa.Table, operation: int = 1) -> None:
+        """One batch as it is said."""
+        message = rows.combine_chunks().to_batches()[0]
+        batch = ingest_pb2.Batch(
+            after=after,
+            offset=offset,
+            operation=operation,  # type: ignore[arg-type]
+            schema=message.schema.serialize().to_pybytes(),
+            rows=message.serialize().to_pybytes(),
+        )
+        await self.say(batch=batch)
+
+    async def say(self, **content: Any) -> None:
+        """Any message."""
+        await self._call.write(ingest_pb2.AppendRequest(**content))
+
+    async def answer(self) -> ingest_pb2.AppendResponse | None:
+        """The next one; None at the stream's end."""
+        answer = await self._call.read()
+        return None if answer is grpc.aio.EOF else answer
+
+    async def opened(self) -> ingest_pb2.Opened:
+        """The next answer, which is that."""
+        answer = await self.answer()
+        assert answer is not None and answer.WhichOneof("message") == "opened", answer
+        return answer.opened
+
+    async def acked(self, *, received: int = 0, durable: int = 0, queryable: int = 0) -> ingest_pb2.Acks:
+        """Reads acks until they say at least that. Nothing else may come before."""
+        while True:
+            answer = await self.answer()
+            assert answer is not None and answer.WhichOneof("message") == "acks", answer
+            acks = answer.acks
+            if acks.received >= received and acks.durable >= durable and acks.queryable >= queryable:
+                return acks
+
+    async def refused(self) -> ingest_pb2.Refused:
+        """The next answer that is not an ack, which is that."""
+        answer = await self._no_acks()
+        assert answer is not None and answer.WhichOneof("message") == "refused", answer
+        return answer.refused
+
+    async def ended(self) -> "errors_pb2.Code.ValueType":
+        """The next answer that is not an ack is the stream's last; its error's code, 0 without one."""
+        answer = await self._no_acks()
+        assert answer is not None and answer.WhichOneof("message") == "ended", answer
+        assert await self.answer() is None
+        return answer.ended.error.code
+
+    def vanish(self) -> None:
+        """Breaks the stream, as a client does that dies."""
+        self._call.cancel()
+
+    async def _no_acks(self) -> ingest_pb2.AppendResponse | None:
+        while (answer := await self.answer()) is not None and answer.WhichOneof("message") == "acks":
+            pass
+        return answer
+
+
+@asynccontextmanager
+async def producers(address: str) -> AsyncIterator[Any]:
+    """Yields a function that makes producers at the writer there."""
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = IngestServiceStub(channel)
+        yield lambda: Producer(stub.Append())

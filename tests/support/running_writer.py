@@ -1,0 +1,91 @@
+"""Writers in this process, with real sockets and files, under a scripted owner; and that owner's commits."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.world import World
+from headgate_tables import hudi
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.hudi.flush import WriteStatus
+from headgate_tables.hudi.timeline.commit_metadata import WriteStat
+from headgate_writer.process import Writer, running
+from headgate_writer.settings import WriterSettings
+from support.producer import Producer, producers
+from support.scripted_owner import OwnedTable, ScriptedOwner, WriterLink, scripted_owner
+from support.tables import create
+
+TABLE = "table"
+
+
+@dataclass
+class Cluster:
+    """A table of support.tables, its owner, and writers that have adopted it. ``links`` are in the order of ``writers``."""
+
+    owner: ScriptedOwner
+    table: hudi.Table
+    owned: OwnedTable
+    writers: list[Writer]
+    links: list[WriterLink]
+    clients: list[Any]
+
+    def producer(self, writer: int = 0) -> Producer:
+        """A client of that writer, not yet open."""
+        return self.clients[writer]()
+
+    async def channel(self, name: str = "c", *, writer: int = 0, hold: int = 1, committed: int = 0) -> Producer:
+        """An open one."""
+        producer = self.producer(writer)
+        await producer.open(TABLE, name)
+        await self.owned.grant(self.links[writer], hold=hold, committed=committed)
+        producer.offset = (await producer.opened()).committed_offset
+        return producer
+
+    async def end_round(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:
+        """Sends the barrier; what each ingest side noted."""
+        self.owned.barrier(self.links, number, following)
+        return [await link.report("barrier_passed") for link in self.links]
+
+    async def commit(self, number: int) -> dict[str, int]:
+        """Ends the round, writes and commits it, tells all writers; returns the offsets that it holds."""
+        transaction = self.table.transaction()
+        transaction.announce()
+        for link in self.links:
+            self.owned.order(link, instant=wire.Instant(round=number, instant=transaction.instant))
+        noted = await self.end_round(number)
+        for link in self.links:
+            flushed = await link.report("flushed")
+            assert flushed.round == number
+            transaction.add([_status(file) for file in flushed.files])
+        transaction.commit()
+        self.owned.decided(self.links, number, wire.LEVEL_DURABLE)
+        self.owned.decided(self.links, number, wire.LEVEL_QUERYABLE)
+        return {channel: offset for each in noted for channel, offset in each.offsets.items()}
+
+
+@asynccontextmanager
+async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = None, **settings: Any) -> AsyncIterator[Cluster]:
+    """Running, in round 1."""
+    table = create(tmp_path)
+    assert table.definition is not None
+    async with AsyncExitStack() as stack:
+        owner = await stack.enter_async_context(scripted_owner())
+        owner.tables.add(TABLE)
+        owned = OwnedTable(TABLE, table.url, table.definition)
+        made = Cluster(owner, table, owned, [], [], [])
+        for _ in range(writers):
+            configured = WriterSettings(coordinator=[owner.address], **settings)
+            writer = await stack.enter_async_context(running(configured, world or World.real()))
+            made.writers.append(writer)
+            made.links.append(await owner.writer())
+            made.clients.append(await stack.enter_async_context(producers(writer.address)))
+        owned.adopt(made.links)
+        yield made
+
+
+def _status(file: wire.FileStatus) -> WriteStatus:
+    stat = WriteStat(file.file_id, file.partition, file.name, file.size, file.rows, file.deletes, file.log_version)
+    return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))

@@ -1,0 +1,245 @@
+"""Rows between writers over real gRPC: in order, once, across broken connections (rules EX1, EX2, EX4, EX5)."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from support.arrow_batches import routed
+from support.cutting_proxy import cutting_proxy
+from support.exchange_peers import SETTINGS, receiving
+
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.storage.local import LocalStore
+from headgate_tables.system import SystemIds
+from headgate_writer.adopted import AdoptedTable, Member
+from headgate_writer.buffers import Budget
+from headgate_writer.exchange import WINDOW_BYTES, ExchangeOut
+from headgate_writer.routing import RoutedRows
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
+
+
+def rows(ids: range, note: str = "x") -> RoutedRows:
+    return routed([{"id": id, "part": f"p{id % 3}", "ts": id, "note": note} for id in ids], TABLE)
+
+
+@dataclass
+class Sending:
+    out: ExchangeOut
+    budget: Budget
+    why_broken: list[str] = field(default_factory=list)
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@asynccontextmanager
+async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> AsyncIterator[Sending]:
+    adopted = AdoptedTable("t", epoch, generation, "", TABLE, True, LocalStore(str(tmp_path), SystemIds()))
+    budget, heard = Budget(1 << 30, 1 << 30), list[str]()
+    broken = asyncio.Event()
+
+    def told(why: str) -> None:
+        heard.append(why)
+        broken.set()
+
+    with ThreadPoolExecutor(1) as executor:
+        out = ExchangeOut(adopted, "sender", SETTINGS, told, budget, executor)
+        async with asyncio.TaskGroup() as group:
+            run = group.create_task(out.run())
+            yield Sending(out, budget, heard, broken)
+            out.close()
+            run.cancel()
+    assert budget.used == 0, "every byte that was held is given back"
+
+
+def expected(round: int, ids: range) -> list[object]:
+    return [(round, id) for id in ids]
+
+
+async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", there.address)
+        await here.out.send(member, 1, rows(range(10)))
+        await here.out.send(member, 1, rows(range(10, 20)))
+        await here.out.barrier(member, 1)
+        await here.out.send(member, 2, rows(range(20, 30)))
+        await here.out.barrier(member, 2)
+        await side.until(("barrier", 2, "sender"))
+        assert side.log == [
+            *expected(1, range(20)),
+            ("barrier", 1, "sender"),
+            *expected(2, range(20, 30)),
+            ("barrier", 2, "sender"),
+        ]
+        assert not here.why_broken
+
+
+async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) -> None:
+    sent = routed(
+        [{"id": 1, "part": "ä/b", "ts": 5, "note": None}, {"id": 2, "part": "c", "ts": 6, "note": "n"}], TABLE, [True, False]
+    )
+    got: list[RoutedRows] = []
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        side.take = lambda round, rows: got.append(rows)  # type: ignore[method-assign]
+        await here.out.send(Member("receiver", there.address), 1, sent)
+        await here.out.barrier(Member("receiver", there.address), 1)
+        await side.until(("barrier", 1, "sender"))
+    (came,) = got
+    assert came.rows.equals(sent.rows)
+    assert came.rows.schema.equals(sent.rows.schema), "buckets mix rows from here and from elsewhere"
+    assert came.keys.equals(sent.keys)
+    assert came.deletes.equals(sent.deletes)
+    assert [came.groups[at] for at in came.group] == [sent.groups[at] for at in sent.group]
+
+
+@pytest.mark.parametrize("cut_after", [100, 5_000, 300_000, 2_000_000, 5_000_000])
+async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing(tmp_path: Path, cut_after: int) -> None:
+    async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", proxy.address)
+        proxy.cut_after = cut_after
+        for start in range(0, 2_000, 100):
+            await here.out.send(member, 1, rows(range(start, start + 100), note="x" * 3_000))
+        await here.out.barrier(member, 1)
+        await side.until(("barrier", 1, "sender"))
+        assert side.log == [*expected(1, range(2_000)), ("barrier", 1, "sender")]
+        assert proxy.cuts == 1
+        assert not here.why_broken
+
+
+async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", proxy.address)
+        for start in range(0, 300, 10):
+            await here.out.send(member, 1, rows(range(start, start + 10)))
+            await side.until((1, start + 9))
+            proxy.cut()
+        await here.out.barrier(member, 1)
+        await side.until(("barrier", 1, "sender"))
+        assert side.log == [*expected(1, range(300)), ("barrier", 1, "sender")]
+
+
+async def test_a_stream_of_a_newer_generation_waits_until_it_is_adopted_and_then_loses_nothing(tmp_path: Path) -> None:
+    """Rule EX5: dropping its rows would lose them, and nothing would tell."""
+    async with receiving("receiver") as there, sending(tmp_path, generation=3) as here:
+        older = there.adopted.adopt("t", 1, 1)
+        await here.out.send(Member("receiver", there.address), 7, rows(range(5)))
+        await here.out.barrier(Member("receiver", there.address), 7)
+        skipped = there.adopted.adopt("t", 1, 2)
+        side = there.adopted.adopt("t", 1, 3)
+        await side.until(("barrier", 7, "sender"))
+        assert side.log == [*expected(7, range(5)), ("barrier", 7, "sender")]
+        assert older.log == skipped.log == []
+
+
+@pytest.mark.parametrize("pair", [(1, 2), (2, 1)])
+async def test_a_stream_of_an_older_pair_is_refused_and_the_owner_hears_of_it(tmp_path: Path, pair: tuple[int, int]) -> None:
+    async with receiving("receiver") as there, sending(tmp_path, epoch=1, generation=1) as here:
+        side = there.adopted.adopt("t", *pair)
+        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.broken.wait()
+        assert "is over" in here.why_broken[0]
+        assert side.log == []
+
+
+async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> None:
+    """Rule EX1: a process that restarted has lost what it was sent."""
+    async with receiving("reborn") as there, sending(tmp_path) as here:
+        there.adopted.adopt("t", 1, 1)
+        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.broken.wait()
+        assert "another process" in here.why_broken[0]
+
+
+async def test_a_receiver_that_has_forgotten_the_stream_ends_the_round(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", proxy.address)
+        await here.out.send(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000))  # returns when some are acknowledged
+        side.arrivals.clear()
+        proxy.cut()
+        await here.out.send(member, 1, rows(range(5)))
+        await here.broken.wait()
+        assert "the receiver has frame 0" in here.why_broken[0]
+
+
+async def test_a_frame_is_not_taken_by_a_side_whose_generation_ended(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", there.address)
+        await here.out.send(member, 1, rows(range(5)))
+        await side.until((1, 4))
+        side.over = True
+        await here.out.send(member, 1, rows(range(5, 10)))
+        await here.broken.wait()
+        assert side.log == expected(1, range(5))
+
+
+async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_later(tmp_path: Path) -> None:
+    """Rule EX4: what is under way is bounded, and a barrier that needs no credit is not held up by other streams' bytes."""
+    budget = Budget(1 << 20, 1 << 20)
+    async with receiving("receiver", budget) as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        member = Member("receiver", there.address)
+        budget.hold(2 << 20)
+        much = rows(range(4_000), note="x" * 8_000)  # 32 MB
+        async with asyncio.TaskGroup() as group:
+            group.create_task(here.out.send(member, 1, much))
+            while not here.budget.used:
+                await asyncio.sleep(0)
+            for _ in range(200):  # nothing can come: there is no credit
+                await asyncio.sleep(0.001)
+            assert side.log == []
+            budget.give_back(2 << 20)
+        await here.out.barrier(member, 1)
+        await side.until(("barrier", 1, "sender"))
+        assert side.log == [*expected(1, range(4_000)), ("barrier", 1, "sender")]
+
+
+async def test_a_barrier_passes_although_there_is_no_credit(tmp_path: Path) -> None:
+    budget = Budget(1 << 20, 1 << 20)
+    async with receiving("receiver", budget) as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        budget.hold(2 << 20)
+        await here.out.barrier(Member("receiver", there.address), 1)
+        await side.until(("barrier", 1, "sender"))
+
+
+async def test_a_writer_that_cannot_be_reached_breaks_the_round_and_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate_writer.exchange.UNREACHABLE_S", 0.2)
+    async with sending(tmp_path) as here:
+        nobody = Member("receiver", "127.0.0.1:1")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(here.out.send(nobody, 1, rows(range(8_000), note="x" * 4_000)))
+        assert "cannot be reached" in here.why_broken[0]
+        await here.out.send(nobody, 1, rows(range(5)))
+        assert here.budget.used == 0
+
+
+async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that was drained leaves; its streams end, and no round may abort for that."""
+    monkeypatch.setattr("headgate_writer.exchange.UNREACHABLE_S", 0.2)
+    async with sending(tmp_path) as here:
+        async with receiving("receiver") as there:
+            side = there.adopted.adopt("t", 1, 1)
+            member = Member("receiver", there.address)
+            await here.out.send(member, 1, rows(range(5)))
+            await here.out.barrier(member, 1)
+            await side.until(("barrier", 1, "sender"))
+            while here.budget.used:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.5)
+        assert not here.why_broken
