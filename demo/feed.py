@@ -1,6 +1,6 @@
 """The flights of a year as a change feed: scheduled, departed, landed or cancelled, in the order in which it is told.
 
-A flight is inserted a day before it is due, updated when it departs and when it lands, and deleted when it is cancelled. Some
+A flight is inserted two weeks before it is due, updated when it departs and when it lands, and deleted when it is cancelled. Some
 news comes late, on purpose: a departure told after the landing must not overwrite it, and an insert told after the
 cancellation must not bring the flight back. Only the ordering column ``updated_at`` can tell.
 
@@ -48,6 +48,7 @@ SCHEMA = pa.schema(
 
 _MINUTE = 60_000_000
 _DAY = 24 * 60 * _MINUTE
+_LEAD = 14 * _DAY
 _TAXI = 20 * _MINUTE
 _DIVERTED_FOR = 240  # minutes in the air of a flight that landed elsewhere first: the source has no figure
 _LATE_DEPARTURE_EVERY, _LATE_INSERT_EVERY = 37, 11
@@ -100,7 +101,7 @@ def _in_order_of_telling(flights: pa.Table) -> pa.Table:
     number = np.arange(flights.num_rows)
     cancelled = pc.is_null(flights["departed"])
     late_insert = cancelled.to_numpy() & (number % _LATE_INSERT_EVERY == 0)
-    inserts = _events(flights, "scheduled", pc.subtract(flights["due"], _DAY), 2 * _DAY * late_insert)
+    inserts = _events(flights, "scheduled", pc.subtract(flights["due"], _LEAD), (_LEAD + _DAY) * late_insert)
     departures = _events(flights, "departed", flights["departed"], _DAY * (number % _LATE_DEPARTURE_EVERY == 0), ["dep_delay"])
     landings = _events(flights, "landed", flights["landed"], 0 * number, ["dep_delay", "arr_delay", "air_time"])
     gone = pc.if_else(cancelled, flights["due"], pa.scalar(None, pa.int64()))

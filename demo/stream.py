@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from demo.dev_cluster import DevCluster
 from demo.feed import Feed
 from demo.freshness import Trace
@@ -133,7 +135,7 @@ class Stream:
         return grown / 5.0
 
     def _fresh(self) -> float | None:
-        """Of the batch that became visible last."""
-        waits = [Trace(p.sent[-400:], seen[-40:]).waits()[1] for p, seen in zip(self._producers, self._seen, strict=True)]
-        newest = [float(wait[-1]) for wait in waits if len(wait)]
-        return max(newest) if newest else None
+        """The middle one of the batches that became visible last."""
+        waits = [Trace(p.sent[-400:], seen[-4:]).waits()[1] for p, seen in zip(self._producers, self._seen, strict=True)]
+        newest = np.concatenate([wait[-20:] for wait in waits])
+        return float(np.median(newest)) if len(newest) else None

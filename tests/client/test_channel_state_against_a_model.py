@@ -1,5 +1,6 @@
 """Any order of calls, messages, refusals, commits and breaks: every row is committed once, in the caller's order."""
 
+import itertools
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -105,7 +106,13 @@ class ChannelMachine(RuleBasedStateMachine):
         return [BAD, *rows[1:]] if bad else rows
 
     @precondition(lambda self: self.state.incarnation and self.state.refusal is None)
-    @rule(count=st.integers(1, 5), kind=st.sampled_from("ab"), mergeable=st.booleans(), bad=st.sampled_from([False] * 5 + [True]), own=st.integers(0, 3))
+    @rule(
+        count=st.integers(1, 5),
+        kind=st.sampled_from("ab"),
+        mergeable=st.booleans(),
+        bad=st.sampled_from([False] * 5 + [True]),
+        own=st.integers(0, 3),
+    )
     def take(self, count: int, kind: str, mergeable: bool, bad: bool, own: int) -> None:
         rows = self._rows(count, bad=bad)
         cut = Cut(count, 10 * count, rows, mergeable)
@@ -223,7 +230,7 @@ class ChannelMachine(RuleBasedStateMachine):
     def memory_is_counted_exactly(self) -> None:
         entries = [*self.state._sent, *self.state._unsent]
         assert self.state.bytes_in_flight == sum(entry.size for entry in entries)
-        assert all(before.offset == behind.after for before, behind in zip(entries, entries[1:], strict=False))
+        assert all(before.offset == behind.after for before, behind in itertools.pairwise(entries))
 
     def teardown(self) -> None:
         """Left alone, everything arrives."""

@@ -104,7 +104,7 @@ def test_a_cut_with_reset_breaks_connections_and_refuses_new_ones_until_healed(t
             link.cut()
             with pytest.raises(ConnectionResetError):
                 asked(connection)
-        with connected(link.address) as connection, pytest.raises(OSError, match=r"reset|Broken pipe"):
+        with pytest.raises(OSError, match=r"reset|Broken pipe"), connected(link.address) as connection:
             asked(connection)
         link.heal()
         with connected(link.address) as connection:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from support.processes import Process
 from support.redis_server import ask, start_redis
 

@@ -172,7 +172,9 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
         raise StoreUnavailableError("busy", fix="later")
 
     files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
-    asked = {"instant": IssueInstant(1, 1), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}[work]
+    asked = {"instant": IssueInstant(1, 1), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}[
+        work
+    ]
     owner.store.before_create = refuse
     (refused,) = owner.do(asked)
     assert isinstance(refused, OffsetsRefused if work == "offsets" else CommitRefused)

@@ -1,7 +1,7 @@
 """Arrow messages as clients send them, and rows as the ingest side hands them on."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,16 @@ from headgate_tables.hudi.definition import Definition
 from headgate_writer.admission import Admitted
 from headgate_writer.routing import RoutedRows, route
 
+Compression: TypeAlias = Literal["lz4", "zstd"] | None
+
 
 def schema_message(schema: pa.Schema) -> bytes:
     """Encapsulated."""
     return schema.serialize().to_pybytes()
 
 
-def rows_message(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
-    """Encapsulated; ``compression`` is lz4 or zstd."""
+def rows_message(rows: pa.RecordBatch, compression: Compression = None) -> bytes:
+    """Encapsulated."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(rows)
@@ -29,7 +31,7 @@ def rows_message(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
 
 def batch(
     rows: pa.RecordBatch,
-    compression: str | None = None,
+    compression: Compression = None,
     operation: Any = ingest_pb2.OPERATION_UPSERT,
     operation_column: str = "",
 ) -> ingest_pb2.Batch:

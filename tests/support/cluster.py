@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from headgate_runtime.lifecycle import MALLOC
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.processes import Died, Process
 from support.redis_server import ask, start_redis
@@ -49,7 +50,7 @@ class Cluster:
         self.folder = folder
         self.store = store or f"file://{folder}/store"
         self._options = options or {}
-        self._env = env or {}
+        self._env = {**MALLOC, **(env or {})}  # set here, a service need not start twice (test_lifecycle.py shows that it does)
         self._kill_at, self._pause_at = kill_at or {}, pause_at or {}
         self._coordinators = [f"coordinator-{number}" for number in range(1, coordinators + 1)]
         self._writers = [f"writer-{number}" for number in range(1, writers + 1)]

@@ -58,7 +58,9 @@ def open_bytes(url: str, options: Mapping[str, str] | None = None) -> Store:
 
 def independent(store: Store) -> pa.Table:
     """ENTRIES, read without the library."""
-    return _entries((file, blocks) for file in named_files(store) for blocks in [_blocks(store.get(file.path).to_pybytes())])
+    with duckdb.connect() as db:
+        db.execute("SET threads = 1")
+        return _entries((file, _blocks(store.get(file.path).to_pybytes(), db)) for file in named_files(store))
 
 
 def ours(store: Store) -> pa.Table:
@@ -143,9 +145,9 @@ def _or_nulls(values: Any, length: int) -> Any:
 # --- the format, from its specification (hudi-format §4) ---
 
 
-def _blocks(data: bytes) -> _Blocks:
+def _blocks(data: bytes, db: duckdb.DuckDBPyConnection) -> _Blocks:
     if data[:4] == b"PAR1":
-        return [(False, _parquet(data))]
+        return [(False, _parquet(data, db))]
     found: _Blocks = []
     at = 0
     while at < len(data):
@@ -156,7 +158,7 @@ def _blocks(data: bytes) -> _Blocks:
         [length] = struct.unpack_from(">q", data, position)
         content = data[position + 8 : position + 8 + length]
         if kind == 5:
-            found.append((False, _parquet(content)))
+            found.append((False, _parquet(content, db)))
         elif kind == 1:
             found.append((True, _delete_list(content)))
         else:
@@ -174,12 +176,11 @@ def _behind_headers(data: bytes, at: int) -> int:
     return at
 
 
-def _parquet(content: bytes) -> pa.Table:
+def _parquet(content: bytes, db: duckdb.DuckDBPyConnection) -> pa.Table:
     """Through a file: DuckDB reads no buffers."""
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as file, duckdb.connect() as db:
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
         file.write(content)
         file.flush()
-        db.execute("SET threads = 1")
         return pa.table(db.sql("SELECT * FROM read_parquet(?)", params=[file.name]).to_arrow_table())
 
 

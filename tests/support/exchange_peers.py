@@ -28,7 +28,7 @@ class Taken:
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, round: int, rows: RoutedRows) -> None:
-        self.log += [(round, id) for id in rows.rows["id"].to_pylist()]
+        self.log += [(round, key) for key in rows.rows["id"].to_pylist()]
         self._grown.set()
 
     def barrier(self, round: int, sender: str) -> None:

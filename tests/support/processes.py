@@ -32,7 +32,7 @@ class Process:
         self._announced = threading.Event()
         with log.open("ab") as errors:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "support.tethered", *command],
+                [sys.executable, "-S", "-m", "support.tethered", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

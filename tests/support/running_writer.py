@@ -49,13 +49,13 @@ class Cluster:
         self.owned.barrier(self.links, number, following)
         return [await link.report("barrier_passed") for link in self.links]
 
-    async def commit(self, number: int) -> dict[str, int]:
+    async def commit(self, number: int, following: Sequence[WriterLink] | None = None) -> dict[str, int]:
         """Ends the round, writes and commits it, tells all writers; returns the offsets that it holds."""
         transaction = self.table.transaction()
         transaction.announce()
         for link in self.links:
             self.owned.order(link, instant=wire.Instant(round=number, instant=transaction.instant))
-        noted = await self.end_round(number)
+        noted = await self.end_round(number, following)
         for link in self.links:
             flushed = await link.report("flushed")
             assert flushed.round == number

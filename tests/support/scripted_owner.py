@@ -127,11 +127,12 @@ class OwnedTable:
 
 
 class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
-    """The only coordinator of its cluster. It knows the tables that stand in ``tables``, by name."""
+    """A coordinator. It knows the tables that stand in ``tables``, by name, and of the coordinators at ``others``."""
 
     def __init__(self) -> None:
         self.address = ""
         self.tables: set[str] = set()
+        self.others: list[str] = []
         self._joined: asyncio.Queue[WriterLink] = asyncio.Queue()
 
     async def writer(self) -> WriterLink:
@@ -139,7 +140,7 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
         return await self._joined.get()
 
     async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:
-        return wire.MembersResponse(addresses=[self.address])
+        return wire.MembersResponse(addresses=[self.address, *self.others])
 
     async def DescribeTable(
         self, request: tables_pb2.DescribeTableRequest, context: Any

@@ -71,7 +71,10 @@ class Channel:
 
 @dataclass
 class Stored:
-    """A table: its description, its channels, and its committed rows in order, each with channel, offset of its batch and operation."""
+    """A table: its description, its channels, its committed rows in order, and the batches of which they came.
+
+    ``log`` holds channel, offset, operation and rows of each.
+    """
 
     description: tables_pb2.TableDescription
     channels: dict[str, Channel] = field(default_factory=lambda: defaultdict(Channel))
@@ -231,6 +234,7 @@ class Ingest(ingest_pb2_grpc.IngestServiceServicer):
         except StreamEndError as end:
             if end.why is None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "scripted break")
+                raise AssertionError("abort raises") from end
             yield Answer(ended=ingest_pb2.Ended(error=end.why) if end.why.code else ingest_pb2.Ended())
 
     def _open(self, asked: ingest_pb2.OpenChannel) -> "Stream":

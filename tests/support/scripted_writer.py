@@ -262,5 +262,3 @@ async def scripted_writer(
             await asyncio.wait([serving])
         if not serving.cancelled() and (error := serving.exception()) is not None:
             raise error
-
-

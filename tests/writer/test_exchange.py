@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.arrow_batches import routed
-from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, receiving
 
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
@@ -21,13 +18,16 @@ from headgate_writer.adopted import AdoptedTable, Member
 from headgate_writer.buffers import Budget
 from headgate_writer.exchange import WINDOW_BYTES, ExchangeOut
 from headgate_writer.routing import RoutedRows
+from support.arrow_batches import routed
+from support.cutting_proxy import cutting_proxy
+from support.exchange_peers import SETTINGS, receiving
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 
 
 def rows(ids: range, note: str = "x") -> RoutedRows:
-    return routed([{"id": id, "part": f"p{id % 3}", "ts": id, "note": note} for id in ids], TABLE)
+    return routed([{"id": n, "part": f"p{n % 3}", "ts": n, "note": note} for n in ids], TABLE)
 
 
 @dataclass
@@ -59,7 +59,7 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
 
 
 def expected(round: int, ids: range) -> list[object]:
-    return [(round, id) for id in ids]
+    return [(round, n) for n in ids]
 
 
 async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.arrow_batches import batch, rows_message, schema_message
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import RpcError
 from headgate_writer.admission import Admission
 from headgate_writer.ipc_limits import Limits, check_batch
+from support.arrow_batches import batch, rows_message, schema_message
 
 OPEN = Limits()
 TOO_LARGE = errors_pb2.CODE_TOO_LARGE
@@ -247,7 +247,9 @@ def test_arrow_data_that_contradicts_itself_is_refused_although_it_can_be_read()
     offsets = pa.py_buffer(np.array([0, 5, 2, 9], np.int32).tobytes())
     bad = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"abcdefghi")])
     assert verdict(pa.RecordBatch.from_arrays([bad], names=["s"]))[0] == CORRUPT
-    not_utf8 = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), pa.py_buffer(b"\xff\xfe")])
+    not_utf8 = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), pa.py_buffer(b"\xff\xfe")]
+    )
     assert verdict(pa.RecordBatch.from_arrays([not_utf8], names=["s"]))[0] == CORRUPT
 
 

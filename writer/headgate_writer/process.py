@@ -48,9 +48,16 @@ class Writer:
     """The running parts. ``address``: where others reach it."""
 
     def __init__(
-        self, settings: WriterSettings, server: Server, address: str, tables: Tables, coordinators: Coordinators
+        self,
+        settings: WriterSettings,
+        server: Server,
+        address: str,
+        tables: Tables,
+        coordinators: Coordinators,
+        budget: Budget,
     ) -> None:
         self.server = server
+        self.budget = budget
         self.address = address
         self.tables = tables
         self.coordinators = coordinators
@@ -95,7 +102,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             address = hello.address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())
             try:
-                yield Writer(settings, server, address, tables, coordinators)
+                yield Writer(settings, server, address, tables, coordinators, budget)
             finally:
                 looking.cancel()
                 tables.close()

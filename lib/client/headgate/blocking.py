@@ -268,7 +268,7 @@ class Channel:
         self._thread.run(self._core.wait(offset, level, timeout=timeout))
 
     def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
-        """Flushes to ``level`` and lets the channel go; ``close(None)`` does not wait. Raises as ``flush``, and is closed then."""
+        """Flushes to ``level`` and lets the channel go; ``close(None)`` does not wait. Raises as ``flush``; it is closed then."""
         self._thread.run(self._core.close(level, timeout=timeout))
 
     def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:

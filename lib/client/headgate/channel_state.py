@@ -38,11 +38,11 @@ class Acks(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Rows that travel together: a call's, or a part of them. ``content`` is a small record batch, or a large one's message."""
+    """Rows that travel together: a call's, or a part of them, as a record batch message. ``size`` counts against the limit."""
 
     rows: int
     size: int
-    content: Any
+    content: bytes
     mergeable: bool
 
 
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
 
     offset: int
     size: int
-    content: Any
+    content: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,6 @@ class Entry:
     pieces: list[Piece]
     offset: int
     mergeable: bool = False
-    encoded: Any = None
 
     @property
     def size(self) -> int:

@@ -1,11 +1,11 @@
 """Record batches become messages of a good size: large ones are cut, small ones put together, all within a message's limits."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
-from headgate.channel_state import Cut, Entry
+from headgate.channel_state import Cut
 from headgate.errors import InvalidArgumentError, TooLargeError
 
 Compression = Literal["lz4"] | None
@@ -13,14 +13,14 @@ Compression = Literal["lz4"] | None
 PIECE_BYTES = 1_500_000
 """Arrow bytes of a cut. gRPC is fastest from 1 to 4 MiB; larger ones would hold up acknowledgements and small calls."""
 SMALL_BYTES = 64 * 1024
-"""Batches below it wait as Arrow and may be put together; larger ones are encoded by the caller's own thread."""
+"""Messages below it may be put together while they wait, and are not compressed before."""
 MESSAGE_BYTES = 8 * 1024 * 1024 - 512 * 1024
 """The protocol's 8 MiB for a message, less the schema (at most 256 KiB) and the envelope."""
 BATCH_BYTES = 64 * 1024 * 1024
 BATCH_ROWS = 1_000_000
+_FEW_ROWS = 64
+"""So few are encoded straight away: to ask how many bytes a slice uses takes ten times as long."""
 _concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = pa.concat_batches  # type: ignore[attr-defined]
-_COLUMN_BYTES = 100
-"""What one column adds to a message at least, whatever its rows."""
 
 
 class Encoder:
@@ -34,14 +34,12 @@ class Encoder:
     def cuts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Cut]:
         """The rows in messages of about PIECE_BYTES; nothing for no rows. Raises TooLargeError for a row that fits into none."""
         for batch in batches:
-            if batch.get_total_buffer_size() < SMALL_BYTES:
-                # The usual case of single rows. Counting exactly what a slice uses takes longer than to encode it.
-                if batch.num_rows:
-                    yield self._small(batch, batch.get_total_buffer_size())
+            if 0 < batch.num_rows <= _FEW_ROWS:
+                yield from self._fitting(batch)
             elif batch.num_rows:
-                step = min(batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1), BATCH_ROWS // 2)
-                for start in range(0, batch.num_rows, max(step, 1)):
-                    yield from self._fitting(batch.slice(start, max(step, 1)))
+                step = max(1, min(batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1), BATCH_ROWS // 2))
+                for start in range(0, batch.num_rows, step):
+                    yield from self._fitting(batch.slice(start, step))
 
     def whole(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Cut:
         """All rows in one message, for a batch with an offset of its own. Raises TooLargeError."""
@@ -55,11 +53,11 @@ class Encoder:
             )
         return cut
 
-    def encode(self, contents: Sequence[Any]) -> bytes:
-        """The record batch message of an entry's pieces."""
-        if isinstance(contents[0], bytes):
+    def merge(self, contents: Sequence[bytes], schema: pa.Schema) -> bytes:
+        """One record batch message of several."""
+        if len(contents) == 1:
             return contents[0]
-        return self._encoded(contents[0] if len(contents) == 1 else _concat_batches(contents))
+        return self._cut(_concat_batches([decoded(content, schema) for content in contents])).content
 
     def _fitting(self, batch: pa.RecordBatch) -> Iterator[Cut]:
         """Halves until it fits: rows of very different sizes make cuts of very different sizes."""
@@ -74,28 +72,19 @@ class Encoder:
             yield from self._fitting(batch.slice(half))
 
     def _cut(self, batch: pa.RecordBatch) -> Cut:
-        size = batch.nbytes
-        if size < SMALL_BYTES:
-            return self._small(batch, size)
-        encoded = self._encoded(batch)
-        return Cut(batch.num_rows, max(size, len(encoded)), encoded, mergeable=False)
-
-    def _small(self, batch: pa.RecordBatch, size: int) -> Cut:
-        return Cut(batch.num_rows, size + _COLUMN_BYTES * batch.num_columns, batch, mergeable=True)
-
-    def _encoded(self, batch: pa.RecordBatch) -> bytes:
-        if self._compressed is not None:
-            message = _compressed(batch, self._compressed)
+        plain = batch.serialize()
+        size = plain.size
+        if self._compressed is not None and size >= SMALL_BYTES:
+            compressed = _compressed(batch, self._compressed)
             # A server takes more than a hundredfold for a bomb (reliability 7.4).
-            if message.size * 100 >= batch.nbytes:
-                return message.to_pybytes()
-        return batch.serialize().to_pybytes()
+            if size <= compressed.size * 100:
+                plain = compressed
+        return Cut(batch.num_rows, size, plain.to_pybytes(), size < SMALL_BYTES)
 
 
-def rows_of(entry: Entry) -> pa.RecordBatch:
-    """The rows of an entry of one piece."""
-    content: bytes | pa.RecordBatch = entry.pieces[0].content
-    return pa.ipc.read_record_batch(pa.py_buffer(content), entry.kind.schema) if isinstance(content, bytes) else content
+def decoded(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a record batch message."""
+    return pa.ipc.read_record_batch(pa.py_buffer(content), schema)
 
 
 def _compressed(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
@@ -109,5 +98,4 @@ def _compressed(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Bu
 
 
 def _fits(cut: Cut) -> bool:
-    wire_size = len(cut.content) if isinstance(cut.content, bytes) else cut.size
-    return wire_size <= MESSAGE_BYTES and cut.size <= BATCH_BYTES and cut.rows <= BATCH_ROWS
+    return len(cut.content) <= MESSAGE_BYTES and cut.size <= BATCH_BYTES and cut.rows <= BATCH_ROWS

@@ -4,6 +4,8 @@ One conversion: Python rows become one Arrow array, Arrow data keeps its buffers
 """
 
 import dataclasses
+import datetime
+import decimal
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -48,6 +50,7 @@ class RowFormat:
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)
         self._needed = self._names if operation != wire.OPERATION_MIXED else frozenset(identity | {operation_column})
+        self._may_round = [(field, kinds) for field in fields if (kinds := _rounded_kinds(field.type))]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
     def convert(self, data: Any) -> Iterator[pa.RecordBatch]:
@@ -85,6 +88,7 @@ class RowFormat:
             batch: pa.RecordBatch = pa.RecordBatch.from_struct_array(structs)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise self._misfit(rows, first, error) from error
+        self._check_rounding(rows, first)
         return self._checked(batch, first)
 
     def _check_names(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
@@ -107,6 +111,14 @@ class RowFormat:
                     row=at,
                     column=column,
                 )
+
+    def _check_rounding(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
+        """Arrow makes 1 of 1.5 and a day of a time without a word; values are looked at only where such a type is among them."""
+        for field, kinds in self._may_round:
+            if any(issubclass(kind, kinds) for kind in {type(row.get(field.name)) for row in rows}):
+                for at, row in enumerate(rows, first):
+                    if _is_rounded(row.get(field.name), field.type):
+                        raise _bad_value(at, field, f"{row[field.name]!r:.80} is no {field.type}")
 
     def _misfit(self, rows: Sequence[Mapping[str, Any]], first: int, cause: Exception) -> Exception:
         """Which value it was: looked for only after the whole has failed."""
@@ -213,9 +225,15 @@ def operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
 
 def plain(column: "pa.Array[Any]") -> "pa.Array[Any]":
     """The values themselves: no dictionary, no extension type."""
-    while isinstance(column, (pa.DictionaryArray, pa.ExtensionArray)):
-        column = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column.storage
-    return column
+    if isinstance(column, pa.ExtensionArray):
+        return plain(column.storage)
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    values = column.dictionary
+    if pat.is_string_view(values.type):  # polars' categories; Arrow 26 cannot take from views
+        values = values.cast(pa.string())
+    decoded: pa.Array[Any] = values.take(column.indices)
+    return decoded
 
 
 def _stream(data: Any) -> pa.RecordBatchReader:
@@ -256,13 +274,30 @@ def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
     return [dict(zip(names, values(row), strict=False)) for row in rows]
 
 
+def _rounded_kinds(kind: pa.DataType) -> tuple[type, ...]:
+    """Python types of which Arrow makes this one, perhaps by leaving something out."""
+    if pat.is_date(kind) or (pat.is_timestamp(kind) and kind.unit == "ms"):
+        return (float, decimal.Decimal, datetime.datetime)
+    return (float, decimal.Decimal) if pat.is_integer(kind) or pat.is_timestamp(kind) else ()
+
+
+def _is_rounded(value: Any, kind: pa.DataType) -> bool:
+    if isinstance(value, datetime.datetime):
+        return value.time() != datetime.time() if pat.is_date(kind) else bool(value.microsecond % 1000)
+    return isinstance(value, (float, decimal.Decimal)) and value % 1 != 0
+
+
 def _may_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Other forms of the same kind of value; that a value is lost on the way, the cast itself refuses."""
     if pat.is_null(source) or (pat.is_nested(source) and pat.is_nested(target)):
         return True
     if pat.is_integer(target) and pat.is_time(source):
         return True
-    kinds = (_is_number, _is_text, _is_binary, _is_point_in_time, pat.is_decimal)
+    if pat.is_floating(source) and pat.is_floating(target):
+        return source.bit_width <= target.bit_width  # Arrow rounds without a word
+    if pat.is_date(source):
+        return pat.is_date(target) or pat.is_timestamp(target)
+    kinds = (_is_number, _is_text, _is_binary, pat.is_timestamp, pat.is_decimal)
     return any(of_kind(source) and of_kind(target) for of_kind in kinds)
 
 
@@ -277,10 +312,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_binary(kind: pa.DataType) -> bool:
     return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind)
-
-
-def _is_point_in_time(kind: pa.DataType) -> bool:
-    return pat.is_timestamp(kind) or pat.is_date(kind)
 
 
 def _bad_value(row: int, field: "pa.Field[Any]", what: str) -> RowError:

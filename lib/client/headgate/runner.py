@@ -14,7 +14,7 @@ from grpc import aio
 
 from headgate.channel_state import MAX_OFFSET, Acks, Ask, ChannelState, Cut, Entry, Level
 from headgate.coordinators import Backoff, CallFailedError, Coordinators
-from headgate.encoding import Encoder, rows_of
+from headgate.encoding import Encoder, decoded
 from headgate.errors import (
     BatchRefusedError,
     ClosedError,
@@ -292,8 +292,6 @@ class ChannelRunner:
             return ingest_pb2.AppendRequest(close=ingest_pb2.CloseChannel())
         if message.kind is None:
             return ingest_pb2.AppendRequest(skip=ingest_pb2.Skip(offset=message.offset))
-        if message.encoded is None:
-            message.encoded = self.encoder.encode([piece.content for piece in message.pieces])
         schema = message.kind.schema_message
         batch = ingest_pb2.Batch(
             after=message.after,
@@ -301,7 +299,7 @@ class ChannelRunner:
             operation=message.kind.operation,
             operation_column=message.kind.operation_column,
             schema=b"" if schema == self._schema else schema,
-            rows=message.encoded,
+            rows=self.encoder.merge([piece.content for piece in message.pieces], message.kind.schema),
         )
         self._schema = schema
         return ingest_pb2.AppendRequest(batch=batch)
@@ -380,5 +378,5 @@ def _refused(entry: Entry, error: wire.Error) -> BatchRefusedError:
         reason=code_name(error),
         after=entry.after,
         offset=entry.offset,
-        rows=rows_of(entry),
+        rows=decoded(entry.pieces[0].content, entry.kind.schema),
     )

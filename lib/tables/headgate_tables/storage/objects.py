@@ -190,6 +190,7 @@ def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tup
 
     ``environment`` is what obstore reads of it: a change makes new ones.
     """
+    del environment
     # Named here, as the environment could turn it off.
     config: Any = {**dict(options), "conditional_put": "etag"}
     # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).

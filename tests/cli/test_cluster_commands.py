@@ -1,0 +1,150 @@
+"""The commands against a cluster that `headgate dev` runs: real processes, one for the whole file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from demo.dev_cluster import DevCluster
+from headgate_cli.exits import ExitCode
+from headgate_cli.main import run
+
+ROWS = 400_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    folder = tmp_path_factory.mktemp("dev")
+    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms") as running:
+        yield running
+
+
+@pytest.fixture
+def headgate(cluster: DevCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command with --json; returns the exit code and what it said on stdout and stderr."""
+    monkeypatch.setenv("HEADGATE_CONNECT", cluster.address)
+
+    def call(*arguments: str) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
+        code = run([*arguments, "--json"])
+        captured = capsys.readouterr()
+        return code, [json.loads(line) for line in captured.out.splitlines()], [json.loads(e) for e in captured.err.splitlines()]
+
+    return call
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.csv"
+    path.write_text("id,day,price\n" + "".join(f"{number},2026-01-0{number % 3 + 1},{number}.5\n" for number in range(1000)))
+    return path
+
+
+def test_a_file_is_loaded_once_however_often_the_command_runs(headgate: Any, orders: Path) -> None:
+    command = ("load", str(orders), "--table", "once", "--create", "--key", "id", "--partition-by", "day", "--buckets", "2")
+    code, said, _ = headgate(*command)
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 1000, 0)
+    code, said, _ = headgate(*command)
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 0, 1000)
+    assert headgate("table", "scan", "once", "--count")[1] == [{"rows": 1000}]
+    assert headgate("verify", "once")[1][0]["ok"] is True
+
+
+def test_deletes_and_mixed_operations_come_from_files_too(headgate: Any, orders: Path, tmp_path: Path) -> None:
+    headgate("load", str(orders), "--table", "mixed", "--create", "--key", "id", "--partition-by", "day")
+    gone = tmp_path / "gone.csv"
+    gone.write_text("id,day\n0,2026-01-01\n1,2026-01-02\n")
+    assert headgate("load", str(gone), "--table", "mixed", "--delete")[0] == ExitCode.OK
+    changes = tmp_path / "changes.jsonl"
+    changes.write_text(
+        '{"op": 1, "id": 2, "day": "2026-01-03", "price": 9.5}\n{"op": 2, "id": 3, "day": "2026-01-01", "price": null}\n'
+    )
+    code, _, errors = headgate("load", str(changes), "--table", "mixed", "--operation-column", "op")
+    assert code == ExitCode.OK, errors
+    _, rows, _ = headgate("table", "scan", "mixed", "--filter", "id<5")
+    assert sorted((row["id"], row["price"]) for row in rows) == [(2, 9.5), (4, 4.5)]
+
+
+def test_a_load_that_was_killed_goes_on_where_it_was(headgate: Any, cluster: DevCluster, tmp_path: Path) -> None:
+    path = tmp_path / "big.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(ROWS), pa.int64()), "text": ["x" * 40] * ROWS}), path, row_group_size=50_000)
+    command = ["load", str(path), "--table", "resumed", "--create", "--key", "id", "--buckets", "2"]
+    whole = [sys.executable, "-m", "headgate_cli", *command, "--json"]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, env=os.environ | {"HEADGATE_CONNECT": cluster.address}) as first:
+        assert first.stdout is not None
+        for line in first.stdout:
+            if json.loads(line).get("row", 0) >= ROWS // 4:
+                first.send_signal(signal.SIGKILL)
+                break
+    code, said, _ = headgate(*command)
+    assert code == ExitCode.OK
+    assert said[-1]["rows"] + said[-1]["skipped"] == ROWS
+    assert headgate("table", "scan", "resumed", "--count")[1] == [{"rows": ROWS}]
+
+
+def test_status_knows_everybody_and_what_a_round_costs(headgate: Any, orders: Path) -> None:
+    headgate("load", str(orders), "--table", "priced", "--create", "--key", "id")
+    code, (found,), _ = headgate("status")
+    assert code == ExitCode.OK
+    assert found["redis_reachable"] is True
+    assert [coordinator["name"] for coordinator in found["coordinators"]] == ["coordinator-1"]
+    assert len(found["writers"]) == 2
+    table = next(table for table in found["tables"] if table["name"] == "priced")
+    assert (table["state"], table["owner"]) == ("owned", "coordinator-1")
+    assert table["round_files"] > 0
+    assert table["round_bytes"] > 0
+
+
+def test_tables_are_listed_and_described_as_they_were_made(headgate: Any, tmp_path: Path) -> None:
+    schema = tmp_path / "schema.txt"
+    schema.write_text("id string\nday string\nat timestamp\nprice decimal(10,2)\n")
+    wanted = ("--key", "id", "--partition-by", "day", "--ordering", "at", "--buckets", "3")
+    code, (made,), _ = headgate("table", "create", "described", "--schema", str(schema), *wanted)
+    assert code == ExitCode.OK
+    assert headgate("table", "describe", "described")[1] == [made]
+    assert made in headgate("table", "list")[1]
+    assert (made["key"], made["partition_by"], made["ordering"], made["buckets"]) == (["id"], ["day"], "at", 3)
+    assert [column["type"] for column in made["columns"]] == ["string", "string", "timestamp[us, tz=UTC]", "decimal128(10, 2)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["table", "describe", "nowhere"], "TableNotFoundError"),
+        (["table", "scan", "nowhere"], "TableNotFoundError"),
+        (["table", "create", "../up", "--schema", "SCHEMA", "--key", "id"], "InvalidArgumentError"),
+        (["table", "create", "t", "--schema", "SCHEMA", "--key", "nope"], "SchemaError"),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else value,
+)
+def test_what_the_cluster_refuses_is_the_callers_to_fix(arguments: list[str], kind: str, headgate: Any, tmp_path: Path) -> None:
+    schema = tmp_path / "schema.txt"
+    schema.write_text("id string\n")
+    code, _, errors = headgate(*(str(schema) if word == "SCHEMA" else word for word in arguments))
+    assert (code, errors[0]["error"]["kind"]) == (ExitCode.FIX_CALL, kind)
+
+
+def test_a_file_that_does_not_fit_the_table_is_refused_with_the_column(headgate: Any, orders: Path, tmp_path: Path) -> None:
+    headgate("load", str(orders), "--table", "strict", "--create", "--key", "id")
+    other = tmp_path / "other.csv"
+    other.write_text("id,price\n1,2.5\n")
+    code, _, errors = headgate("load", str(other), "--table", "strict")
+    assert code == ExitCode.FIX_CALL
+    assert "day" in errors[0]["error"]["message"]
+
+
+def test_a_killed_writer_comes_back_and_a_load_goes_through(headgate: Any, cluster: DevCluster, orders: Path) -> None:
+    seen = len(cluster.events)
+    cluster.kill("writer-2")
+    code, said, _ = headgate("load", str(orders), "--table", "survives", "--create", "--key", "id")
+    assert (code, said[-1]["rows"]) == (ExitCode.OK, 1000)
+    cluster.wait_for("serving", "writer-2", after=seen, seconds=60)
+    died = cluster.wait_for("died", "writer-2", after=seen, seconds=1)[1]
+    assert died["exit"] == -signal.SIGKILL

@@ -1,0 +1,237 @@
+"""What a server says is adopted only if it can be true after what was sent; anything else leaves the state as it was."""
+
+from collections.abc import Callable
+
+import pytest
+
+from headgate.channel_state import MAX_OFFSET, Acks, Ask, ChannelState, Cut, Entry
+from headgate.errors import InvalidArgumentError, TableRestoredError, UnexplainedAnswerError
+from headgate_proto.api.v1 import errors_pb2 as wire
+
+
+def cut(size: int = 10, *, mergeable: bool = False) -> Cut:
+    return Cut(1, size, b"row", mergeable)
+
+
+def opened_at(committed: int) -> ChannelState:
+    state = ChannelState(limit=1000)
+    state.opened(3, committed, 0)
+    return state
+
+
+def with_sent(offsets: int) -> ChannelState:
+    """Opened at 100; batches of one row each up to ``100 + offsets`` are sent."""
+    state = opened_at(100)
+    for _ in range(offsets):
+        state.take("kind", cut())
+        assert isinstance(state.next_message(), Entry)
+    return state
+
+
+def refusal(code: "wire.Code.ValueType" = wire.CODE_NULL_KEY) -> wire.Error:
+    return wire.Error(code=code, action=wire.ACTION_FIX_CALL)
+
+
+LIES: dict[str, Callable[[ChannelState], None]] = {
+    "an ack beyond what was sent": lambda state: state.acked(Acks(104, 100, 100)),
+    "durable beyond received": lambda state: state.acked(Acks(101, 102, 100)),
+    "queryable beyond durable": lambda state: state.acked(Acks(103, 101, 102)),
+    "received that falls": lambda state: (state.acked(Acks(102, 101, 101)), state.acked(Acks(101, 101, 101))),  # type: ignore[func-returns-value]
+    "durable that falls": lambda state: state.acked(Acks(103, 99, 99)),
+    "a refusal of what was never sent": lambda state: state.refused(107, 106, refusal()),
+    "a refusal of what was received": lambda state: (state.acked(Acks(101, 100, 100)), state.refused(101, 100, refusal())),  # type: ignore[func-returns-value]
+    "a refusal behind another offset": lambda state: state.refused(102, 100, refusal()),
+    "a gap that we did not make": lambda state: state.refused(101, 100, refusal(wire.CODE_OFFSET_GAP)),
+    "an overlap that we did not make": lambda state: state.refused(101, 100, refusal(wire.CODE_OFFSET_OVERLAP)),
+    "a follower of a refusal that never was": lambda state: state.refused(101, 100, refusal(wire.CODE_AFTER_FAILED_BATCH)),
+    "an ack of what was refused": lambda state: (state.refused(102, 101, refusal()), state.acked(Acks(102, 100, 100))),  # type: ignore[func-returns-value]
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_an_impossible_answer_is_refused(lie: Callable[[ChannelState], None]) -> None:
+    state = with_sent(3)
+    with pytest.raises(UnexplainedAnswerError):
+        lie(state)
+    assert state.acks.durable <= 101
+    assert state.bytes_in_flight >= 20
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "committed", "what"),
+    [
+        (2, 102, "incarnation"),
+        (4, 102, "incarnation"),
+        (3, 104, "only rows up to 103"),
+        (3, 99, "durable"),
+        (3, 100, "durable"),
+    ],
+)
+def test_a_reconnect_that_cannot_be_answered_so_is_refused(incarnation: int, committed: int, what: str) -> None:
+    state = with_sent(3)
+    state.acked(Acks(103, 101, 100))
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError, match=what):
+        state.opened(incarnation, committed, 0)
+    assert not state.is_open
+    assert state.bytes_in_flight == 30
+
+
+def test_a_new_producer_needs_an_incarnation() -> None:
+    with pytest.raises(UnexplainedAnswerError, match="incarnation 0"):
+        ChannelState(limit=1000).opened(0, 5, 0)
+
+
+def test_a_committed_offset_inside_a_batch_is_refused() -> None:
+    state = opened_at(0)
+    state.take("kind", Cut(10, 10, b"rows", mergeable=False))
+    state.next_message()
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError, match="inside a batch"):
+        state.opened(3, 4, 0)
+
+
+def test_rows_of_an_older_stream_cannot_be_committed_after_the_answer_to_an_open() -> None:
+    """Rule CH3: they are decided before it. A server that breaks it would commit them beside the ones sent again."""
+    state = with_sent(3)
+    state.broke()
+    state.opened(3, 100, 0)
+    assert isinstance(state.next_message(), Entry)
+    with pytest.raises(UnexplainedAnswerError):
+        state.acked(Acks(103, 103, 103))
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError):
+        state.opened(3, 102, 0)
+
+
+def test_a_refused_batch_cannot_be_committed() -> None:
+    state = with_sent(2)
+    state.refused(101, 100, refusal())
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError):
+        state.opened(3, 101, 0)
+
+
+def test_a_restored_table_takes_offsets_back_once() -> None:
+    """Rule CH8. All rows behind the older offset are still here, so they are sent again."""
+    state = with_sent(3)
+    state.acked(Acks(103, 102, 100))
+    state.broke(restored=True)
+    state.opened(3, 100, 0)
+    assert state.acks == Acks(100, 100, 100)
+    assert [entry.offset for entry in iter(state.next_message, None) if isinstance(entry, Entry)] == [101, 102, 103]
+    state.acked(Acks(103, 102, 102))
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError):
+        state.opened(3, 100, 0)
+
+
+def test_a_table_restored_behind_rows_that_left_memory_is_for_the_program_to_decide() -> None:
+    state = with_sent(3)
+    state.acked(Acks(103, 102, 102))
+    state.broke(restored=True)
+    with pytest.raises(TableRestoredError) as refused:
+        state.opened(3, 101, 0)
+    assert refused.value.committed_offset == 101
+
+
+def test_one_batch_is_taken_however_small_the_limit() -> None:
+    state = opened_at(0)
+    state.opened(3, 0, 5)
+    assert state.has_room(10_000)
+    state.take("kind", cut(10_000))
+    assert not state.has_room(1)
+
+
+def test_the_cluster_may_allow_less_than_the_client_would_keep() -> None:
+    state = opened_at(0)
+    state.opened(3, 0, 25)
+    state.take("kind", cut())
+    assert state.has_room(15)
+    assert not state.has_room(16)
+
+
+def test_half_of_the_limit_asks_for_a_round() -> None:
+    """Rule CH7. Otherwise a fast producer would wait for the next interval with its memory full."""
+    state = opened_at(0)
+    state.opened(3, 0, 40)
+    state.take("kind", cut())
+    assert isinstance(state.next_message(), Entry)
+    assert state.next_message() is None
+    state.take("kind", cut())
+    assert isinstance(state.next_message(), Entry)
+    assert state.next_message() is Ask.FLUSH
+    assert state.next_message() is None
+
+
+def test_a_flush_goes_out_behind_its_rows_and_before_later_ones_and_again_after_a_break() -> None:
+    state = opened_at(0)
+    state.take("kind", cut())
+    state.ask_flush()
+    state.take("kind", cut())
+    first, asked, second = (state.next_message() for _ in range(3))
+    assert isinstance(first, Entry)
+    assert asked is Ask.FLUSH
+    assert isinstance(second, Entry)
+    state.broke()
+    state.opened(3, 0, 0)
+    assert [type(state.next_message()) for _ in range(3)] == [Entry, Ask, Entry]
+    state.acked(Acks(2, 1, 1))
+    state.broke()
+    state.opened(3, 1, 0)
+    assert isinstance(state.next_message(), Entry)
+    assert state.next_message() is None
+
+
+def test_small_calls_travel_together_while_one_is_unanswered() -> None:
+    state = opened_at(0)
+    for _ in range(3):
+        state.take("kind", cut(mergeable=True))
+    first = state.next_message()
+    assert isinstance(first, Entry)
+    assert (first.after, first.offset, len(first.pieces)) == (0, 3, 3)
+    state.take("kind", cut(mergeable=True))
+    state.take("other", cut(mergeable=True))
+    assert state.next_message() is None
+    state.acked(Acks(3, 0, 0))
+    second = state.next_message()
+    assert isinstance(second, Entry)
+    assert (second.after, second.offset) == (3, 4)
+
+
+def test_merged_calls_are_cut_apart_so_that_only_the_bad_one_stands_still() -> None:
+    state = opened_at(0)
+    for _ in range(3):
+        state.take("kind", cut(mergeable=True))
+    state.next_message()
+    state.refused(3, 0, refusal())
+    assert state.refusal is None
+    assert [entry.offset for entry in iter(state.next_message, None) if isinstance(entry, Entry)] == [1, 2, 3]
+    state.acked(Acks(1, 0, 0))
+    state.refused(2, 1, refusal())
+    assert state.refusal is not None
+    assert state.refusal.entry.offset == 2
+
+
+def test_offsets_only_grow_and_have_a_largest_one() -> None:
+    state = opened_at(7)
+    for offset in (7, 3, MAX_OFFSET + 1):
+        with pytest.raises(InvalidArgumentError):
+            state.take("kind", cut(), offset)
+        with pytest.raises(InvalidArgumentError):
+            state.skip(offset)
+    with pytest.raises(InvalidArgumentError, match="no batch is refused"):
+        state.skip(None)
+    assert state.take("kind", cut(), MAX_OFFSET) == MAX_OFFSET
+
+
+def test_a_skip_ends_at_the_end_of_a_batch() -> None:
+    state = opened_at(0)
+    for _ in range(3):
+        state.take("kind", Cut(10, 10, b"rows", mergeable=False))
+        state.next_message()
+    state.refused(10, 0, refusal())
+    with pytest.raises(InvalidArgumentError, match="10, the end of the refused batch"):
+        state.skip(15)
+    assert state.skip(20) == 20
+    assert state.bytes_in_flight == 10

@@ -1,0 +1,77 @@
+"""kill -9 at each step that is named at the end of checkpoints.md: nothing is lost, doubled or swapped, whoever dies there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.cluster import Cluster
+from support.exactly_once import assert_exactly_once
+from support.producers import Producers, create_table
+from support.workload import Workload
+
+SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"]}
+RATE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """``part`` kills itself when it reaches ``step`` for the ``hit``-th time."""
+
+    part: str
+    step: str
+    hit: int
+
+    def __str__(self) -> str:
+        return f"{self.part} at {self.step}"
+
+
+WRITER = [
+    Death("writer-1", step, hit)
+    for step, hit in [
+        ("channel_opened", 1),
+        ("first_flush_begun", 2),
+        ("file_durable", 3),
+        ("first_barrier_in", 3),
+        ("last_barrier_in", 3),
+        ("status_sent", 3),
+        ("acks_sent", 2),
+    ]
+]
+COORDINATOR = [
+    Death("coordinator-1", step, hit)
+    for step, hit in [
+        ("fence_sent", 1),
+        ("fence_won", 1),
+        ("incarnation_slot_sent", 1),
+        ("incarnation_slot_won", 1),
+        ("filling_begun", 3),
+        ("barrier_sent", 4),
+        ("first_barrier_in", 4),
+        ("last_barrier_in", 4),
+        ("all_statuses_in", 3),
+        ("slot_sent", 4),
+        ("slot_won", 4),
+        ("derived_file", 40),
+        ("acks_sent", 5),
+    ]
+]
+WORKLOADS = [Workload(), Workload(event_time=False)]
+
+
+@pytest.mark.parametrize("death", [*WRITER, *COORDINATOR], ids=str)
+def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
+    workload = WORKLOADS[len(death.step) % 2]
+    with Cluster(tmp_path / "cluster", options=SOON, kill_at={death.part: f"{death.step}:{death.hit}"}) as cluster:
+        url = create_table(cluster.address, "t", workload)
+        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
+            for name in ("one", "two", "three"):
+                producers.start(name, wait=False)
+            cluster.wait_dead(death.part)
+            cluster.start(death.part)
+            for name in ("one", "two", "three"):
+                producers.wait_acked(name, 500)
+                producers.wait_acked(name, producers.history(name).attempts[-1].sent)
+            producers.finish()
+        assert cluster.hits(death.part)[death.step] >= death.hit
+        assert_exactly_once(url, producers.histories(), workload)

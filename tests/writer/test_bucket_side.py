@@ -1,0 +1,301 @@
+"""Rounds at the bucket side: which rows are in which round's files, when the owner hears of it, and what is never lost."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate_tables.hudi.keys.bucket import file_id, key_group
+from headgate_writer.bucket_side import BucketSide
+from headgate_writer.buffers import Budget
+from support.arrow_batches import routed
+from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, plan
+
+
+def some(*entries: tuple[str, int, str], part: str = "p") -> list[dict[str, Any]]:
+    return [{"id": key, "part": part, "ts": ts, "note": note} for key, ts, note in entries]
+
+
+def many(ids: range, note: str = "n", part: str = "p") -> list[dict[str, Any]]:
+    return some(*((f"k{n}", n, note) for n in ids), part=part)
+
+
+def take(
+    side: BucketSide, table: OwnedTable, round: int, rows: Sequence[dict[str, Any]], deletes: Sequence[bool] | None = None
+) -> None:
+    side.take(round, routed(rows, table.definition, deletes))
+
+
+async def settled() -> None:
+    """Everything that is due on the event loop has happened."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_round_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        take(side, table, 1, many(range(50), "old"))
+        take(side, table, 1, some(("k7", 100, "new"), ("gone", 1, "x"), part="p"))
+        take(side, table, 1, some(("gone", 2, "")), [True])
+        assert heard.asked == [1]
+        transaction = table.begin()
+        side.instant(1, transaction.instant)
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        table.commit(transaction, flushed.files)
+        side.decided(1)
+        assert table.notes() == {f"k{n}": "old" for n in range(50)} | {"k7": "new"}
+        assert side.uncommitted_bytes == 0
+        assert sum(file.rows for file in flushed.files) == 50
+        assert sum(file.deletes for file in flushed.files) == 1
+        assert heard.steps == ["first_barrier_in", "last_barrier_in", "first_flush_begun", "file_durable", "status_sent"]
+
+
+@pytest.mark.parametrize("last", ["plan", "instant", "barrier", "other barrier"])
+async def test_a_round_is_flushed_whatever_comes_last(tmp_path: Path, last: str) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        transaction = table.begin()
+        events = {
+            "plan": lambda: side.plan(plan(1, ME, OTHER)),
+            "instant": lambda: side.instant(1, transaction.instant),
+            "barrier": lambda: side.barrier(1, ME),
+            "other barrier": lambda: side.barrier(1, OTHER),
+        }
+        take(side, table, 1, many(range(5)))
+        for name, event in events.items():
+            if name != last:
+                event()
+        await settled()
+        assert not heard.flushed
+        events[last]()
+        flushed = await heard.until_flushed(1)
+        assert sum(file.rows for file in flushed.files) == 5
+
+
+async def test_a_round_without_rows_is_answered_at_once_and_asks_for_no_instant(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME, OTHER))
+        side.barrier(1, OTHER)
+        assert not heard.flushed
+        side.barrier(1, ME)
+        assert list(heard.flushed) == [1]
+        assert not heard.flushed[1].files
+        assert not heard.asked
+
+
+async def test_rows_are_filed_under_the_round_that_they_carry_not_under_the_one_that_fills(tmp_path: Path) -> None:
+    """A faster ingest side is a round ahead; its rows must not commit with the older round (rule EX2)."""
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME, OTHER))
+        take(side, table, 2, many(range(10, 15)))
+        take(side, table, 1, many(range(5)))
+        first, second = table.begin(), table.begin()
+        side.instant(2, second.instant)
+        side.instant(1, first.instant)
+        side.barrier(1, ME)
+        side.barrier(1, OTHER)
+        flushed = await heard.until_flushed(1)
+        table.commit(first, flushed.files)
+        side.decided(1)
+        assert table.notes() == {f"k{n}": "n" for n in range(5)}
+        side.plan(plan(2, ME, OTHER))
+        side.barrier(2, ME)
+        side.barrier(2, OTHER)
+        table.commit(second, (await heard.until_flushed(2)).files)
+        assert len(table.notes()) == 10
+        assert heard.asked == [2, 1]
+
+
+async def test_the_next_round_fills_while_the_older_one_is_flushed(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    table.store.gate.clear()
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        take(side, table, 1, many(range(5)))
+        first, second = table.begin(), table.begin()
+        side.instant(1, first.instant)
+        side.barrier(1, ME)
+        await heard.until("first_flush_begun")
+        side.plan(plan(2, ME))
+        take(side, table, 2, many(range(5, 9)))
+        assert heard.asked == [1, 2]
+        side.instant(2, second.instant)
+        table.store.gate.set()
+        table.commit(first, (await heard.until_flushed(1)).files)
+        side.decided(1)
+        side.barrier(2, ME)
+        table.commit(second, (await heard.until_flushed(2)).files)
+        assert len(table.notes()) == 9
+
+
+async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_win(tmp_path: Path) -> None:
+    """Log versions of one bucket and round count up, so that of equal ordering values the later row wins."""
+    table = OwnedTable(tmp_path)
+    budget = Budget(soft=40_000, hard=1 << 30)
+    async with bucket_side(table.adopted(), budget) as (side, heard):
+        side.plan(plan(1, ME))
+        transaction = table.begin()
+        side.instant(1, transaction.instant)
+        for attempt in range(6):
+            take(side, table, 1, some(*((f"k{n}", 7, f"attempt {attempt}") for n in range(400))))
+            await settled()
+        await heard.until("file_durable", 2)
+        assert not heard.flushed
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        versions: dict[str, list[int]] = {}
+        for file in flushed.files:
+            versions.setdefault(file.file_id, []).append(file.log_version)
+        assert all(found == list(range(1, len(found) + 1)) for found in versions.values())
+        assert max(map(len, versions.values())) > 1
+        table.commit(transaction, flushed.files)
+        assert table.notes() == {f"k{n}": "attempt 5" for n in range(400)}
+
+
+async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_are_not(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path, buckets=1)
+    budget = Budget(soft=200_000, hard=1 << 30)
+    async with bucket_side(table.adopted(), budget) as (side, heard):
+        side.plan(plan(1, ME))
+        transaction = table.begin()
+        side.instant(1, transaction.instant)
+        for n in range(8):
+            take(side, table, 1, many(range(n * 10, n * 10 + 10), part=f"small{n}"))
+        take(side, table, 1, many(range(1_000), "x" * 300, part="large"))
+        await heard.until("file_durable")
+        await settled()
+        assert budget.used < 200_000
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        by_partition = Counter(file.partition for file in flushed.files)
+        assert by_partition == {f"small{n}": 1 for n in range(8)} | {"large": 1}
+        table.commit(transaction, flushed.files)
+        assert table.table.scan().to_table().num_rows == 1_080
+
+
+async def test_bytes_by_key_group_are_those_of_the_whole_round(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path, buckets=1)
+    budget = Budget(soft=10_000, hard=1 << 30)
+    async with bucket_side(table.adopted(), budget) as (side, heard):
+        side.plan(plan(1, ME))
+        side.instant(1, table.begin().instant)
+        sent = [routed(many(range(n * 100, n * 100 + 100), part=f"p{n % 2}"), table.definition) for n in range(6)]
+        for rows in sent:
+            side.take(1, rows)
+            await settled()
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        wanted: Counter[int] = Counter()
+        for n, rows in enumerate(sent):
+            wanted[key_group(f"p{n % 2}", 0)] += rows.nbytes
+        assert dict(flushed.key_group_bytes) == wanted
+        assert side.uncommitted_bytes == sum(rows.nbytes for rows in sent)
+
+
+async def test_a_flush_that_fails_is_told_once_and_no_round_is_reported_after_it(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        take(side, table, 1, many(range(5)))
+        table.store.full = True
+        side.instant(1, table.begin().instant)
+        side.barrier(1, ME)
+        assert "no space left" in await heard.until_broken()
+        table.store.full = False
+        side.plan(plan(2, ME))
+        side.barrier(2, ME)
+        take(side, table, 3, many(range(5)))
+        await settled()
+        assert not heard.flushed
+        assert len(heard.broken) == 1
+
+
+async def test_rows_that_come_behind_the_end_of_their_round_break_it_instead_of_getting_lost(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        side.barrier(1, ME)
+        take(side, table, 1, many(range(5)))
+        assert "after its end" in heard.broken[0]
+
+
+async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    table.store.gate.clear()
+    budget = Budget(1 << 30, 1 << 30)
+    async with bucket_side(table.adopted(), budget) as (side, heard):
+        side.plan(plan(1, ME))
+        take(side, table, 1, many(range(500)))
+        side.instant(1, table.begin().instant)
+        side.barrier(1, ME)
+        await heard.until("first_flush_begun")
+        take(side, table, 2, many(range(500)))
+        side.close()
+        assert budget.used == 0
+        table.store.gate.set()
+        take(side, table, 2, many(range(500)))
+        side.instant(2, "20270115080000001")
+        await settled()
+        assert budget.used == 0
+        assert not heard.flushed
+        assert not heard.broken
+
+
+async def test_a_writer_that_has_no_part_in_a_round_says_nothing_about_it(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(2, OTHER))
+        side.instant(2, table.begin().instant)
+        await settled()
+        assert not heard.flushed
+
+
+async def test_orders_of_rounds_that_are_decided_change_nothing(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        side.barrier(1, ME)
+        side.decided(1)
+        side.decided(1)
+        side.plan(plan(1, ME))
+        side.instant(1, "20270115080000000")
+        await settled()
+        assert list(heard.flushed) == [1]
+        assert not heard.broken
+
+
+async def test_nothing_is_dropped_when_the_table_says_so_and_arrival_decides_the_order(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path, buckets=1)
+    async with bucket_side(table.adopted(drop_beaten=False)) as (side, heard):
+        side.plan(plan(1, ME))
+        take(side, table, 1, some(("a", 1, "first"), ("b", 1, "b")))
+        take(side, table, 1, some(("a", 1, "")), [True])
+        take(side, table, 1, some(("a", 1, "last")))
+        transaction = table.begin()
+        side.instant(1, transaction.instant)
+        side.barrier(1, ME)
+        (file,) = (await heard.until_flushed(1)).files
+        assert table.logged(transaction.instant, file) == [[("a", "first"), ("b", "b")], ["a"], [("a", "last")]]
+        assert file.file_id == file_id(table.definition.table_uuid, "p", 0, 0)
+
+
+async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_path: Path) -> None:
+    one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
+    budget = Budget(soft=100_000, hard=1 << 30)
+    async with bucket_side(one.adopted(), budget) as (small, quiet), bucket_side(two.adopted(), budget) as (large, busy):
+        for side, table in ((small, one), (large, two)):
+            side.plan(plan(1, ME))
+            side.instant(1, table.begin().instant)
+        take(small, one, 1, many(range(200)))
+        take(large, two, 1, many(range(2_000), "x" * 50))
+        await busy.until("file_durable")
+        await settled()
+        assert "first_flush_begun" not in quiet.steps

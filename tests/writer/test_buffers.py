@@ -1,0 +1,205 @@
+"""Bytes by bucket, what is flushed next, and a budget that everybody's bytes go through."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import uuid
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_tables.hudi.definition import Definition
+from headgate_writer.buffers import Budget, RoundBuffer, Waiting, next_flush
+from headgate_writer.flushing import take_apart
+from headgate_writer.routing import RoutedRows
+from support.arrow_batches import routed
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.UUID(int=1))
+
+
+def rows(*entries: tuple[int, int, int], deletes: list[bool] | None = None) -> RoutedRows:
+    """(number of the key, partition, length of the note); ``ts`` is the position."""
+    return routed(
+        [{"id": f"k{key}", "part": f"p{part}", "ts": n, "note": "x" * size} for n, (key, part, size) in enumerate(entries)],
+        TABLE,
+        deletes,
+    )
+
+
+_batches = st.lists(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=10),
+    min_size=1,
+    max_size=50,
+)
+
+
+@given(_batches, st.data())
+def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
+    batches: list[list[tuple[int, int, int]]], data: st.DataObject
+) -> None:
+    buffer = RoundBuffer()
+    there = added = 0
+    order: dict[tuple[str, int], list[str]] = {}
+    gone: dict[tuple[str, int], list[str]] = {}
+    for number, batch in enumerate(batches):
+        routed_rows = rows(*batch)
+        named = routed_rows.rows.set_column(3, "note", pa.array([f"{number}.{n}" for n in range(len(batch))]))
+        routed_rows = RoutedRows(
+            named, routed_rows.keys, routed_rows.deletes, routed_rows.group, routed_rows.groups, routed_rows.nbytes
+        )
+        for at, note in zip(routed_rows.group, named["note"].to_pylist(), strict=True):
+            order.setdefault(routed_rows.groups[at], []).append(note)
+        buffer.add(routed_rows)
+        there += routed_rows.nbytes
+        added += routed_rows.nbytes
+        assert int(buffer.sizes.sum()) == there
+        assert int(buffer.totals.sum()) == added
+        assert (buffer.sizes >= 0).all()
+        wanted = np.flatnonzero(buffer.sizes)
+        if data.draw(st.booleans()):
+            codes = np.array(sorted(data.draw(st.sets(st.sampled_from(wanted.tolist()), min_size=1))))
+            leaving = int(buffer.sizes[codes].sum())
+            portion = buffer.take_out(codes)
+            later = rows((1, 1, 1))
+            buffer.add(later)  # comes while the flush is under way
+            order.setdefault(later.groups[0], []).append("x")
+            changes, rest = take_apart(portion, TABLE, drop_beaten=False)
+            for change in changes:
+                gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
+            buffer.taken(portion, rest)
+            there += later.nbytes - leaving
+            added += later.nbytes
+            assert int(buffer.sizes.sum()) == there
+    left = np.flatnonzero(buffer.sizes)
+    if len(left):
+        for change in take_apart(buffer.take_out(left), TABLE, drop_beaten=False)[0]:
+            gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
+    assert gone == order, "every row once, in the order of its bucket"
+
+
+def test_a_bucket_with_larger_rows_has_more_bytes() -> None:
+    buffer = RoundBuffer()
+    buffer.add(rows(*((n, 0, 10) for n in range(90)), *((n, 1, 1_000) for n in range(10))))
+    by_partition: Counter[str] = Counter()
+    for (partition, _), size in zip(buffer.groups, buffer.sizes.tolist(), strict=True):
+        by_partition[partition] += size
+    assert by_partition["p1"] > 2 * by_partition["p0"]
+
+
+def waiting(round: int, *sizes: int, closing: bool = False) -> Waiting:
+    return Waiting(round, np.array(sizes, np.int64), closing)
+
+
+def chosen(*rounds: Waiting, portion: int = 100, full: int = 1_000, pressed: bool = False) -> tuple[int, list[int]] | None:
+    flush = next_flush(rounds, portion=portion, full=full, pressed=pressed)
+    return None if flush is None else (flush.round, flush.codes.tolist())
+
+
+def test_a_round_that_waits_for_its_end_goes_first_in_portions() -> None:
+    older, younger = waiting(1, 60, 0, 30, 40, closing=True), waiting(2, 5_000)
+    assert chosen(older, younger, pressed=True) == (1, [0, 2])
+    assert chosen(waiting(1, 0, 0, 0, 40, closing=True), younger) == (1, [3])
+    assert chosen(waiting(1, 0, closing=True), younger) == (2, [0])
+
+
+def test_full_buckets_are_flushed_before_their_round_ends() -> None:
+    assert chosen(waiting(1, 999, 10), waiting(2, 5, 1_000, 10, 1_001), portion=3_000) == (2, [1, 3])
+    assert chosen(waiting(1, 999, 10)) is None
+
+
+def test_under_pressure_the_largest_buckets_are_flushed_and_empty_ones_never() -> None:
+    assert chosen(waiting(1, 5, 70, 0, 20, 1), waiting(2, 60), pressed=True) == (1, [1, 3, 0, 4])
+    assert chosen(waiting(1, 5, 70, 40, 20), waiting(2, 71), pressed=True) == (2, [0])
+    assert chosen(waiting(1, 0, 0), pressed=True) is None
+    assert chosen(pressed=True) is None
+
+
+def test_a_bucket_that_is_larger_than_a_portion_goes_alone() -> None:
+    assert chosen(waiting(1, 5, 700, 40), pressed=True) == (1, [1])
+
+
+async def test_a_budget_stops_readers_at_its_hard_limit_and_lets_them_go_on_below() -> None:
+    budget = Budget(soft=50, hard=100)
+    budget.hold(99)
+    await budget.room()
+    budget.hold(1)
+    assert not budget.has_room
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(budget.room())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        budget.give_back(1)
+    assert budget.used == 99
+
+
+async def test_the_table_with_the_largest_bucket_is_woken_once_the_soft_limit_is_passed() -> None:
+    budget = Budget(soft=100, hard=1_000)
+    woken: list[str] = []
+    one, two = budget.join(lambda: woken.append("one")), budget.join(lambda: woken.append("two"))
+    one.set(60, 60)
+    two.set(40, 30)
+    assert not woken
+    two.set(41, 30)
+    assert woken == ["one"]
+    assert one.pressed
+    assert not two.pressed
+    one.leaving = 60
+    assert not one.pressed, "what is being flushed is not in anybody's way for long"
+    budget.leave(one)
+    budget.leave(one)
+    assert budget.used == 41
+
+
+async def test_what_waits_at_the_ingest_side_makes_no_bucket_flush() -> None:
+    """Else a long queue would turn every few rows that reach a bucket into a file of their own."""
+    budget = Budget(soft=100, hard=1_000)
+    share = budget.join(lambda: None)
+    budget.hold(900)
+    share.set(50, 50)
+    assert not share.pressed
+    assert budget.used == 950
+
+
+async def test_buckets_that_can_not_be_flushed_yet_press_nobody() -> None:
+    budget = Budget(soft=100, hard=1_000)
+    share = budget.join(lambda: pytest.fail("woken for nothing"))
+    share.set(500, 0)
+    assert budget.pressed() is None
+
+
+_SINGLE_ROWS = """
+import json, os
+import pyarrow as pa
+from support.tables import SCHEMA
+from headgate_writer.buffers import RoundBuffer
+from headgate_tables.hudi.definition import Definition
+from support.arrow_batches import routed
+import uuid
+table = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.UUID(int=1))
+def rss():
+    (line,) = (line for line in open("/proc/self/status") if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+def add(buffer, n):
+    buffer.add(routed([{"id": str(n), "part": "p", "ts": n, "note": "n"}], table))
+for n in range(200):
+    add(RoundBuffer(), n)
+buffer, before = RoundBuffer(), rss()
+for n in range(20_000):
+    add(buffer, n)
+print(json.dumps([buffer.nbytes, rss() - before, int(buffer.sizes.sum())]))
+"""
+
+
+def test_what_single_rows_really_take_is_what_is_counted() -> None:
+    """Twenty thousand batches of one row: uncounted, their objects alone would be ten times the rows."""
+    done = subprocess.run([sys.executable, "-c", _SINGLE_ROWS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    counted, really, plain = json.loads(done.stdout)
+    assert really < counted + (8 << 20)
+    assert counted < 3 * plain, "small batches are put together"

@@ -1,0 +1,135 @@
+"""A writer and its owners: registration, orders of another time, loss, draining (rules RO2, RO7, RO8, RO9)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from support.running_writer import TABLE, cluster
+from support.scripted_owner import scripted_owner
+from support.tables import notes, rows
+
+
+@pytest.fixture(autouse=True)
+async def _bounded() -> AsyncIterator[None]:
+    """Nothing here may wait for ever."""
+    async with asyncio.timeout(60):
+        yield
+
+
+async def test_a_writer_says_who_and_where_it_is(tmp_path: Path) -> None:
+    async with cluster(tmp_path, writers=2) as made:
+        assert [link.address for link in made.links] == [writer.address for writer in made.writers]
+        assert len({link.process for link in made.links}) == 2
+
+
+async def test_the_first_rows_of_an_idle_table_are_told_at_once_and_forgotten_once_committed(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        assert await made.links[0].loaded(TABLE) > 0
+        await made.commit(1)
+        while await made.links[0].heartbeats.get() != {TABLE: 0}:
+            pass
+
+
+async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clients(tmp_path: Path) -> None:
+    """Rules RO2 and RO4: the rows come again under another instant, once."""
+    async with cluster(tmp_path) as made:
+        lost = await made.channel()
+        await lost.append(rows(("a", 1, "dropped"), ("b", 1, "dropped")))
+        await lost.acked(received=2)
+        made.owned.generation = 2
+        made.owned.adopt(made.links)
+        assert await lost.ended() == errors_pb2.CODE_REWOUND
+        again = await made.channel(hold=2)
+        await again.append(rows(("a", 1, "sent again")))
+        assert await made.commit(1) == {"c": 1}
+        assert notes(made.table) == {"a": "sent again"}
+
+
+async def test_orders_of_an_older_generation_change_nothing(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        made.owned.generation = 2
+        made.owned.adopt(made.links)
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+        made.owned.generation = 1
+        made.owned.adopt(made.links, 7)
+        made.owned.barrier(made.links, 1)
+        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.generation = 2
+        assert await made.commit(1) == {"c": 1}
+        assert made.links[0].count("barrier_passed") == 0
+
+
+async def test_a_lost_owner_rewinds_its_clients_and_is_found_again(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel, opening = await made.channel(), made.producer()
+        await opening.open(TABLE, "opening")
+        await made.links[0].report("open")
+        made.links[0].cut()
+        assert await channel.ended() == errors_pb2.CODE_REWOUND
+        assert await opening.ended() == errors_pb2.CODE_UNAVAILABLE
+        again = await made.owner.writer()
+        assert again.process == made.links[0].process
+        made.links[0] = again
+        made.owned.generation = 2
+        made.owned.adopt(made.links)
+        await made.channel(hold=2)
+
+
+async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: Path) -> None:
+    """While a table changes hands two coordinators may think that they own it."""
+    async with scripted_owner() as newer, cluster(tmp_path) as made:
+        made.owner.others.append(newer.address)
+        older, link = made.links[0], await newer.writer()
+        made.owned.epoch, made.links[0] = 2, link
+        made.owned.adopt(made.links)
+        channel = await made.channel()
+        older.cut()
+        await made.owner.writer()
+        await channel.append(rows(("a", 1, "x")))
+        assert await made.commit(1) == {"c": 1}
+
+
+async def test_a_leaving_writer_moves_its_clients_and_commits_what_it_took(tmp_path: Path) -> None:
+    async with cluster(tmp_path, writers=2) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "taken before")))
+        await channel.acked(received=1)
+        leaving = asyncio.ensure_future(made.writers[0].leave())
+        assert await channel.ended() == errors_pb2.CODE_MOVED
+        await made.links[0].left.wait()
+        assert (await made.links[0].report("channel_ended")).uncommitted
+        late = made.producer()
+        await late.open(TABLE, "late")
+        assert await late.ended() == errors_pb2.CODE_MOVED
+        assert await made.commit(1, following=made.links[1:]) == {"c": 1}
+        assert not leaving.done()
+        made.owned.order(made.links[0], release=wire.Release())
+        made.links[0].release()
+        await leaving
+        assert notes(made.table) == {"a": "taken before"}
+
+
+async def test_a_writer_that_is_not_in_the_next_plan_takes_no_more_rows(tmp_path: Path) -> None:
+    async with cluster(tmp_path, writers=2) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+        assert await made.commit(1, following=made.links[1:]) == {"c": 1}
+        assert await channel.ended() == errors_pb2.CODE_MOVED
+        late = made.producer()
+        await late.open(TABLE, "late")
+        assert await late.ended() == errors_pb2.CODE_MOVED
+
+
+async def test_a_writer_whose_coordinators_do_not_let_it_go_stops_all_the_same(tmp_path: Path) -> None:
+    async with cluster(tmp_path, drain_timeout=0.1) as made:
+        await made.writers[0].leave()
+        assert made.links[0].left.is_set()

@@ -1,0 +1,161 @@
+"""From clients to bucket sides, with one and two writers: where a barrier cuts, and what a full memory stops."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from support.running_writer import cluster
+from support.tables import notes, rows
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+async def _bounded() -> AsyncIterator[None]:
+    """Nothing here may wait for ever."""
+    async with asyncio.timeout(60):
+        yield
+
+
+def many(first: int, count: int, note: str = "x") -> pa.Table:
+    """``count`` rows with keys of their own."""
+    return rows(*((f"k{number}", 1, note) for number in range(first, first + count)))
+
+
+async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_the_next_rounds(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        left, right = await made.channel("left", hold=1), await made.channel("right", hold=2)
+        await left.append(rows(("a", 1, "first")))
+        await right.append(rows(("b", 1, "first")))
+        await left.acked(received=1)
+        await right.acked(received=1)
+        assert await made.commit(1) == {"left": 1, "right": 1}
+        await left.append(rows(("a", 2, "second")))
+        await left.acked(received=2)
+        assert notes(made.table) == {"a": "first", "b": "first"}
+        assert await made.commit(2) == {"left": 2}
+        assert notes(made.table) == {"a": "second", "b": "first"}
+
+
+async def test_a_round_fills_while_the_one_before_it_waits_for_its_instant(tmp_path: Path) -> None:
+    """Rule RO1: the barrier does not wait for a flush."""
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "one")))
+        await channel.acked(received=1)
+        (noted,) = await made.end_round(1)
+        assert dict(noted.offsets) == {"c": 1}
+        assert noted.bytes > 0
+        await channel.append(rows(("b", 1, "two")))
+        await channel.acked(received=2)
+        assert [(await made.links[0].report("ask_instant")).round for _ in range(2)] == [1, 2]
+        assert made.links[0].count("flushed") == 0
+
+
+async def test_a_round_with_offsets_and_no_rows_asks_for_no_instant(tmp_path: Path) -> None:
+    """Rule RO5. Its load is told, or no round would ever come."""
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.say(skip=ingest_pb2.Skip(offset=9))
+        assert await made.links[0].loaded("table") == 1
+        (noted,) = await made.end_round(1)
+        assert (dict(noted.offsets), noted.bytes) == ({"c": 9}, 0)
+        assert not (await made.links[0].report("flushed")).files
+        assert made.links[0].count("ask_instant") == 0
+
+
+async def test_rows_cross_to_the_writer_that_has_their_key_group(tmp_path: Path) -> None:
+    """Both writers take both channels' rows; both write files; each key is stored once, with the later note."""
+    async with cluster(tmp_path, writers=2) as made:
+        here, there = await made.channel("here", writer=0, hold=1), await made.channel("there", writer=1, hold=2)
+        for number in range(8):
+            await here.append(many(100 * number, 100, "here"))
+            await there.append(many(1000 + 100 * number, 100, "there"))
+        await here.acked(received=800)
+        await there.acked(received=800)
+        assert await made.commit(1) == {"here": 800, "there": 800}
+        found = notes(made.table)
+        assert len(found) == 1600
+        assert {found[f"k{number}"] for number in range(800)} == {"here"}
+        assert {found[f"k{number}"] for number in range(1000, 1800)} == {"there"}
+
+
+async def test_rows_in_front_of_the_barrier_are_flushed_with_their_round_wherever_they_go(tmp_path: Path) -> None:
+    """Rule EX2: what one writer sent to another before the barrier is in that round, though nobody waited for its ack."""
+    async with cluster(tmp_path, writers=2) as made:
+        channel = await made.channel()
+        stored: dict[str, str] = {}
+        for number in range(1, 6):
+            await channel.append(many(0, 50, f"round {number}"))
+            noted = await made.commit(number)
+            stored |= {f"k{key}": f"round {number}" for key in range(50)} if noted else {}
+            assert notes(made.table) == stored
+        assert channel.offset == 250
+
+
+async def test_a_bad_batch_among_many_channels_is_found_and_only_it_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channels = [await made.channel(f"c{number}", hold=number + 1) for number in range(20)]
+        for number, channel in enumerate(channels):
+            await channel.append(rows(("bad" if number != 7 else None, 1, "x")))  # type: ignore[arg-type]
+        for number, channel in enumerate(channels):
+            if number == 7:
+                assert (await channel.refused()).error.code == errors_pb2.CODE_NULL_KEY
+            else:
+                await channel.acked(received=1)
+        assert set(await made.commit(1)) == {f"c{number}" for number in range(20) if number != 7}
+
+
+async def test_a_client_past_its_bytes_in_flight_is_not_read_until_a_round_frees_them(tmp_path: Path) -> None:
+    """Rule CH7: at half of it a round is asked for; the other channel goes on."""
+    async with cluster(tmp_path, max_in_flight=20_000) as made:
+        greedy, other = await made.channel("greedy", hold=1), await made.channel("other", hold=2)
+        sending = asyncio.ensure_future(_send(greedy, batches=40))
+        await made.links[0].report("ask_round")
+        await other.append(many(90_000, 1))
+        await other.acked(received=1)
+        number = 0
+        while not sending.done():
+            number += 1
+            await made.commit(number)
+        await greedy.acked(received=4000)
+        assert number > 1
+
+
+async def test_a_full_memory_stops_clients_and_the_round_frees_it(tmp_path: Path) -> None:
+    """More than the memory is sent; nothing is lost, nothing stands still, and the limit was felt."""
+    async with cluster(tmp_path, memory_limit=256 * MIB) as made:
+        writer = made.writers[0]
+        channel = await made.channel()
+        wide = rows(*((f"k{number}", 1, "x" * 1000) for number in range(2000)))
+        sending = asyncio.ensure_future(_send(channel, batches=40, batch=wide))
+        number, most = 0, 0
+        while not sending.done() or made.links[0].loads.get("table"):
+            number += 1
+            most = max(most, writer.budget.used)
+            await made.commit(number)
+            await asyncio.wait_for(made.links[0].heartbeats.get(), 10)
+        assert most < writer.budget.hard + 8 * MIB
+        assert len(notes(made.table)) == 2000
+
+
+async def _send(channel: object, *, batches: int, batch: pa.Table | None = None) -> None:
+    for number in range(batches):
+        await channel.append(many(100 * number, 100) if batch is None else batch)  # type: ignore[attr-defined]
+
+
+async def test_a_flush_that_fails_is_told_to_the_owner(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+        (tmp_path / "table" / ".hoodie" / ".headgate" / "stage").rename(tmp_path / "gone")
+        (tmp_path / "table" / ".hoodie" / ".headgate" / "stage").write_text("no folder")
+        made.owned.order(made.links[0], instant=wire.Instant(round=1, instant="20270101000000000"))
+        made.owned.barrier(made.links, 1)
+        assert "flush" in (await made.links[0].report("broken")).why
