@@ -18,7 +18,7 @@ from pathlib import Path
 import headgate
 from demo import feed
 from demo.dev_cluster import DevCluster
-from demo.doubles import count_events
+from demo.doubles import count_events, verify
 from demo.flights import unpack_csv
 from demo.oracle import compare
 from demo.producers import TABLE
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not options.keep:
                 cluster.stop()
             found = compare(csv, months, read_by_hudi_rs(url))
-            verdict = Verdict(events, run, found, *count_events(url), url)
+            verdict = Verdict(events, run, found, *count_events(url), verify(url), url)
             screen.report([*verdict.lines(), *_how_to_open(url, options)], verdict.record())
             if options.keep:
                 _wait_for_ctrl_c(screen, cluster.address)

@@ -29,6 +29,12 @@ def count_events(url: str) -> tuple[int, int]:
     return total, total - distinct
 
 
+def verify(url: str) -> hudi.Verification:
+    """Every byte of slots, timeline and files against what was committed."""
+    with hudi.open_table(url) as table:
+        return table.verify()
+
+
 def _events(content: pa.Buffer, path: str) -> Iterator[pa.Table]:
     for block in read_log_file(content, path, lambda _: True, strict=True):
         rows: dict[str, Any]

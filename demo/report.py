@@ -6,6 +6,7 @@ from typing import Any
 from demo.freshness import percentile
 from demo.oracle import Comparison
 from demo.stream import KILLS, Run
+from headgate_tables.hudi import Verification
 
 _NO_KILL_S = 5.0
 
@@ -19,13 +20,14 @@ class Verdict:
     comparison: Comparison
     blocks: int
     doubled: int
+    verified: Verification
     url: str
 
     @property
     def held(self) -> bool:
         """Whether everything that the demo promises came true."""
         killed = len(self.run.kills) == len(KILLS) and all(kill.back_after is not None for kill in self.run.kills)
-        return self.comparison.ok and self.doubled == 0 and killed and not self.run.late
+        return self.comparison.ok and self.doubled == 0 and self.verified.ok and killed and not self.run.late
 
     def record(self) -> dict[str, Any]:
         """All figures, for programs."""
@@ -49,6 +51,9 @@ class Verdict:
             "ghosts": self.comparison.ghosts,
             "doubled": self.comparison.doubled + self.doubled,
             "events_in_log_blocks": self.blocks,
+            "commits": self.verified.commits,
+            "files": self.verified.files,
+            "findings": [f"{finding.path}: {finding.problem}" for finding in self.verified.findings],
             "examples": list(self.comparison.examples),
             "table": self.url,
         }
@@ -74,6 +79,10 @@ class Verdict:
             f"  [bold]{found.lost:,} lost, {record['doubled']:,} doubled[/], {bad} ({unmerged})",
         ]
         lines += [f"    {example}" for example in found.examples]
+        verified = self.verified
+        lines.append(
+            f"  {verified.commits:,} commits, {verified.files:,} files: {len(verified.findings):,} that differ from the commit log"
+        )
         if self.run.late:
             lines.append("  [bold red]Nothing became queryable for a minute; the rest was given up.[/]")
         for _, name in KILLS[len(self.run.kills) :]:

@@ -25,7 +25,9 @@ CLOSING = Refusal(
 TAKEN_OVER = Refusal(
     "CODE_CHANNEL_TAKEN_OVER", "a newer producer has opened this channel", "Stop this producer, or give it a channel of its own."
 )
-ELSEWHERE = Refusal("CODE_MOVED", "this producer has opened the channel again on another stream", "Go on with the newer stream.")
+OPENED_AGAIN = Refusal(
+    "CODE_MOVED", "the channel was opened on another stream", "Open it again: the answer says whether this producer still has it."
+)
 FORBIDDEN = Refusal(
     "CODE_CHANNEL_FORBIDDEN",
     "the channel belongs to another principal",
@@ -209,13 +211,14 @@ class Channels:
                 yield _refuse(request, refusal, standing)
             elif live.hold is not None:
                 if live.hold.ends_by is None:
-                    yield self._end(name, live.hold, ELSEWHERE if request.incarnation else TAKEN_OVER, standing)
+                    # Not yet TAKEN_OVER, even for a new producer: that is final, and true only once a slot says so (rule CH4).
+                    yield self._end(name, live.hold, OPENED_AGAIN, standing)
                 break
             elif standing.blocked or live.drain > standing.decided:
                 # Also before the incarnation's slot: its record holds the committed offset, which must be final (CH3).
                 self._wanted = max(self._wanted, live.drain)
                 break
-            elif request.incarnation == 0:
+            elif self._is_news(request):
                 self._raises[name] = request
             else:
                 live.opens.popleft()
@@ -241,9 +244,17 @@ class Channels:
             return unwelcome
         if record is not None and record.principal != request.principal:
             return FORBIDDEN
-        if request.incarnation and (record is None or record.incarnation != request.incarnation):
+        if record is not None and 0 < request.incarnation < record.incarnation:
             return TAKEN_OVER
         return None
+
+    def _is_news(self, request: OpenRequested) -> bool:
+        """A new producer, or an incarnation that our slots do not have: a newer owner's, if we are an outdated one.
+
+        The slot tells: an outdated owner never wins it, where a refusal would stop the right producer for good.
+        """
+        record = self._records.get(request.channel)
+        return request.incarnation == 0 or record is None or request.incarnation > record.incarnation
 
     def _end(self, name: str, hold: Hold, refusal: Refusal, standing: Standing) -> Instruction:
         hold.ends_by = standing.now + standing.writer_timeout
@@ -267,7 +278,7 @@ class Channels:
 
     def _raised(self, name: str, request: OpenRequested) -> tuple[int, int, str]:
         record = self._records.get(name, Record(0, 0, request.principal))
-        return record.incarnation + 1, record.committed, record.principal
+        return request.incarnation or record.incarnation + 1, record.committed, record.principal
 
     def _answered(self, number: int) -> dict[str, OpenRequested]:
         if number != self._slots:

@@ -54,7 +54,7 @@ async def serve(
         add_CoordinationServiceServicer_to_server(_coordination(board, settings, world), server.grpc)
         bound = await server.start()
         address = settings.advertised(bound)
-        own = Holder(settings.name or address, world.ids.token(), address)
+        own = board.own = Holder(settings.name or address, world.ids.token(), address)
         leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
         ownership = Ownership(board, leases, storage, settings, world, figures, threads, created)
         try:

@@ -1,6 +1,7 @@
 """Files become pieces of numbered rows, and a load goes on anywhere in them."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,3 +133,11 @@ def test_channel_names_are_legal_whatever_the_file_is_called(tmp_path: Path) -> 
     name = channel_name(path, "upsert")
     assert name.isprintable()
     assert len(name.encode()) <= 255
+
+
+def test_dates_are_text_in_json_and_dates_in_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "days.jsonl"
+    path.write_text('{"day": "2026-01-31", "n": 1}\n{"n": 2}\n')
+    schema = pa.schema([("day", pa.date32()), ("n", pa.int64())])
+    (piece,) = open_source(path, "jsonl", schema).pieces(0)
+    assert piece.rows.to_pylist() == [{"day": date(2026, 1, 31), "n": 1}, {"day": None, "n": 2}]

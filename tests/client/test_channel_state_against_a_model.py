@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headgate.channel_state import Acks, Ask, ChannelState, Cut, Entry
+from headgate.channel_state import ChannelState
+from headgate.entries import Acks, Ask, Cut, Entry
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 BAD = -1

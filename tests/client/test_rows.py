@@ -200,7 +200,7 @@ def test_what_holds_no_rows_is_refused(data: Any) -> None:
     [
         (pa.int64(), 1.5, 2.0),
         (pa.int64(), decimal.Decimal("1.5"), decimal.Decimal(2)),
-        (pa.date32(), NOON, datetime.datetime(2026, 1, 1)),
+        (pa.date32(), NOON, NOON.replace(hour=0)),
         (pa.timestamp("ms", "UTC"), NOON.replace(microsecond=1), NOON.replace(microsecond=1000)),
         (pa.timestamp("us", "UTC"), 1.5, 2),
     ],

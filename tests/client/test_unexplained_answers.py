@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate.channel_state import MAX_OFFSET, Acks, Ask, ChannelState, Cut, Entry
+from headgate.channel_state import MAX_OFFSET, ChannelState
+from headgate.entries import Acks, Ask, Cut, Entry
 from headgate.errors import InvalidArgumentError, TableRestoredError, UnexplainedAnswerError
 from headgate_proto.api.v1 import errors_pb2 as wire
 
@@ -13,9 +14,9 @@ def cut(size: int = 10, *, mergeable: bool = False) -> Cut:
     return Cut(1, size, b"row", mergeable)
 
 
-def opened_at(committed: int) -> ChannelState:
+def opened_at(committed: int, allowed: int = 0) -> ChannelState:
     state = ChannelState(limit=1000)
-    state.opened(3, committed, 0)
+    state.opened(3, committed, allowed)
     return state
 
 
@@ -77,6 +78,18 @@ def test_a_reconnect_that_cannot_be_answered_so_is_refused(incarnation: int, com
     assert state.bytes_in_flight == 30
 
 
+def test_nothing_is_believed_before_the_stream_is_open() -> None:
+    state = with_sent(2)
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError, match="before it was open"):
+        state.acked(Acks(102, 102, 102))
+    with pytest.raises(UnexplainedAnswerError, match="before it was open"):
+        state.refused(101, 100, refusal())
+    state.opened(3, 100, 0)
+    with pytest.raises(UnexplainedAnswerError, match="answered before"):
+        state.opened(3, 100, 0)
+
+
 def test_a_new_producer_needs_an_incarnation() -> None:
     with pytest.raises(UnexplainedAnswerError, match="incarnation 0"):
         ChannelState(limit=1000).opened(0, 5, 0)
@@ -136,16 +149,14 @@ def test_a_table_restored_behind_rows_that_left_memory_is_for_the_program_to_dec
 
 
 def test_one_batch_is_taken_however_small_the_limit() -> None:
-    state = opened_at(0)
-    state.opened(3, 0, 5)
+    state = opened_at(0, 5)
     assert state.has_room(10_000)
     state.take("kind", cut(10_000))
     assert not state.has_room(1)
 
 
 def test_the_cluster_may_allow_less_than_the_client_would_keep() -> None:
-    state = opened_at(0)
-    state.opened(3, 0, 25)
+    state = opened_at(0, 25)
     state.take("kind", cut())
     assert state.has_room(15)
     assert not state.has_room(16)
@@ -153,8 +164,7 @@ def test_the_cluster_may_allow_less_than_the_client_would_keep() -> None:
 
 def test_half_of_the_limit_asks_for_a_round() -> None:
     """Rule CH7. Otherwise a fast producer would wait for the next interval with its memory full."""
-    state = opened_at(0)
-    state.opened(3, 0, 40)
+    state = opened_at(0, 40)
     state.take("kind", cut())
     assert isinstance(state.next_message(), Entry)
     assert state.next_message() is None

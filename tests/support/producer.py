@@ -46,22 +46,22 @@ class Producer:
         """Any message."""
         await self._call.write(ingest_pb2.AppendRequest(**content))
 
-    async def answer(self) -> ingest_pb2.AppendResponse | None:
-        """The next one; None at the stream's end."""
+    async def answer(self) -> ingest_pb2.AppendResponse:
+        """The next one; one without content at the stream's end."""
         answer = await self._call.read()
-        return None if answer is grpc.aio.EOF else answer
+        return ingest_pb2.AppendResponse() if answer is grpc.aio.EOF else answer
 
     async def opened(self) -> ingest_pb2.Opened:
         """The next answer, which is that."""
         answer = await self.answer()
-        assert answer is not None and answer.WhichOneof("message") == "opened", answer
+        assert _kind(answer) == "opened", answer
         return answer.opened
 
     async def acked(self, *, received: int = 0, durable: int = 0, queryable: int = 0) -> ingest_pb2.Acks:
         """Reads acks until they say at least that. Nothing else may come before."""
         while True:
             answer = await self.answer()
-            assert answer is not None and answer.WhichOneof("message") == "acks", answer
+            assert _kind(answer) == "acks", answer
             acks = answer.acks
             if acks.received >= received and acks.durable >= durable and acks.queryable >= queryable:
                 return acks
@@ -69,24 +69,28 @@ class Producer:
     async def refused(self) -> ingest_pb2.Refused:
         """The next answer that is not an ack, which is that."""
         answer = await self._no_acks()
-        assert answer is not None and answer.WhichOneof("message") == "refused", answer
+        assert _kind(answer) == "refused", answer
         return answer.refused
 
     async def ended(self) -> "errors_pb2.Code.ValueType":
         """The next answer that is not an ack is the stream's last; its error's code, 0 without one."""
         answer = await self._no_acks()
-        assert answer is not None and answer.WhichOneof("message") == "ended", answer
-        assert await self.answer() is None
+        assert _kind(answer) == "ended", answer
+        assert _kind(await self.answer()) is None
         return answer.ended.error.code
 
     def vanish(self) -> None:
         """Breaks the stream, as a client does that dies."""
         self._call.cancel()
 
-    async def _no_acks(self) -> ingest_pb2.AppendResponse | None:
-        while (answer := await self.answer()) is not None and answer.WhichOneof("message") == "acks":
+    async def _no_acks(self) -> ingest_pb2.AppendResponse:
+        while _kind(answer := await self.answer()) == "acks":
             pass
         return answer
+
+
+def _kind(answer: ingest_pb2.AppendResponse) -> str | None:
+    return answer.WhichOneof("message")
 
 
 @asynccontextmanager

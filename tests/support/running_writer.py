@@ -1,16 +1,17 @@
 """Writers in this process, with real sockets and files, under a scripted owner; and that owner's commits."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.hudi.flush import WriteStatus
+from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.timeline.commit_metadata import WriteStat
 from headgate_writer.process import Writer, running
 from headgate_writer.settings import WriterSettings
@@ -34,7 +35,7 @@ class Cluster:
 
     def producer(self, writer: int = 0) -> Producer:
         """A client of that writer, not yet open."""
-        return self.clients[writer]()
+        return cast(Producer, self.clients[writer]())
 
     async def channel(self, name: str = "c", *, writer: int = 0, hold: int = 1, committed: int = 0) -> Producer:
         """An open one."""
@@ -68,10 +69,10 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = None, **settings: Any) -> AsyncIterator[Cluster]:
-    """Running, in round 1."""
+    """Running, in round 1. A block that takes more than a minute fails: something that it awaits never comes."""
     table = create(tmp_path)
     assert table.definition is not None
-    async with AsyncExitStack() as stack:
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
         owner = await stack.enter_async_context(scripted_owner())
         owner.tables.add(TABLE)
         owned = OwnedTable(TABLE, table.url, table.definition)

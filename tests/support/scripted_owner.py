@@ -142,9 +142,7 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
     async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:
         return wire.MembersResponse(addresses=[self.address, *self.others])
 
-    async def DescribeTable(
-        self, request: tables_pb2.DescribeTableRequest, context: Any
-    ) -> tables_pb2.DescribeTableResponse:
+    async def DescribeTable(self, request: tables_pb2.DescribeTableRequest, context: Any) -> tables_pb2.DescribeTableResponse:
         if request.name not in self.tables:
             raise rpc_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
         return tables_pb2.DescribeTableResponse(table=tables_pb2.TableDescription(name=request.name))

@@ -6,8 +6,10 @@ lose answers, hold rounds back and lie. Used where a real cluster could not be m
 
 import asyncio
 import contextlib
+import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +47,8 @@ class Knobs:
     """Always: a batch with a row for which it gives a code is refused with it."""
     hold_rounds: bool = False
     """Always: rows are received and never committed."""
+    commit_every: int = 1
+    """Always: a round has so many batches, unless a flush ends it."""
     ended: list[err.Error] = field(default_factory=list)
     """A stream ends with each of these after its first batch."""
     refuse_open: list[err.Error] = field(default_factory=list)
@@ -85,7 +89,7 @@ class Stored:
 class Cluster:
     """One coordinator and as many writers as asked for, all in this process and over one set of tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: grpc.ServerCredentials | None = None) -> None:
         self.knobs = Knobs()
         self.tables: dict[str, Stored] = {}
         self.writers: list[str] = []
@@ -98,6 +102,7 @@ class Cluster:
         self.flushes = 0
         self.created: list[tables_pb2.CreateTableRequest] = []
         self._servers: list[aio.Server] = []
+        self._credentials = credentials
 
     async def start(self, writers: int = 1) -> None:
         """Listens on free ports of 127.0.0.1."""
@@ -114,6 +119,13 @@ class Cluster:
         self.writers.append(address)
         return address
 
+    def restore(self, table: str, channel: str, offset: int, rows: int) -> None:
+        """An operator takes the table back to its first ``rows`` rows (rule CH8)."""
+        stored = self.tables[table]
+        stored.channels[channel].committed = offset
+        stored.channels[channel].stream = "restored"
+        del stored.rows[rows:]
+
     async def stop_writer(self, address: str) -> None:
         """As a kill: its streams break, it is listed no more."""
         await self._servers[1 + self.writers.index(address)].stop(None)
@@ -127,7 +139,10 @@ class Cluster:
         server = aio.server(options=[("grpc.max_receive_message_length", 8 * 1024 * 1024), ("grpc.so_reuseport", 0)])
         at = [""]
         add(server, at)
-        at[0] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        if self._credentials is None:
+            at[0] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        else:
+            at[0] = f"localhost:{server.add_secure_port('127.0.0.1:0', self._credentials)}"
         await server.start()
         self._servers.append(server)
         return at[0]
@@ -284,6 +299,8 @@ class Stream:
         )
 
     def answers(self, request: ingest_pb2.AppendRequest) -> Iterator[Answer]:
+        if self.channel.stream == "restored":
+            raise StreamEndError(error(err.CODE_TABLE_RESTORED))
         if self.channel.stream is not self:
             raise StreamEndError(
                 error(err.CODE_CHANNEL_TAKEN_OVER if self.channel.incarnation != self.incarnation else err.CODE_REWOUND)
@@ -319,7 +336,7 @@ class Stream:
             if knobs.commit_before_break:
                 list(self._commit())
             raise StreamEndError(None)
-        yield from self._commit()
+        yield from self._commit() if self.taken % knobs.commit_every == 0 else [self._acks()]
         if knobs.ended:
             raise StreamEndError(knobs.ended.pop(0))
 
@@ -353,14 +370,17 @@ class Stream:
                 self.table.rows.extend(entry[3])
             self.pending.clear()
             self.channel.committed = max(self.channel.committed, self.accepted)
+        yield self._acks()
+
+    def _acks(self) -> Answer:
         done = self.channel.committed
-        yield Answer(acks=ingest_pb2.Acks(received=self.accepted, durable=done, queryable=done))
+        return Answer(acks=ingest_pb2.Acks(received=self.accepted, durable=done, queryable=done))
 
 
 @contextlib.asynccontextmanager
-async def scripted_cluster(writers: int = 1) -> AsyncIterator[Cluster]:
-    """On the running loop."""
-    cluster = Cluster()
+async def scripted_cluster(writers: int = 1, credentials: grpc.ServerCredentials | None = None) -> AsyncIterator[Cluster]:
+    """On the running loop. With credentials it is reached as "localhost"."""
+    cluster = Cluster(credentials)
     await cluster.start(writers)
     try:
         yield cluster
@@ -371,9 +391,6 @@ async def scripted_cluster(writers: int = 1) -> AsyncIterator[Cluster]:
 @contextlib.contextmanager
 def cluster_in_thread(writers: int = 1) -> Iterator[Cluster]:
     """On a loop of its own, for blocking callers."""
-    import threading
-    from concurrent.futures import Future
-
     ready: Future[tuple[Cluster, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def main() -> None:

@@ -121,7 +121,10 @@ class ScriptedWriter:
         """Returns when nothing that was taken is left; fails when it was dropped."""
         pair = self.pair(table)
         async with self._decided:
-            await self._decided.wait_for(lambda: not (self.pair(table) == pair and self._tables[table].taken))
+            await self._decided.wait_for(
+                lambda: self.ended.is_set() or not (self.pair(table) == pair and self._tables[table].taken)
+            )
+        assert not self.ended.is_set(), self.why
         assert self.pair(table) == pair, "a new generation began"
 
     def beat(self) -> None:
@@ -199,6 +202,7 @@ class ScriptedWriter:
         finally:
             call.cancel()
             self.ended.set()
+            await self._tell()
 
     async def _send_all(self, call: Any) -> None:
         while True:

@@ -159,7 +159,7 @@ _KINDS = pa.record_batch(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from([None, "lz4", "zstd"]),
     st.sampled_from(["schema", "rows"]),

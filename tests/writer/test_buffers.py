@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.hudi.definition import Definition
@@ -39,6 +39,7 @@ _batches = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_batches, st.data())
 def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
     batches: list[list[tuple[int, int, int]]], data: st.DataObject

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_proto.api.v1 import errors_pb2
@@ -106,6 +106,7 @@ def plan(owners: list[int], members: int) -> Plan:
     return Plan(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.booleans()), min_size=1, max_size=60),
     st.lists(st.integers(0, 3), min_size=128, max_size=128),

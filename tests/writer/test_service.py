@@ -1,6 +1,5 @@
 """A client's stream against a running writer, from open to end."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,6 @@ from support.tables import keys, notes, rows
 
 FLUSH = ingest_pb2.Flush()
 CLOSE = ingest_pb2.CloseChannel()
-
-
-@pytest.fixture(autouse=True)
-async def _bounded():
-    """Nothing here may wait for ever."""
-    async with asyncio.timeout(60):
-        yield
 
 
 async def test_rows_and_deletes_of_a_channel_are_in_the_table_when_they_are_queryable(tmp_path: Path) -> None:

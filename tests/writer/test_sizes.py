@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_writer.sizes import row_bytes, value_bytes
@@ -53,6 +53,7 @@ def test_rows_add_up_their_columns() -> None:
 _SAFE = kinds.filter(lambda kind: "view" not in str(kind.stored))
 
 
+@settings(deadline=None)
 @given(st.data(), _SAFE)
 def test_any_slice_of_any_stored_column_says_what_the_whole_said(data: st.DataObject, kind: Kind) -> None:
     values = [kind.stored_value(value) for value in data.draw(st.lists(kind.values | st.none(), max_size=6))]

@@ -1,7 +1,7 @@
 """Both ends of an exchange stream, with a connection that breaks whenever it likes between them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
@@ -26,6 +26,7 @@ _steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_steps)
 def test_whatever_breaks_when_every_frame_is_taken_once_in_order_and_barriers_count_right(steps: list[tuple[str, int]]) -> None:
     out, arrivals = Outgoing(), Arrivals()
@@ -82,6 +83,7 @@ def test_whatever_breaks_when_every_frame_is_taken_once_in_order_and_barriers_co
     assert out.nbytes == 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 100))
 def test_no_more_than_the_credit_is_under_way_unless_one_frame_alone_is_larger(sizes: list[int], credit: int) -> None:
     out = Outgoing()

@@ -17,11 +17,11 @@ from headgate_writer.settings import WriterSettings
 _ABOUT = "Takes rows from clients, exchanges them with the other writers by key group, and writes them to files."
 
 _SWITCH_S = 0.0005
-"""How long a thread waits for the interpreter's lock before it asks for it. Kernels give it away at each call, and with Python's own
-5 ms a batch of many calls stands still most of the time while the loop is busy. The price is a few hundred switches a second."""
+"""How long a thread waits for the interpreter's lock before it asks for it. Kernels give it away at each call, and with Python's
+own 5 ms a turn of many calls stands still most of the time while the loop is busy. The price: some hundred switches a second."""
 
 _GC = (20_000, 20, 50)
-"""Messages make no cycles, but hundreds of objects each, and Python's own (700, 10, 10) spends a fifth of the CPU looking for some."""
+"""Messages make hundreds of objects and no cycles; Python's own (700, 10, 10) spends a fifth of the CPU looking for some."""
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -29,7 +29,7 @@ class _WithoutPandas(MetaPathFinder):
     second, past the coordinators' patience, and 60 MiB would be gone. Nothing here wants it.
     """
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
         if fullname == "pandas":
             raise ModuleNotFoundError("not used in a writer", name=fullname)
 

@@ -104,7 +104,6 @@ class ClientStream:
             hold.repeated()
         elif isinstance(verdict, errors_pb2.Error):
             hold.refuse(offset, verdict)
-            self._shared.refusals.count(verdict.code)
 
     async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
         decode = self._shared.admission.decode
@@ -137,10 +136,15 @@ class ClientStream:
             await due.wait()
             due.clear()
             for answer in hold.answers():
-                await write(answer)
+                try:
+                    await write(answer)
+                except grpc.aio.BaseError:
+                    return  # the client is gone; gRPC tells it to whoever writes first
                 kind = answer.WhichOneof("message")
                 if kind == "acks" and answer.acks.durable > self._durable_told:
                     self._durable_told = answer.acks.durable
                     self._shared.reached("acks_sent")
+                elif kind == "refused":
+                    self._shared.refusals.count(answer.refused.error.code)
                 elif kind == "ended":
                     return

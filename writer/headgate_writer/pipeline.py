@@ -38,8 +38,8 @@ ack. The price is as much latency of `received`; rows become durable with a roun
 _LITTLE = 256 << 10
 
 INLINE_BYTES, INLINE_BATCHES = 64 << 10, 200
-"""Up to both, a turn is routed on the loop, in a millisecond or two. On another thread it would take tens: each kernel call gives the
-interpreter's lock away, and a busy loop hands it back late."""
+"""Up to both, a turn is routed on the loop, in a millisecond or two. On another thread it would take tens: each kernel call gives
+the interpreter's lock away, and a busy loop hands it back late."""
 
 _BAD_ROWS = (FixCall, pa.ArrowException)
 """A kernel that refuses values is the fault of the rows, too: it must not take the process with it, or the client would carry the

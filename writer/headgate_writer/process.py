@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -44,34 +45,27 @@ async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) ->
         await writer.leave()
 
 
+@dataclass(frozen=True, slots=True)
 class Writer:
-    """The running parts. ``address``: where others reach it."""
+    """The running parts. ``address``: where others reach it; ``metrics_address``: where Prometheus does, "" if nowhere."""
 
-    def __init__(
-        self,
-        settings: WriterSettings,
-        server: Server,
-        address: str,
-        tables: Tables,
-        coordinators: Coordinators,
-        budget: Budget,
-    ) -> None:
-        self.server = server
-        self.budget = budget
-        self.address = address
-        self.tables = tables
-        self.coordinators = coordinators
-        self._drain_s = settings.drain_timeout
+    settings: WriterSettings
+    server: Server
+    address: str
+    metrics_address: str
+    tables: Tables
+    coordinators: Coordinators
+    budget: Budget
 
     async def leave(self) -> None:
         """Clients go elsewhere, what was accepted is committed, key groups go to others; then nothing of ours is missed."""
         await self.server.health.set(False, INGEST)
         self.tables.move_clients()
         try:
-            async with asyncio.timeout(self._drain_s):
+            async with asyncio.timeout(self.settings.drain_timeout):
                 await self.coordinators.leave()
         except TimeoutError:
-            _log.warning("drain timeout: what is not committed is sent again by its clients", seconds=self._drain_s)
+            _log.warning("drain_timeout is over: what is not committed is sent again by its clients")
 
 
 @contextlib.asynccontextmanager
@@ -85,7 +79,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
     with (
         ThreadPoolExecutor(settings.threads, "cpu") as cpu,
         ThreadPoolExecutor(settings.threads, "flush") as flushing,
-        served(registry := metrics("writer"), settings),
+        served(registry := metrics("writer"), settings) as metrics_address,
     ):
         async with asyncio.TaskGroup() as group:
             parts = Parts(process, settings, SystemIds(), world, budget, intake, cpu, flushing)
@@ -102,7 +96,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             address = hello.address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())
             try:
-                yield Writer(settings, server, address, tables, coordinators, budget)
+                yield Writer(settings, server, address, metrics_address, tables, coordinators, budget)
             finally:
                 looking.cancel()
                 tables.close()

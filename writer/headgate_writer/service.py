@@ -35,12 +35,12 @@ class IngestService(IngestServiceServicer):
             writer = await self._writer(opening.table)
             hold = await writer.open(opening.channel, opening.incarnation, principal(context))
         except RpcError as refused:
-            await context.write(ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
+            await _tell(context, ended=ingest_pb2.Ended(error=refused.error))
             return
         try:
             self._shared.reached("channel_opened")
-            await context.write(ingest_pb2.AppendResponse(opened=self._opened(hold, writer)))
-            await ClientStream(context, hold, writer, self._shared).serve()
+            if await _tell(context, opened=self._opened(hold, writer)):
+                await ClientStream(context, hold, writer, self._shared).serve()
         finally:
             writer.let_go(hold)
 
@@ -69,6 +69,15 @@ class IngestService(IngestServiceServicer):
             table=_description(writer.adopted),
             max_in_flight_bytes=self._shared.max_in_flight,
         )
+
+
+async def _tell(context: Any, **content: Any) -> bool:
+    """False when the client is gone."""
+    try:
+        await context.write(ingest_pb2.AppendResponse(**content))
+    except grpc.aio.BaseError:
+        return False
+    return True
 
 
 def _opening(first: Any) -> ingest_pb2.OpenChannel:

@@ -131,7 +131,7 @@ class Tables:
             case "release":
                 self._drop(writer, moved())
             case _:
-                raise AssertionError(f"an order of a newer protocol: {kind}")
+                _log.warning("an order that this version does not know", table=writer.name)
 
     def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
         writer.close(error)

@@ -13,8 +13,8 @@
 
 from headgate import aio
 from headgate.blocking import Channel, Headgate, Receipt, Table, connect
-from headgate.channel_state import Acks, Level
 from headgate.definition import TableInfo
+from headgate.entries import Acks, Level
 from headgate.errors import (
     BatchRefusedError,
     ChannelForbiddenError,

@@ -14,13 +14,14 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from headgate.channel_state import Acks, Cut, Level
-from headgate.coordinators import Coordinators
-from headgate.definition import Columns, SchemaLike, TableInfo, names_of, schema_of
+from headgate.entries import Acks, Cut, Level
+from headgate.coordinators import Coordinators, addresses_of
+from headgate.definition import Columns, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.errors import InvalidArgumentError
-from headgate.rows import RowFormat, operation_type
+from headgate.rows import Formats, RowFormat, operation_type
 from headgate.runner import ChannelRunner
+from headgate.shared_channel import SharedChannel
 from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Tls, Transport
@@ -137,7 +138,8 @@ class Headgate:
 
     async def run_channel(self, table: str, channel: str) -> ChannelRunner:
         """Opens it; ends with the connection, if not before."""
-        runner = ChannelRunner(table, channel, self.coordinators, self.transport, self.system, self.encoder, self.in_flight_bytes)
+        shared = SharedChannel(table, channel, self.encoder, self.in_flight_bytes)
+        runner = ChannelRunner(shared, self.coordinators, self.transport, self.system)
         self._runners = [*(known for known in self._runners if not known.is_finished), runner]
         await runner.open(self.tasks, self.timeout)
         return runner
@@ -152,7 +154,7 @@ class Table:
 
     def channel(self, name: str) -> "Channel":
         """Opened by ``async with`` or ``await channel.open()``."""
-        return Channel(self.headgate, self.info, checked_name(name))
+        return Channel(self.headgate, self.info, checked_channel_name(name))
 
 
 class Receipt:
@@ -197,7 +199,7 @@ class Channel:
 
     @property
     def acks(self) -> Acks:
-        return self.runner.state.acks
+        return self.runner.channel.state.acks
 
     @property
     def committed_offset(self) -> int:
@@ -205,7 +207,7 @@ class Channel:
 
     @property
     def offset(self) -> int:
-        return self.runner.state.taken
+        return self.runner.channel.state.taken
 
     async def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         return await self._append(self.formats.upsert, rows, offset, timeout)
@@ -219,88 +221,7 @@ class Channel:
         rows, says = operation_type(rows, operation_column)
         return await self._append(self.formats.mixed(operation_column, says), rows, offset, timeout)
 
-    async def skip(self, offset: int | None = None) -> None:
-        skip(self.runner, offset)
-
-    async def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
-        await self.runner.flush(level, self.seconds(timeout))
-
-    async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
-        runner = self.runner
-        await runner.wait(lambda: runner.reached(level) >= offset, self.seconds(timeout), offset, level)
-
-    async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
-        await self.runner.close(level, self.seconds(timeout))
-
-    def seconds(self, timeout: float | None) -> float:
-        """The connection's timeout, unless the call has one."""
-        return self._headgate.timeout if timeout is None else timeout
-
-    async def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
-        async with self._order:  # conversions on threads must not overtake each other
-            self.runner.check(offset)
-            cuts = iter(cut_up(self.encoder, kind, rows, offset))
-            is_small = _is_small(rows)
-            taken = self.runner.state.taken if offset is None else offset
-            while (cut := next(cuts, None) if is_small else await asyncio.to_thread(next, cuts, None)) is not None:
-                taken = await self.runner.take(kind, cut, offset, self.seconds(timeout))
-            return Receipt(self, taken)
-
-
-class Formats:
-    """The row formats of one table, each made once."""
-
-    def __init__(self, table: TableInfo) -> None:
-        self.upsert = RowFormat(table, ingest_pb2.OPERATION_UPSERT)
-        self.delete = RowFormat(table, ingest_pb2.OPERATION_DELETE)
-        self._table = table
-        self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
-
-    def mixed(self, column: str, says: pa.DataType) -> RowFormat:
-        """Raises InvalidArgumentError when the table has a column of that name."""
-        if column in self._table.schema.names:
-            raise InvalidArgumentError(
-                f"{column!r} is a column of the table", fix="Name the column with the operations by operation_column=."
-            )
-        if (column, says) not in self._mixed:
-            self._mixed[column, says] = RowFormat(self._table, ingest_pb2.OPERATION_MIXED, column, says)
-        return self._mixed[column, says]
-
-
-def cut_up(encoder: Encoder, kind: RowFormat, rows: Any, offset: int | None) -> Iterable[Cut]:
-    """A call's rows as messages: one when it names its offset, else as many as are good. Raises FixCall."""
-    batches = kind.convert(rows)
-    return encoder.cuts(batches) if offset is None else [encoder.whole(batches, kind.schema)]
-
-
-def skip(runner: ChannelRunner, offset: int | None) -> None:
-    """Gives up the refused batch, or moves on. Raises InvalidArgumentError."""
-    runner.check(None if runner.state.refusal is None else runner.state.refusal.entry.offset)
-    with runner.lock:
-        runner.state.skip(offset)
-    runner.wake()
-
-
-def addresses_of(address: str | Sequence[str]) -> list[str]:
-    """``"a:7070,b:7070"`` or a list of such. Raises InvalidArgumentError."""
-    parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
-    for part in parts:
-        host, _, port = part.rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidArgumentError(f"{part!r} is no address", fix="Use host:port, several of them separated by commas.")
-    return parts
-
-
-def checked_name(name: str) -> str:
-    """A channel's name: 1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
-    if not 1 <= len(name.encode()) <= 255 or not name.isprintable():
-        raise InvalidArgumentError(
-            f"{name!r:.80} cannot name a channel", fix="Use 1 to 255 bytes of UTF-8 without control characters."
-        )
-    return name
-
-
-def _is_small(rows: Any) -> bool:
+    async def _is_small(rows: Any) -> bool:
     """Whether converting it takes less than handing it to a thread."""
     size = getattr(rows, "nbytes", None)
     if isinstance(size, int):

@@ -5,12 +5,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from headgate import aio
-from headgate.channel_state import Acks, Level
+from headgate.coordinators import addresses_of
 from headgate.definition import Columns, SchemaLike, TableInfo
 from headgate.encoding import Compression
+from headgate.entries import Acks, Level
 from headgate.loop_thread import LoopThread
 from headgate.rows import RowFormat, operation_type
-from headgate.runner import ChannelRunner
 from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Tls
@@ -39,7 +39,7 @@ def connect(
         with headgate.connect("localhost:7070") as hg:
             print(hg.status())
     """
-    addresses = aio.addresses_of(address)
+    addresses = addresses_of(address)
 
     def make() -> aio.Headgate:
         return aio.connect(
@@ -180,7 +180,7 @@ class Channel:
         self.name = core.name
         self._thread = thread
         self._core = core
-        self._runner: ChannelRunner = core.runner
+        self._shared = core.runner.channel
 
     def __enter__(self) -> Self:
         return self
@@ -251,7 +251,7 @@ class Channel:
                 save_for_later(refused.rows)
                 ch.skip()
         """
-        aio.skip(self._runner, offset)
+        self._shared.skip(offset)
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
         """Asks for a round now and returns when all rows taken so far have reached ``level``.
@@ -273,12 +273,12 @@ class Channel:
 
     def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
         """Rows become Arrow on the caller's thread; the event loop is asked only when there is no room."""
-        runner = self._runner
-        runner.check(offset)
-        taken = runner.state.taken if offset is None else offset
+        shared = self._shared
+        shared.check(offset)
+        taken = shared.state.taken if offset is None else offset
         for cut in aio.cut_up(self._core.encoder, kind, rows, offset):
-            now = runner.try_take(kind, cut, offset)
+            now = shared.try_take(kind, cut, offset)
             if now is None:
-                now = self._thread.run(runner.take(kind, cut, offset, self._core.seconds(timeout)))
+                now = self._thread.run(self._core.runner.take(kind, cut, offset, self._core.seconds(timeout)))
             taken = now
         return Receipt(self, taken)

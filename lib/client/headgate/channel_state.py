@@ -10,77 +10,20 @@ committed one that it was opened with, then what was sent on it. Rows of an olde
 answered (rule CH3), so anything beyond is a lie or a defect, and adopting it would lose rows.
 """
 
-import enum
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
+from headgate.entries import Acks, Ask, Cut, Entry, Piece, Refusal
 from headgate.errors import InvalidArgumentError, TableRestoredError, UnexplainedAnswerError
 from headgate_proto.api.v1 import errors_pb2 as wire
-
-Level = Literal["received", "durable", "queryable"]
-"""How safe rows are: in one writer's memory; the commit is decided on the table's storage; readers see them."""
 
 MAX_OFFSET = 2**63 - 1
 _NEVER_OURS = (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP, wire.CODE_AFTER_FAILED_BATCH)
 """What is sent follows what was sent, with the same cut, so that none of these can answer it."""
 MERGE_BYTES = 512 * 1024
 """Small calls that wait together become one message up to this size. More would only keep the event loop longer at a time."""
-
-
-class Acks(NamedTuple):
-    """Offsets up to which rows have reached each level. ``received`` falls back when a stream breaks."""
-
-    received: int = 0
-    durable: int = 0
-    queryable: int = 0
-
-
-class Cut(NamedTuple):
-    """Rows that travel together: a call's, or a part of them, as a record batch message. ``size`` counts against the limit."""
-
-    rows: int
-    size: int
-    content: bytes
-    mergeable: bool
-
-
-class Piece(NamedTuple):
-    """A cut that was taken; ``offset`` is that of its last row."""
-
-    offset: int
-    size: int
-    content: bytes
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One message, or (without pieces) a skip to ``offset``. ``kind`` is what merged pieces share: operation and schema."""
-
-    after: int
-    kind: Any
-    pieces: list[Piece]
-    offset: int
-    mergeable: bool = False
-
-    @property
-    def size(self) -> int:
-        return sum(piece.size for piece in self.pieces)
-
-
-class Ask(enum.Enum):
-    """Messages without rows."""
-
-    FLUSH = "flush"
-    CLOSE = "close"
-
-
-class Refusal(NamedTuple):
-    """The entry that stands in the way, and why."""
-
-    entry: Entry
-    error: wire.Error
 
 
 @dataclass(slots=True)
@@ -194,6 +137,7 @@ class ChannelState:
 
         Raises UnexplainedAnswerError, or TableRestoredError when rows that left memory are no longer committed (rule CH8).
         """
+        _explain(not self.is_open, "an open that was answered before")
         if self.incarnation == 0:
             _explain(incarnation >= 1, f"incarnation {incarnation}")
             self.incarnation = incarnation
@@ -218,6 +162,7 @@ class ChannelState:
     def acked(self, acks: Acks) -> None:
         """Raises UnexplainedAnswerError when it fell, is out of order, or goes beyond what this stream has seen."""
         before = self.acks
+        _explain(self.is_open, f"{acks} before it was open")
         _explain(acks.queryable <= acks.durable <= acks.received, f"{acks}, whose levels are out of order")
         _explain(acks.received <= self._explained, f"{acks}, though only rows up to {self._explained} were sent")
         fell = any(new < old for new, old in zip(acks, before, strict=True))
@@ -234,6 +179,7 @@ class ChannelState:
 
         Raises UnexplainedAnswerError.
         """
+        _explain(self.is_open, "a refusal before it was open")
         if self._void and self._void[0] == offset:
             # Answers come in the order of the batches: this one was under way behind a refused one and has gone back since.
             self._void.popleft()

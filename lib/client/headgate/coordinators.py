@@ -7,7 +7,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
-from headgate.errors import UnavailableError
+from headgate.errors import InvalidArgumentError, UnavailableError
 from headgate.system import System
 from headgate.transport import Failure, Transport, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -118,3 +118,13 @@ class Coordinators:
         except aio.AioRpcError as error:
             failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
             raise CallFailedError(failure) from error
+
+
+def addresses_of(address: str | Sequence[str]) -> list[str]:
+    """``"a:7070,b:7070"`` or a list of such. Raises InvalidArgumentError."""
+    parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
+    for part in parts:
+        host, _, port = part.rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidArgumentError(f"{part!r} is no address", fix="Use host:port, several of them separated by commas.")
+    return parts

@@ -72,6 +72,14 @@ def names_of(columns: Columns) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns)
 
 
+def checked_channel_name(name: str) -> str:
+    """1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
+    if not 1 <= len(name.encode()) <= 255 or not name.isprintable():
+        fix = "Use 1 to 255 bytes of UTF-8 without control characters."
+        raise InvalidArgumentError(f"{name!r:.80} cannot name a channel", fix=fix)
+    return name
+
+
 def schema_of(schema: SchemaLike) -> pa.Schema:
     """The Arrow schema that is meant. Raises InvalidArgumentError naming the column."""
     if isinstance(schema, pa.Schema):

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from headgate.channel_state import Cut
+from headgate.entries import Cut
 from headgate.errors import InvalidArgumentError, TooLargeError
 
 Compression = Literal["lz4"] | None

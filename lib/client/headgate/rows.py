@@ -4,8 +4,6 @@ One conversion: Python rows become one Arrow array, Arrow data keeps its buffers
 """
 
 import dataclasses
-import datetime
-import decimal
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +13,7 @@ import pyarrow.types as pat
 
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
+from headgate.values import bad_value, is_rounded, may_cast, plain, rounded_kinds
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 _CHUNK_ROWS = 65_536
@@ -50,7 +49,7 @@ class RowFormat:
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)
         self._needed = self._names if operation != wire.OPERATION_MIXED else frozenset(identity | {operation_column})
-        self._may_round = [(field, kinds) for field in fields if (kinds := _rounded_kinds(field.type))]
+        self._may_round = [(field, kinds) for field in fields if (kinds := rounded_kinds(field.type))]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
     def convert(self, data: Any) -> Iterator[pa.RecordBatch]:
@@ -117,8 +116,8 @@ class RowFormat:
         for field, kinds in self._may_round:
             if any(issubclass(kind, kinds) for kind in {type(row.get(field.name)) for row in rows}):
                 for at, row in enumerate(rows, first):
-                    if _is_rounded(row.get(field.name), field.type):
-                        raise _bad_value(at, field, f"{row[field.name]!r:.80} is no {field.type}")
+                    if is_rounded(row.get(field.name), field.type):
+                        raise bad_value(at, field, f"{row[field.name]!r:.80} is no {field.type}")
 
     def _misfit(self, rows: Sequence[Mapping[str, Any]], first: int, cause: Exception) -> Exception:
         """Which value it was: looked for only after the whole has failed."""
@@ -127,7 +126,7 @@ class RowFormat:
                 try:
                     pa.array([row.get(field.name)], type=field.type)
                 except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    return _bad_value(at, field, f"{row.get(field.name)!r:.80} is no {field.type} ({error})")
+                    return bad_value(at, field, f"{row.get(field.name)!r:.80} is no {field.type} ({error})")
         return SchemaError(f"the rows do not fit the table: {cause}", fix=f"The columns are {self.schema}.")
 
     # --- Arrow rows ---
@@ -162,12 +161,10 @@ class RowFormat:
 
     def _column(self, batch: pa.RecordBatch, field: "pa.Field[Any]", first: int) -> "pa.Array[Any]":
         at = batch.schema.get_field_index(field.name)
-        if at < 0:
-            return pa.nulls(batch.num_rows, field.type)
-        column = plain(batch.column(at))
+        column: pa.Array[Any] = pa.nulls(batch.num_rows, field.type) if at < 0 else plain(batch.column(at))
         if column.type == field.type:
             return column
-        if not _may_cast(column.type, field.type):
+        if not may_cast(column.type, field.type):
             raise SchemaError(
                 f"column {field.name!r} is {column.type} and the table has {field.type}", fix="Cast the column before sending."
             )
@@ -178,7 +175,7 @@ class RowFormat:
                 try:
                     column.slice(row, 1).cast(field.type)
                 except pa.ArrowException as why:
-                    raise _bad_value(first + row, field, f"{column[row]} is no {field.type} ({why})") from why
+                    raise bad_value(first + row, field, f"{column[row]} is no {field.type} ({why})") from why
             raise SchemaError(f"column {field.name!r}: {error}", fix=f"Cast it to {field.type} before sending.") from error
         return fitted
 
@@ -208,6 +205,26 @@ class RowFormat:
             )
 
 
+class Formats:
+    """The row formats of one table, each made once."""
+
+    def __init__(self, table: TableInfo) -> None:
+        self.upsert = RowFormat(table, wire.OPERATION_UPSERT)
+        self.delete = RowFormat(table, wire.OPERATION_DELETE)
+        self._table = table
+        self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
+
+    def mixed(self, column: str, says: pa.DataType) -> RowFormat:
+        """Raises InvalidArgumentError when the table has a column of that name."""
+        if column in self._table.schema.names:
+            raise InvalidArgumentError(
+                f"{column!r} is a column of the table", fix="Name the column with the operations by operation_column=."
+            )
+        if (column, says) not in self._mixed:
+            self._mixed[column, says] = RowFormat(self._table, wire.OPERATION_MIXED, column, says)
+        return self._mixed[column, says]
+
+
 def operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
     """How the rows say their operation, by their type or their first row; and the rows, which may have been an iterator."""
     schema = getattr(data, "schema", None)
@@ -221,19 +238,6 @@ def operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
     first = rows[0] if rows else None
     value = first.get(column) if isinstance(first, Mapping) else getattr(first, column, None)
     return rows, pa.int8() if isinstance(value, int) else pa.string()
-
-
-def plain(column: "pa.Array[Any]") -> "pa.Array[Any]":
-    """The values themselves: no dictionary, no extension type."""
-    if isinstance(column, pa.ExtensionArray):
-        return plain(column.storage)
-    if not isinstance(column, pa.DictionaryArray):
-        return column
-    values = column.dictionary
-    if pat.is_string_view(values.type):  # polars' categories; Arrow 26 cannot take from views
-        values = values.cast(pa.string())
-    decoded: pa.Array[Any] = values.take(column.indices)
-    return decoded
 
 
 def _stream(data: Any) -> pa.RecordBatchReader:
@@ -272,47 +276,3 @@ def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
     names = [field.name for field in dataclasses.fields(kind)]
     values = operator.attrgetter(*names, names[0])  # two names at least, so that it always returns a tuple
     return [dict(zip(names, values(row), strict=False)) for row in rows]
-
-
-def _rounded_kinds(kind: pa.DataType) -> tuple[type, ...]:
-    """Python types of which Arrow makes this one, perhaps by leaving something out."""
-    if pat.is_date(kind) or (pat.is_timestamp(kind) and kind.unit == "ms"):
-        return (float, decimal.Decimal, datetime.datetime)
-    return (float, decimal.Decimal) if pat.is_integer(kind) or pat.is_timestamp(kind) else ()
-
-
-def _is_rounded(value: Any, kind: pa.DataType) -> bool:
-    if isinstance(value, datetime.datetime):
-        return value.time() != datetime.time() if pat.is_date(kind) else bool(value.microsecond % 1000)
-    return isinstance(value, (float, decimal.Decimal)) and value % 1 != 0
-
-
-def _may_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Other forms of the same kind of value; that a value is lost on the way, the cast itself refuses."""
-    if pat.is_null(source) or (pat.is_nested(source) and pat.is_nested(target)):
-        return True
-    if pat.is_integer(target) and pat.is_time(source):
-        return True
-    if pat.is_floating(source) and pat.is_floating(target):
-        return source.bit_width <= target.bit_width  # Arrow rounds without a word
-    if pat.is_date(source):
-        return pat.is_date(target) or pat.is_timestamp(target)
-    kinds = (_is_number, _is_text, _is_binary, pat.is_timestamp, pat.is_decimal)
-    return any(of_kind(source) and of_kind(target) for of_kind in kinds)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    # pandas makes float columns of integers with gaps.
-    return pat.is_integer(kind) or pat.is_floating(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind)
-
-
-def _bad_value(row: int, field: "pa.Field[Any]", what: str) -> RowError:
-    return RowError(f"row {row}, column {field.name!r}: {what}", fix=f"Give a {field.type}.", row=row, column=field.name)

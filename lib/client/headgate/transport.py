@@ -12,12 +12,12 @@ from headgate.errors import HeadgateError, InternalError, UnauthenticatedError, 
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _STREAMS_A_CONNECTION = 64
-"""Servers allow 100 (reliability 7.4) and make further ones wait without a word."""
+"""Servers and proxies often allow 100 (reliability 7.4) and make further ones wait without a word."""
 _OPTIONS = [
     ("grpc.max_send_message_length", 16 * 1024 * 1024),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
-    # A connection that died without a word is noticed after 15 s. Servers accept a ping each 10 s.
-    ("grpc.keepalive_time_ms", 10_000),
+    # A connection that died without a word is noticed after 20 s. Servers take more than a ping each 10 s for an attack.
+    ("grpc.keepalive_time_ms", 15_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     # gRPC's own pauses between attempts to connect, 1 to 120 s, are too long beside ours.
     ("grpc.initial_reconnect_backoff_ms", 100),

@@ -150,11 +150,18 @@ class Writer:
         elif isinstance(order, instructions.OpenRefused):
             producer = self.requests.pop(order.request, None)
             if producer is not None:
+                self._check_fenced(producer, order.refusal.code)
                 producer.refused(order.refusal.code)
         elif isinstance(order, instructions.EndChannel):
             held = self.holds.get(order.channel)
             if held is not None and held.number == order.hold:
+                if held.connection.producer is not None:
+                    self._check_fenced(held.connection.producer, order.refusal.code)
                 self.let_go(order.channel, order.refusal.code)
+
+    def _check_fenced(self, producer: Producer, code: str) -> None:
+        if code == "CODE_CHANNEL_TAKEN_OVER" and self._log.incarnation(producer.channel) <= producer.incarnation:
+            raise ViolationError(f"the newest producer of {producer.channel} is told that it is taken over (rule CH4)")
 
     def _decided(self, order: instructions.Decided) -> None:
         for name, offset in self._noted.pop(order.round, {}).items():
@@ -194,14 +201,14 @@ class Writer:
     def take(self, connection: Connection) -> None:
         """The next batch of a connection, or its end."""
         held = self.holds.get(connection.channel)
-        mine = held is not None and (held.number == connection.hold or "late batches" in self._broken)
+        mine = held is not None and (held.connection is connection or "late batches" in self._broken)
         if connection.batches:
             after, rows = connection.batches.popleft()
             if held is not None and mine and after == held.accepted:
                 held.accepted = rows[-1].offset
                 self.fifo.append(Batch(connection.channel, rows))
                 self._queued += ROW_BYTES * len(rows)
-        elif connection.client_gone and held is not None and held.number == connection.hold:
+        elif connection.client_gone and held is not None and held.connection is connection:
             self.let_go(connection.channel, "gone")
 
     def let_go(self, channel: str, why: str) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow as pa
 
 import headgate
 from headgate_cli.cluster import Access
@@ -100,16 +99,6 @@ def _send(channel: headgate.Channel, piece: Piece, operation: str, operation_col
     if operation == "delete":
         channel.delete(piece.rows, offset=piece.last_row)
     elif operation == "mixed":
-        channel.write(
-            _with_small_operation(piece.rows, operation_column), operation_column=operation_column, offset=piece.last_row
-        )
+        channel.write(piece.rows, operation_column=operation_column, offset=piece.last_row)
     else:
         channel.upsert(piece.rows, offset=piece.last_row)
-
-
-def _with_small_operation(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
-    """Text formats read 1 and 2 as int64; the cluster wants int8."""
-    at = rows.schema.get_field_index(column)
-    if at < 0 or not pa.types.is_integer(rows.schema.field(at).type):
-        return rows
-    return rows.set_column(at, column, rows.column(at).cast(pa.int8()))

@@ -1,7 +1,7 @@
 """Files as streams of record batches: Parquet, CSV, JSON lines, Arrow IPC. Memory holds a few batches, not the file."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,9 +128,30 @@ def _csv(path: Path, types: pa.Schema | None, nulls: Sequence[str]) -> Source:
 
 
 def _json(path: Path, types: pa.Schema | None) -> Source:
-    parse = pa_json.ParseOptions(explicit_schema=types)
+    parse = pa_json.ParseOptions(explicit_schema=_as_json_writes(types))
     read = pa_json.ReadOptions(block_size=_BLOCK_BYTES)
-    return _text(path, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
+    source = _text(path, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
+    dates = {field.name: field.type for field in types or () if pa.types.is_date(field.type)}
+
+    def batches(skip: int) -> Iterator[_Read]:
+        for batch, before, done in source.batches(skip):
+            yield _Read(_with_dates(batch, dates), before, done)
+
+    return replace(source, batches=batches)
+
+
+def _as_json_writes(types: pa.Schema | None) -> pa.Schema | None:
+    """A date is text in JSON; Arrow's reader, told that it is a date, wants a number."""
+    if types is None:
+        return None
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_date(field.type) else field for field in types])
+
+
+def _with_dates(batch: pa.RecordBatch, dates: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    for name, kind in dates.items():
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, name, batch.column(at).cast(kind))
+    return batch
 
 
 def _text(path: Path, reader: Callable[[Any], Any]) -> Source:

@@ -1,0 +1,191 @@
+"""The blocking face: the README's program, threads, running loops, Ctrl-C, programs that forget to close."""
+
+import asyncio
+import datetime
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import headgate
+from headgate_proto.api.v1 import errors_pb2 as err
+from support.scripted_service import Cluster, cluster_in_thread
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with cluster_in_thread(writers=2) as cluster:
+        yield cluster
+
+
+def ids(cluster: Cluster) -> list[int]:
+    return [row["id"] for row in cluster.tables["t"].rows]
+
+
+def test_the_first_program_of_the_readme(cluster: Cluster) -> None:
+    schema = pa.schema([("id", pa.string()), ("month", pa.string()), ("updated_at", pa.timestamp("us", tz="UTC"))])
+    now = datetime.datetime(2013, 1, 31, tzinfo=datetime.UTC)
+    rows = [{"id": f"UA-{number}", "month": "2013-01", "updated_at": now} for number in range(1500, 1600)]
+    with headgate.connect(cluster.coordinator) as hg:
+        flights = hg.create_table(
+            "flights", schema, key="id", ordering="updated_at", partition_by="month", buckets=4, exist_ok=True
+        )
+        with flights.channel("loader-1") as ch:
+            ch.upsert(rows)
+            ch.delete([{"id": "UA-1545", "month": "2013-01", "updated_at": now}])
+            ch.flush("queryable")
+            assert ch.acks.queryable == ch.committed_offset == 101
+        assert [info.name for info in hg.tables()] == ["flights"]
+        assert hg.table("flights").info == flights.info
+        assert hg.status().redis_reachable
+    assert [(operation, len(rows)) for _, _, operation, rows in cluster.tables["flights"].log] == [(1, 100), (2, 1)]
+
+
+def test_a_program_goes_on_where_it_was_after_a_restart(cluster: Cluster) -> None:
+    source = [{"id": number} for number in range(30)]
+    for _ in range(2):
+        with headgate.connect(cluster.coordinator) as hg:
+            table = hg.create_table("t", [("id", int)], key="id", exist_ok=True)
+            with table.channel("c") as ch:
+                for row in source[ch.committed_offset : ch.committed_offset + 15]:
+                    ch.upsert([row])
+    assert ids(cluster) == list(range(30))
+
+
+def test_several_threads_share_a_channel_and_each_keeps_its_order(cluster: Cluster) -> None:
+    cluster.knobs.break_after = [3, 5, 7]
+    with headgate.connect(cluster.coordinator, in_flight_bytes=100_000) as hg:
+        table = hg.create_table("t", [("id", int)], key="id")
+        with table.channel("c") as ch:
+
+            def send(worker: int) -> None:
+                for number in range(300):
+                    receipt = ch.upsert({"id": worker * 1000 + number})
+                    if number % 50 == 0:
+                        receipt.wait("durable")
+
+            threads = [threading.Thread(target=send, args=(worker,)) for worker in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert ch.offset == 2400
+    for worker in range(8):
+        assert [number for number in ids(cluster) if number // 1000 == worker] == [worker * 1000 + n for n in range(300)]
+    assert len(ids(cluster)) == 2400
+
+
+async def test_it_works_inside_a_running_loop(cluster: Cluster) -> None:
+    with headgate.connect(cluster.coordinator) as hg, hg.create_table("t", [("id", int)], key="id").channel("c") as ch:
+        ch.upsert([{"id": 1}])
+        await asyncio.sleep(0)
+        await asyncio.to_thread(ch.flush)
+    assert ids(cluster) == [1]
+
+
+def test_a_refused_batch_is_corrected_from_its_rows(cluster: Cluster) -> None:
+    cluster.knobs.refuse = lambda row: err.CODE_PARTITION_VALUE if row["id"] < 0 else None
+    with headgate.connect(cluster.coordinator) as hg, hg.create_table("t", [("id", int)], key="id").channel("c") as ch:
+        for number in (1, -2, 3, -4, 5):
+            ch.upsert([{"id": number}])
+        while ch.acks.queryable < ch.offset:
+            try:
+                ch.flush()
+            except headgate.BatchRefusedError as refused:
+                if refused.rows["id"][0].as_py() == -2:
+                    ch.upsert([{"id": 2}], offset=refused.offset)
+                else:
+                    ch.skip()
+    assert ids(cluster) == [1, 2, 3, 5]
+
+
+def test_a_reader_is_sent_as_it_is_read(cluster: Cluster) -> None:
+    schema = pa.schema([("id", pa.int64())])
+    batches = (pa.record_batch([pa.array(range(start, start + 1000))], schema=schema) for start in range(0, 10_000, 1000))
+    with headgate.connect(cluster.coordinator) as hg, hg.create_table("t", schema, key="id").channel("c") as ch:
+        assert ch.upsert(pa.RecordBatchReader.from_batches(schema, batches)).offset == 10_000
+    assert ids(cluster) == list(range(10_000))
+
+
+def test_after_the_connection_everything_says_that_it_is_closed(cluster: Cluster) -> None:
+    with headgate.connect(cluster.coordinator) as hg:
+        table = hg.create_table("t", [("id", int)], key="id")
+        channel = table.channel("c")
+    hg.close()
+    for call in (hg.tables, channel.flush, lambda: table.channel("d"), lambda: channel.upsert([{"id": 1}]), channel.skip):
+        with pytest.raises(headgate.ClosedError):
+            call()
+
+
+def test_waiting_calls_end_when_the_connection_is_closed(cluster: Cluster) -> None:
+    cluster.knobs.hold_rounds = True
+    hg = headgate.connect(cluster.coordinator)
+    channel = hg.create_table("t", [("id", int)], key="id").channel("c")
+    channel.upsert([{"id": 1}])
+    heard: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            channel.flush()
+        except headgate.HeadgateError as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    channel.flush("received")
+    hg.close()
+    thread.join()
+    assert isinstance(heard[0], headgate.ClosedError)
+
+
+PROGRAM = """
+    import sys, headgate
+
+    hg = headgate.connect(sys.argv[1])
+    table = hg.create_table("t", [("id", int)], key="id", exist_ok=True)
+    {body}
+"""
+
+
+def start(cluster: Cluster, body: str) -> "subprocess.Popen[str]":
+    body = textwrap.indent(textwrap.dedent(body), "    ").lstrip()
+    program = textwrap.dedent(PROGRAM.format(body=body))
+    command = [sys.executable, "-c", program, cluster.coordinator]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
+    cluster.knobs.hold_rounds = True
+    body = """
+        try:
+            with hg, table.channel("c") as ch:
+                ch.upsert([{"id": 1}])
+                ch.flush("received")
+                print("waiting", flush=True)
+                ch.flush()
+        except KeyboardInterrupt:
+            print("left", flush=True)
+    """
+    with start(cluster, body) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "waiting\n"
+        program.send_signal(signal.SIGINT)
+        out, problems = program.communicate()
+    assert (out, problems, program.returncode) == ("left\n", "", 0)
+
+
+def test_a_program_that_forgets_to_close_ends_all_the_same(cluster: Cluster) -> None:
+    body = """
+        ch = table.channel("c")
+        ch.upsert([{"id": 1}]).wait("queryable")
+        print("done")
+    """
+    with start(cluster, body) as program:
+        assert program.communicate() == ("done\n", "")
+    assert program.returncode == 0
+    assert ids(cluster) == [1]

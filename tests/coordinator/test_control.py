@@ -1,0 +1,178 @@
+"""Control streams: the registration of writers (rule RO8), their orders (rule RO9), leaving, and writers that misbehave."""
+
+import asyncio
+from pathlib import Path
+
+import grpc
+import pytest
+
+from headgate_coordinator import writers as sessions
+from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from support.running_coordinator import running_coordinator
+from support.scripted_writer import scripted_writer
+from support.tables import SCHEMA, rows
+
+T = "t"
+OPTIONS = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
+
+
+async def test_a_stream_that_begins_without_a_hello_is_refused(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
+        for first in (wire.ControlRequest(heartbeat=wire.Heartbeat()), wire.ControlRequest(hello=wire.Hello(process="p"))):
+            call = CoordinationServiceStub(channel).Control()
+            await call.write(first)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call.read()
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_writer_that_falls_silent_is_lost_and_its_stream_is_cut(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis, writer_timeout=0.5) as coordinator:
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        async with scripted_writer(coordinator.address, beats=False) as writer:
+            await writer.order(T, "adopt")
+            await writer.ended.wait()
+            assert writer.why == "nothing was heard of it for 0.5 s"
+        assert (await coordinator.until(T, generation=2)).state == "owned"
+        assert not (await coordinator.tables.FindWriters(api.FindWritersRequest())).addresses
+
+
+async def test_a_cut_stream_aborts_the_rounds_of_all_its_tables(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis) as coordinator,
+        scripted_writer(coordinator.address, address="w:1") as stays,
+    ):
+        for name in ("t", "u"):
+            await coordinator.create(name, SCHEMA, **OPTIONS)
+            await stays.order(name, "adopt")
+        async with scripted_writer(coordinator.address, address="w:2") as goes:
+            for name in ("t", "u"):
+                await goes.order(name, "adopt")
+        for name in ("t", "u"):
+            adopt = await stays.order(name, "adopt")
+            assert stays.pair(name) == (1, 2)
+            assert [member.process for member in adopt.plan.members] == [stays.process]
+
+
+async def test_a_writer_that_says_hello_again_is_a_new_registration(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis) as coordinator,
+        scripted_writer(coordinator.address, process="p") as before,
+    ):
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await before.order(T, "adopt")
+        async with scripted_writer(coordinator.address, process="p") as again:
+            await before.ended.wait()
+            await again.order(T, "adopt")
+            assert again.pair(T) == (1, 2)
+            answer = await coordinator.tables.Status(api.StatusRequest())
+            assert [writer.process for writer in answer.writers] == ["p"]
+
+
+async def test_another_process_at_the_same_address_means_that_the_first_is_dead(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis) as coordinator,
+        scripted_writer(coordinator.address, process="old", address="w:1") as old,
+        scripted_writer(coordinator.address, process="new", address="w:1"),
+    ):
+        await old.ended.wait()
+        answer = await coordinator.tables.Status(api.StatusRequest())
+        assert [writer.process for writer in answer.writers] == ["new"]
+
+
+async def test_a_leaving_writer_is_released_when_no_table_needs_it(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis) as coordinator,
+        scripted_writer(coordinator.address, address="w:1") as stays,
+        scripted_writer(coordinator.address, address="w:2") as leaves,
+    ):
+        for name in ("t", "u"):
+            await coordinator.create(name, SCHEMA, **OPTIONS)
+            await asyncio.gather(stays.order(name, "adopt"), leaves.order(name, "adopt"))
+        await leaves.open("t", "c")
+        leaves.take("t", rows(("a", 1, "x")), "c", 1)
+        leaves.send(leave=wire.Leave())
+        await leaves.order("t", "release")
+        await leaves.order("u", "release")
+        await leaves.released.wait()
+        grant = await stays.open("t", "c", incarnation=1)
+        assert grant.committed_offset == 1, "what it had taken is committed before it is let go"
+        assert stays.pair("t") == stays.pair("u") == (1, 1)
+
+
+async def test_a_leaving_writer_without_a_table_is_released_at_once(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        writer.send(leave=wire.Leave())
+        await writer.released.wait()
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await coordinator.until(T, state="owned")
+        assert writer.waiting(T, "adopt") == 0
+
+
+async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator,
+        scripted_writer(coordinator.address, address="busy:1", beats=False) as busy,
+        scripted_writer(coordinator.address, address="free:1", beats=False),
+        scripted_writer(coordinator.address, address="gone:1", beats=False) as leaves,
+    ):
+        busy.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table="any", uncommitted_bytes=10)]))
+        leaves.send(leave=wire.Leave())
+        await leaves.released.wait()
+        while not any(writer.uncommitted_bytes for writer in (await coordinator.tables.Status(api.StatusRequest())).writers):
+            await asyncio.sleep(0.02)
+        found = await coordinator.tables.FindWriters(api.FindWritersRequest())
+        assert list(found.addresses) == ["free:1", "busy:1"]
+
+
+async def test_what_is_said_under_another_pair_counts_for_nothing(tmp_path: Path, redis: str) -> None:
+    """Rule RO2; but an open is answered, lest its client waits for nothing."""
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await writer.order(T, "adopt")
+        for pair in ((7, 1), (1, 7)):
+            writer.report(T, pair=pair, ask_instant=wire.AskInstant(round=1))
+            writer.report(T, pair=pair, broken=wire.Broken(why="not of now"))
+        writer.report(T, pair=(7, 1), open=wire.OpenRequest(request=1, channel="c"))
+        refused = await writer.order(T, "open_refused")
+        assert refused.request == 1
+        await writer.open(T, "c")
+        assert writer.waiting(T, "instant") == 0
+        assert (await coordinator.status(T)).generation == 1
+
+
+async def test_a_writer_that_does_not_read_is_cut_off_and_others_notice_nothing(
+    tmp_path: Path, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "QUEUED_ORDERS", 50)
+    async with (
+        running_coordinator(tmp_path, redis) as coordinator,
+        scripted_writer(coordinator.address, address="w:1") as other,
+        grpc.aio.insecure_channel(coordinator.address) as channel,
+    ):
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await other.order(T, "adopt")
+        deaf = CoordinationServiceStub(channel).Control()
+        await deaf.write(wire.ControlRequest(hello=wire.Hello(process="deaf", address="w:2")))
+        name = "x" * 10_000
+        cut = False
+        while not cut:
+            report = wire.TableReport(table=name, open=wire.OpenRequest(request=1, channel="c"))
+            try:
+                await deaf.write(wire.ControlRequest(table=report))
+            except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
+                cut = True
+        assert deaf.done()
+        assert await deaf.details() == "it does not read its control stream"
+        await other.open(T, "c")
+
+
+async def test_members_are_all_living_coordinators(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as one, running_coordinator(tmp_path, redis) as other:
+        async with grpc.aio.insecure_channel(one.address) as channel:
+            members = CoordinationServiceStub(channel).Members
+            while len((await members(wire.MembersRequest())).addresses) < 2:
+                await asyncio.sleep(0.02)
+            assert set((await members(wire.MembersRequest())).addresses) == {one.address, other.address}
