@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ _OWN_FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)  # whoever ends us: the cluster and the S3 server end too
     with Screen(json_lines=options.json) as screen, ExitStack() as stack:
         folder = _folder(options.folder)
         store = _store(options.store, folder, stack)
@@ -122,13 +125,19 @@ def _how_to_open(url: str, options: argparse.Namespace) -> list[str]:
     ]
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _wait_for_ctrl_c(screen: Screen, address: str) -> None:
-    screen.note(
-        f"The cluster stays at {address}: headgate status --watch --connect {address}. Ctrl-C ends it.", "kept", connect=address
-    )
+    text = f"The cluster stays at {address}: headgate status --watch --connect {address}. Ctrl-C ends it."
     with contextlib.suppress(KeyboardInterrupt):
+        screen.note(text, "kept", connect=address)
         threading.Event().wait()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

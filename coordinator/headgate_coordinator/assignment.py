@@ -6,7 +6,7 @@ from itertools import product
 LEVEL = 1.1
 """Largest to smallest share at which moving stops."""
 MOVES_PER_BORDER = 3
-"""A border moves at most this part of all key groups by choice (1 / n): a join of one more writer takes two borders at most."""
+"""A border under load moves at most this part of all key groups by choice (1 / n): a second writer has its half after two."""
 
 
 class MeasuredLoad:
@@ -23,17 +23,23 @@ class MeasuredLoad:
             weight = total / (total + sum(self._bytes))
             self._bytes = [old + weight * (new - old) for old, new in zip(self._bytes, measured, strict=True)]
 
+    @property
+    def known(self) -> bool:
+        """Whether anything was measured."""
+        return any(self._bytes)
+
     def weights(self) -> list[float]:
         """By key group, above 0: groups without rows count a little, so that they too are spread."""
         floor = sum(self._bytes) / len(self._bytes) / 16
         return [each + floor for each in self._bytes] if floor > 0 else [1.0] * len(self._bytes)
 
 
-def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[float]) -> list[str]:
+def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[float], *, few: bool = True) -> list[str]:
     """The member of each key group. ``previous``: by key group, who had it in the round before; may be empty.
 
     Groups of members that are gone go to the lightest, heaviest first. Then groups move from the heaviest member to the
-    lightest ones until the largest share is ``LEVEL`` of the smallest, nothing helps, or the border's moves are used up.
+    lightest ones until the largest share is ``LEVEL`` of the smallest, nothing helps, or, with ``few``, the border's moves are
+    used up.
     """
     if not members:
         return []
@@ -48,7 +54,7 @@ def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[fl
         lightest = min(loads, key=lambda member: (loads[member], len(shares[member])))
         shares[lightest].append(group)
         loads[lightest] += weights[group]
-    moves = -(-len(weights) // MOVES_PER_BORDER)
+    moves = -(-len(weights) // MOVES_PER_BORDER) if few else 2 * len(weights)
     while moves > 0 and (moved := _even_out(shares, loads, weights)):
         moves -= moved
     assigned = [""] * len(weights)
@@ -59,22 +65,24 @@ def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[fl
 
 
 def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]) -> int:
-    """One move or exchange that lowers the heaviest share; returns how many groups it moved."""
-    heaviest = max(loads, key=lambda member: loads[member])
-    for other in sorted(loads, key=lambda member: loads[member]):
-        gap = loads[heaviest] - loads[other]
-        if loads[heaviest] <= LEVEL * loads[other] or gap <= 0:
-            return 0
-        gives = _best(gap, [(weights[group], (group, None)) for group in shares[heaviest]])
-        if gives is None:
-            pairs = product(shares[heaviest], shares[other])
-            gives = _best(gap, [(weights[group] - weights[back], (group, back)) for group, back in pairs])
-        if gives is not None:
-            group, back = gives
-            _move(group, heaviest, other, shares, loads, weights)
-            if back is not None:
-                _move(back, other, heaviest, shares, loads, weights)
-            return 1 if back is None else 2
+    """One move, or else one exchange, from the heaviest member that can give to the lightest that can take.
+
+    Returns how many groups moved. A member with one group that outweighs a fair share cannot give; others still can.
+    """
+    by_load = sorted(loads, key=lambda member: loads[member])
+    pairs = [(giver, taker) for giver in reversed(by_load) for taker in by_load if loads[giver] > LEVEL * loads[taker]]
+    for giver, taker in pairs:
+        gap = loads[giver] - loads[taker]
+        single = _best(gap, [(weights[group], (group, None)) for group in shares[giver]])
+        swaps = product(shares[giver], shares[taker]) if single is None else ()
+        chosen = single or _best(gap, [(weights[group] - weights[back], (group, back)) for group, back in swaps])
+        if chosen is not None:
+            group, back = chosen
+            _move(group, giver, taker, shares, loads, weights)
+            if back is None:
+                return 1
+            _move(back, taker, giver, shares, loads, weights)
+            return 2
     return 0
 
 

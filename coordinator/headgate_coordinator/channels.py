@@ -10,47 +10,21 @@ from typing import Any
 
 from headgate_coordinator.events import ChannelEnded, OpenRequested
 from headgate_coordinator.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
-
-MOVED = Refusal(
-    "CODE_MOVED",
-    "this writer takes part in the table no more",
-    "Open the channel again at another writer; accepted rows are safe.",
-)
-HANDED_OVER = Refusal(
-    "CODE_UNAVAILABLE", "the table is being handed over to another coordinator", "Open the channel again in a moment."
-)
-CLOSING = Refusal(
-    "CODE_MOVED", "the table is being handed over to another coordinator", "Open the channel again; accepted rows are safe."
-)
-TAKEN_OVER = Refusal(
-    "CODE_CHANNEL_TAKEN_OVER", "a newer producer has opened this channel", "Stop this producer, or give it a channel of its own."
-)
-OPENED_AGAIN = Refusal(
-    "CODE_MOVED", "the channel was opened on another stream", "Open it again: the answer says whether this producer still has it."
-)
-FORBIDDEN = Refusal(
-    "CODE_CHANNEL_FORBIDDEN",
-    "the channel belongs to another principal",
-    "Use another channel name, or the principal that opened it first.",
-)
-NOT_RECORDED = Refusal(
-    "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
-)
+from headgate_coordinator.refusals import FORBIDDEN, HANDED_OVER, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where the table stands when opens are looked at.
 
-    ``taking``: processes that may take channels. ``filling``: the round that fills. ``decided``: every round of this generation
-    up to it is committed and published. ``blocked``: a round of an older generation is undecided, or a won one unpublished.
+    ``taking``: processes that may take channels. ``decided``: every round of this generation up to it is committed and
+    published. ``blocked``: a round of an older generation is undecided, or a won one unpublished.
     """
 
     generation: int
     now: float
     writer_timeout: float
     taking: Container[str]
-    filling: int
     decided: int
     blocked: bool
     draining: bool

@@ -58,6 +58,7 @@ class Coordination(rpc.CoordinationServiceServicer):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(session, request_iterator))
                 tasks.create_task(self._watch(session))
+                tasks.create_task(self._until_cut(session))
                 tasks.create_task(self._write(session, context))
         except* _StreamEndedError as ended:
             why = str(ended.exceptions[0])
@@ -89,6 +90,10 @@ class Coordination(rpc.CoordinationServiceServicer):
             await self._clock.sleep(self._timeout_s / LOOKS)
             silent = 0 if session.heard != heard else silent + 1
         raise _StreamEndedError(f"nothing was heard of it for {self._timeout_s:g} s")
+
+    async def _until_cut(self, session: Session) -> None:
+        await session.cut()
+        raise _StreamEndedError(session.ended or "")
 
     async def _write(self, session: Session, context: Context) -> None:
         await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms)))

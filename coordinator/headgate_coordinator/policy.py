@@ -10,7 +10,7 @@ class Wish:
     ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
     ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
     filling round were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
-    sent, or the generation began. ``failures``: None once a round of this generation has had its barrier, else the number of
+    sent, or the generation began. ``recovering``: None once a round of this generation has had its barrier, else the number of
     aborts in a row before it (0 after a takeover).
     """
 
@@ -19,7 +19,7 @@ class Wish:
     dirty_since: float | None
     fullest: int
     since: float
-    failures: int | None
+    recovering: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class RoundPolicy:
         times = []
         if wish.asked or wish.fullest >= self.checkpoint_bytes:
             times.append(wish.since + self.checkpoint_min_interval)
-        if wish.dirty_since is not None and wish.failures is None:
+        if wish.dirty_since is not None and wish.recovering is None:
             times.append(wish.since + self.checkpoint_interval)
-        elif wish.dirty_since is not None and wish.failures is not None:
+        elif wish.dirty_since is not None and wish.recovering is not None:
             # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
-            times.append(max(wish.since, wish.dirty_since) + self.recovery(wish.failures))
+            times.append(max(wish.since, wish.dirty_since) + self.recovery(wish.recovering))
         return min(times, default=None)
 
     def recovery(self, failures: int) -> float:

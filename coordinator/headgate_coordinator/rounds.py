@@ -42,15 +42,13 @@ class Round:
         self.phase = Phase.FLUSHING
         self.barrier_at = now
 
-    def passed(self, event: BarrierPassed) -> None:
-        """An ingest side is through with it."""
+    def report(self, event: BarrierPassed | Flushed) -> None:
+        """An ingest side is through with it, or a bucket side has all its rows on the store."""
         if self.phase is Phase.FLUSHING and event.process in self.members:
-            self._passed[event.process] = event
-
-    def flushed(self, event: Flushed) -> None:
-        """A bucket side has all its rows on the store."""
-        if self.phase is Phase.FLUSHING and event.process in self.members:
-            self._flushed[event.process] = event
+            if isinstance(event, BarrierPassed):
+                self._passed[event.process] = event
+            else:
+                self._flushed[event.process] = event
 
     @property
     def complete(self) -> bool:

@@ -45,7 +45,7 @@ class Session:
         self.loads: dict[str, int] = {}
         self.ended: str | None = None
         self.heard = 0
-        self._flush = False
+        self._cut = asyncio.Event()
         self._orders: asyncio.Queue[wire.ControlResponse | None] = asyncio.Queue()
 
     @property
@@ -66,13 +66,17 @@ class Session:
         """Cuts the stream, if ``flush`` behind what is queued; the registration ends as the stream's coroutine does."""
         if self.ended is None:
             self.ended = why
-            self._flush = flush
             self._orders.put_nowait(None)
+            if not flush:
+                self._cut.set()
+
+    async def cut(self) -> None:
+        """Returns when the stream has to end now, whatever is queued or being sent."""
+        await self._cut.wait()
 
     async def next_order(self) -> wire.ControlResponse | None:
-        """None: the stream has to end now."""
-        message = await self._orders.get()
-        return message if self.ended is None or self._flush else None
+        """None: everything is sent and the stream has to end."""
+        return await self._orders.get()
 
 
 class Writers:

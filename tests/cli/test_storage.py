@@ -113,6 +113,14 @@ def test_people_get_columns_and_a_pipe_no_folded_lines(table: str, capsys: pytes
     assert row.split() == ["5", "2026-01-03", "2026-01-01", "05:00:00+00:00", "5.50", "-"]
 
 
+def test_digits_of_rows_are_not_grouped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "flights")
+    with hudi.create_table(url, pa.schema([("flight", pa.int64())]), record_key="flight", buckets=1) as made:
+        made.upsert(pa.table({"flight": [1806]}))
+    run(["table", "scan", url])
+    assert capsys.readouterr().out.split() == ["flight", "1806"]
+
+
 def test_the_timeline_says_what_each_commit_wrote(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(["table", "timeline", table, "--json"])
     first, second = lines(capsys)

@@ -304,7 +304,7 @@ async def test_memory_is_bounded_and_a_call_waits_for_room(cluster: Cluster) -> 
         channel = await table.channel("c").open()
         while channel.runner.channel.state.has_room(10_000):
             await channel.upsert(rows(channel.offset, channel.offset + 500))
-        with pytest.raises(headgate.NotCommittedError, match="could not be taken"):
+        with pytest.raises(headgate.NotCommittedError, match="no room for more rows"):
             await channel.upsert(rows(0, 500), timeout=0.1)
         assert channel.runner.channel.state.bytes_in_flight <= SMALL_BYTES
         taken = channel.offset

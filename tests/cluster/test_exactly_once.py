@@ -1,6 +1,9 @@
 """Exactly once with real processes: rows come through the SDK, processes die, and the committed log is read unmerged."""
 
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,33 +12,146 @@ from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
 
-SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]}
-BOTH = pytest.mark.parametrize("workload", [Workload(), Workload(event_time=False)], ids=["event time", "commit time"])
+SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+EVENT_TIME, COMMIT_TIME = Workload(), Workload(event_time=False)
+BOTH = pytest.mark.parametrize("workload", [EVENT_TIME, COMMIT_TIME], ids=["event time", "commit time"])
+LEASE_S = 5.0
 
 
 @BOTH
 def test_what_two_producers_send_is_there_once(workload: Workload, tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", options=SOON) as cluster:
+    with Cluster(tmp_path / "cluster", options={"coordinator": SOON}) as cluster:
         url = create_table(cluster.address, "t", workload)
         with Producers(cluster.address, "t", workload, tmp_path, rows=10_000) as producers:
             producers.start("one")
             producers.start("two")
             producers.wait()
         report = assert_exactly_once(url, producers.histories(), workload)
+        assert [cluster.drain(name) for name in ("writer-1", "writer-2", "coordinator-1")] == [0, 0, 0]
     assert report.entries + report.dropped == 20_000
 
 
-@BOTH
-def test_a_writer_that_is_killed_loses_and_doubles_nothing(workload: Workload, tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", options=SOON) as cluster:
+def test_where_nothing_is_dropped_in_a_flush_every_number_is_in_the_log(tmp_path: Path) -> None:
+    workload = Workload(deletes=False)
+    options = {"coordinator": [*SOON, "--no-drop-beaten"]}
+    report = under(tmp_path, workload, lambda cluster, producers: cluster.restart("writer-1"), options=options, drop_beaten=False)
+    assert report.dropped == 0
+
+
+def kill_producer(cluster: Cluster, producers: Producers) -> None:
+    producers.kill("one")
+    producers.start("one")
+
+
+def fence_producer(cluster: Cluster, producers: Producers) -> None:
+    old = producers.part("one")
+    producers.start("one")
+    assert old.wait_end() != 0, "the older producer of the name is told that it was taken over"
+
+
+def kill_redis_and_coordinator(cluster: Cluster, producers: Producers) -> None:
+    cluster.kill("redis")
+    cluster.kill("coordinator-1")
+    cluster.start("coordinator-1", wait=False)
+    cluster.start("redis")
+
+
+def kill_writer_and_coordinator(cluster: Cluster, producers: Producers) -> None:
+    cluster.kill("writer-2")
+    cluster.kill("coordinator-1")
+    cluster.start("coordinator-1")
+    cluster.start("writer-2")
+
+
+def pause_past_the_lease(cluster: Cluster, producers: Producers) -> None:
+    cluster.pause("coordinator-1")
+    time.sleep(LEASE_S + 2)
+    cluster.resume("coordinator-1")
+
+
+def pause_writer(cluster: Cluster, producers: Producers) -> None:
+    cluster.pause("writer-1")
+    time.sleep(4)
+    cluster.resume("writer-1")
+
+
+def drain_and_add(cluster: Cluster, producers: Producers) -> None:
+    cluster.start("writer-3")
+    assert cluster.drain("writer-1") == 0
+
+
+NEMESES: Mapping[str, Callable[[Cluster, Producers], Any]] = {
+    "producer killed": kill_producer,
+    "producer fenced": fence_producer,
+    "writer killed": lambda cluster, producers: cluster.restart("writer-1"),
+    "coordinator killed": lambda cluster, producers: cluster.restart("coordinator-1"),
+    "redis killed": lambda cluster, producers: cluster.restart("redis"),
+    "redis flushed": lambda cluster, producers: cluster.redis("FLUSHALL"),
+    "redis and coordinator killed": kill_redis_and_coordinator,
+    "writer and coordinator killed": kill_writer_and_coordinator,
+    "writer paused": pause_writer,
+    "a writer added, one drained": drain_and_add,
+}
+
+
+@pytest.mark.parametrize("nemesis", NEMESES)
+def test_nothing_is_lost_doubled_or_swapped_when(nemesis: str, tmp_path: Path) -> None:
+    under(tmp_path, COMMIT_TIME, NEMESES[nemesis])
+
+
+def test_an_owner_that_slept_past_its_lease_writes_nothing_more(tmp_path: Path) -> None:
+    under(tmp_path, EVENT_TIME, pause_past_the_lease, coordinators=2)
+
+
+@pytest.mark.parametrize("kind", ["reset", "stall"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("writer-1", "writer-2"),
+        ("writer-1", "coordinator-1"),
+        ("coordinator-1", "redis"),
+        ("client", "writer-1"),
+        ("client", "coordinator-1"),
+    ],
+)
+def test_nothing_is_lost_doubled_or_swapped_when_the_connection_is_cut(one: str, other: str, kind: Any, tmp_path: Path) -> None:
+    def cut(cluster: Cluster, producers: Producers) -> None:
+        cluster.cut(one, other, kind)
+        time.sleep(4)
+        cluster.heal(one, other)
+
+    under(tmp_path, COMMIT_TIME, cut, links=True)
+
+
+def under(
+    folder: Path,
+    workload: Workload,
+    nemesis: Callable[[Cluster, Producers], Any],
+    *,
+    coordinators: int = 1,
+    links: bool = False,
+    options: Mapping[str, list[str]] | None = None,
+    drop_beaten: bool = True,
+) -> Any:
+    """Two producers write, the nemesis does its work twice, everybody gets on, and the table is judged."""
+    options = options or {"coordinator": SOON}
+    with Cluster(folder / "cluster", coordinators=coordinators, links=links, options=options) as cluster:
         url = create_table(cluster.address, "t", workload)
-        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=2000) as producers:
+        with Producers(cluster.address, "t", workload, folder, rows=0, rate=1000) as producers:
             producers.start("one")
             producers.start("two")
-            producers.wait_acked("one", 1000)
-            cluster.kill("writer-1")
-            producers.wait_acked("one", producers.history("one").attempts[-1].sent)
-            cluster.start("writer-1")
-            producers.wait_acked("two", producers.history("two").attempts[-1].sent)
+            for _ in range(1 if coordinators > 1 or "writer-3" in cluster.parts else 2):
+                on(producers)
+                nemesis(cluster, producers)
+                if "writer-3" in cluster.parts:
+                    break
+            on(producers)
             producers.finish()
-        assert_exactly_once(url, producers.histories(), workload)
+        return assert_exactly_once(url, producers.histories(), workload, drop_beaten=drop_beaten)
+
+
+def on(producers: Producers) -> None:
+    """Until each has 500 more rows durable than it had sent when this began."""
+    goals = {history.producer: history.attempts[-1].sent + 500 for history in producers.histories()}
+    for name, goal in goals.items():
+        producers.wait_acked(name, goal)

@@ -13,7 +13,7 @@ def settings(*argv: str) -> ServiceSettings:
     return load_settings(ServiceSettings, argv, prog="svc", about="A service.")
 
 
-def test_what_is_counted_is_served_with_the_processs_own_figures() -> None:
+async def test_what_is_counted_is_served_with_the_processs_own_figures() -> None:
     registry = metrics("writer")
     Counter("headgate_rows", "Rows taken", registry=registry).inc(42)
     with (
@@ -26,17 +26,17 @@ def test_what_is_counted_is_served_with_the_processs_own_figures() -> None:
     assert "process_resident_memory_bytes" in text
 
 
-def test_without_an_address_nothing_is_served() -> None:
+async def test_without_an_address_nothing_is_served() -> None:
     with served(metrics("writer"), settings()) as address:
         assert address == ""
 
 
-def test_a_taken_address_is_an_error_at_the_start() -> None:
+async def test_a_taken_address_is_an_error_at_the_start() -> None:
     registry = metrics("writer")
     with (
         served(registry, settings("--metrics-listen", "127.0.0.1:0")) as address,
         pytest.raises(OSError, match="in use"),
-        served(registry, settings("--metrics-listen", address)),
+        served(metrics("writer"), settings("--metrics-listen", address)),
     ):
         pass
 

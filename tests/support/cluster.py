@@ -28,7 +28,7 @@ CLIENT = "client"
 
 
 class Cluster:
-    """``options`` are flags by kind of part, as ``{"coordinator": ["--checkpoint-interval", "1s"]}``.
+    """``options`` are flags by kind of part, or by part, as ``{"coordinator": ["--checkpoint-interval", "1s"]}``.
 
     ``links``: every server stands behind a proxy, so that ``cut`` works; costs throughput. ``store``: another place than a
     folder of its own. ``kill_at`` and ``pause_at``: by part, "step:n" at which its first process kills or stops itself.
@@ -103,13 +103,14 @@ class Cluster:
 
     # --- processes ---
 
-    def start(self, name: str, *, kill_at: str = "", pause_at: str = "") -> Process:
-        """Starts a part that is not there, or was killed: under its old name and address, with a new process. Returns when ready.
+    def start(self, name: str, *, kill_at: str = "", pause_at: str = "", wait: bool = True) -> Process:
+        """Starts a part that is not there, or was killed: under its old name and address, with a new process.
 
-        A writer with a new number joins.
+        A writer with a new number joins. Returns when it is ready; with ``wait=False`` at once.
         """
         self._begin(name, kill_at, pause_at)
-        self._wait_ready(name)
+        if wait:
+            self._wait_ready(name)
         return self._running[name]
 
     def kill(self, name: str) -> None:
@@ -172,7 +173,7 @@ class Cluster:
             flags = ["--record", str(self._record(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
-            arguments = ["--listen", listen, *self._arguments(name, kind), *self._options.get(kind, ())]
+            arguments = ["--listen", listen, *self._arguments(name, kind), *self._options.get(kind, ()), *self._options.get(name, ())]
             command = [sys.executable, "-m", "support.stepping", f"headgate_{kind}", *flags, "--", *arguments]
             part = Process(name, command, self._log(name), env=self._env)
             if kill_at:

@@ -48,12 +48,13 @@ class Producers:
     flush_every: int = 0
     timeout: float = 120
     _running: dict[str, Process] = field(default_factory=dict)
+    _fenced: list[Process] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for process in self._running.values():
+        for process in (*self._fenced, *self._running.values()):
             if kind is not None:
                 print(process.tail(), file=sys.stderr)
             process.kill()
@@ -64,10 +65,17 @@ class Producers:
         told |= {"rate": self.rate, "batch": self.batch, "flush_every": self.flush_every, "timeout": self.timeout}
         flags = [f"--{option.replace('_', '-')}={value}" for option, value in (told | asdict(self.workload)).items()]
         process = Process(name, [sys.executable, "-m", "support.producers", *flags], self.folder / f"{name}.log")
+        if before := self._running.get(name):
+            before.expect_end()
+            self._fenced.append(before)
         self._running[name] = process
         if wait:
             process.wait_ready()
         return process
+
+    def part(self, name: str) -> Process:
+        """The newest process of that producer."""
+        return self._running[name]
 
     def kill(self, name: str) -> None:
         """kill -9."""

@@ -62,6 +62,7 @@ class ScriptedWriter:
         self._tables: dict[str, Adopted] = {}
         self._decided = asyncio.Condition()
         self._requests = 0
+        self.send(hello=wire.Hello(process=process, address=address))
 
     # --- what it hears ---
 
@@ -181,7 +182,6 @@ class ScriptedWriter:
 
     async def serve(self, channel: grpc.aio.Channel) -> None:
         """Until the coordinator ends it; ``why`` is then what it said."""
-        self.send(hello=wire.Hello(process=self.process, address=self.address))
         call: Any = CoordinationServiceStub(channel).Control()
         try:
             async with asyncio.TaskGroup() as group:

@@ -299,3 +299,17 @@ async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_pat
         await busy.until("file_durable")
         await settled()
         assert "first_flush_begun" not in quiet.steps
+
+
+async def test_a_table_that_is_broken_does_not_keep_others_from_making_room(tmp_path: Path) -> None:
+    one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
+    budget = Budget(soft=300_000, hard=1 << 30)
+    async with bucket_side(one.adopted(), budget) as (large, bad), bucket_side(two.adopted(), budget) as (small, good):
+        for side, table in ((large, one), (small, two)):
+            side.plan(plan(1, ME))
+            side.instant(1, table.begin().instant)
+        take(large, one, 1, many(range(2_000), "x" * 50))
+        large.broken("told so")
+        assert bad.broken == ["told so"]
+        take(small, two, 1, many(range(1_900), "x" * 50))
+        await good.until("file_durable")

@@ -125,18 +125,35 @@ def test_a_bucket_that_is_larger_than_a_portion_goes_alone() -> None:
     assert chosen(waiting(1, 5, 700, 40), pressed=True) == (1, [1])
 
 
-async def test_a_budget_stops_readers_at_its_hard_limit_and_lets_them_go_on_below() -> None:
-    budget = Budget(soft=50, hard=100)
-    budget.hold(99)
+async def test_clients_are_not_read_at_the_hard_limit_and_again_below_it() -> None:
+    budget = Budget(soft=500, hard=1_000)
+    share = budget.join(lambda: None)
+    budget.hold(200)
+    share.set(799, 0)
     await budget.room()
-    budget.hold(1)
+    share.set(800, 0)
     assert not budget.has_room
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(budget.room())
         await asyncio.sleep(0)
         assert not waiting.done()
         budget.give_back(1)
-    assert budget.used == 99
+    assert budget.used == 999
+
+
+async def test_other_writers_wait_for_buckets_only_and_these_flush_before() -> None:
+    budget = Budget(soft=500, hard=1_000)
+    share = budget.join(lambda: None)
+    share.set(749, 1)
+    assert budget.has_bucket_room
+    share.set(750, 1)
+    assert not budget.has_bucket_room
+    assert share.pressed, "or nothing would ever make room"
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(budget.bucket_room())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        share.set(700, 1)
 
 
 async def test_the_table_with_the_largest_bucket_is_woken_once_the_soft_limit_is_passed() -> None:
@@ -144,9 +161,9 @@ async def test_the_table_with_the_largest_bucket_is_woken_once_the_soft_limit_is
     woken: list[str] = []
     one, two = budget.join(lambda: woken.append("one")), budget.join(lambda: woken.append("two"))
     one.set(60, 60)
-    two.set(40, 30)
+    two.set(39, 30)
     assert not woken
-    two.set(41, 30)
+    two.set(40, 30)
     assert woken == ["one"]
     assert one.pressed
     assert not two.pressed
@@ -154,7 +171,7 @@ async def test_the_table_with_the_largest_bucket_is_woken_once_the_soft_limit_is
     assert not one.pressed, "what is being flushed is not in anybody's way for long"
     budget.leave(one)
     budget.leave(one)
-    assert budget.used == 41
+    assert budget.used == 40
 
 
 async def test_what_waits_at_the_ingest_side_makes_no_bucket_flush() -> None:
@@ -175,10 +192,12 @@ async def test_buckets_that_can_not_be_flushed_yet_press_nobody() -> None:
 
 
 _SINGLE_ROWS = """
-import json, os
+import json
+import numpy as np
 import pyarrow as pa
 from support.tables import SCHEMA
 from headgate_writer.buffers import RoundBuffer
+from headgate_writer.routing import RoutedRows
 from headgate_tables.hudi.definition import Definition
 from support.arrow_batches import routed
 import uuid
@@ -186,19 +205,22 @@ table = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.U
 def rss():
     (line,) = (line for line in open("/proc/self/status") if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
+many = routed([{"id": str(n), "part": "p", "ts": n, "note": "n"} for n in range(10_000)], table)
 def add(buffer, n):
-    buffer.add(routed([{"id": str(n), "part": "p", "ts": n, "note": "n"}], table))
+    at = np.array([n])
+    one = many.rows.take(at), many.keys.take(at), many.deletes.take(at), many.group[at]
+    buffer.add(RoutedRows.of(*one, many.groups))
 for n in range(200):
     add(RoundBuffer(), n)
 buffer, before = RoundBuffer(), rss()
-for n in range(20_000):
+for n in range(10_000):
     add(buffer, n)
 print(json.dumps([buffer.nbytes, rss() - before, int(buffer.sizes.sum())]))
 """
 
 
 def test_what_single_rows_really_take_is_what_is_counted() -> None:
-    """Twenty thousand batches of one row: uncounted, their objects alone would be ten times the rows."""
+    """Ten thousand batches of one row: uncounted, their objects alone would be ten times the rows."""
     done = subprocess.run([sys.executable, "-c", _SINGLE_ROWS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     counted, really, plain = json.loads(done.stdout)

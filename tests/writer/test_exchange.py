@@ -16,13 +16,21 @@ from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
 from headgate_writer.adopted import AdoptedTable, Member
 from headgate_writer.buffers import Budget
-from headgate_writer.exchange import WINDOW_BYTES, ExchangeOut
+from headgate_writer.exchange import ExchangeOut
 from headgate_writer.routing import RoutedRows
+from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
 from support.exchange_peers import SETTINGS, receiving
 
-SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("part", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("note", pa.string(), nullable=False),  # a delete has null here all the same
+    ]
+)
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 
 
@@ -190,7 +198,8 @@ async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_lat
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
         side = there.adopted.adopt("t", 1, 1)
         member = Member("receiver", there.address)
-        budget.hold(2 << 20)
+        buckets = budget.join(lambda: None)
+        buckets.set(2 << 20, 0)
         much = rows(range(4_000), note="x" * 8_000)  # 32 MB
         async with asyncio.TaskGroup() as group:
             group.create_task(here.out.send(member, 1, much))
@@ -199,7 +208,7 @@ async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_lat
             for _ in range(200):  # nothing can come: there is no credit
                 await asyncio.sleep(0.001)
             assert side.log == []
-            budget.give_back(2 << 20)
+            buckets.set(0, 0)
         await here.out.barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(4_000)), ("barrier", 1, "sender")]
@@ -209,15 +218,26 @@ async def test_a_barrier_passes_although_there_is_no_credit(tmp_path: Path) -> N
     budget = Budget(1 << 20, 1 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
         side = there.adopted.adopt("t", 1, 1)
-        budget.hold(2 << 20)
+        budget.join(lambda: None).set(2 << 20, 0)
         await here.out.barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
+
+
+async def test_two_writers_that_are_full_of_rows_for_each_other_go_on(tmp_path: Path) -> None:
+    """Rows on their way here wait for a writer whose own are on their way to us: neither may refuse the other's."""
+    budget = Budget(1 << 20, 2 << 20)
+    async with receiving("receiver", budget) as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        budget.hold(2 << 20)
+        assert not budget.has_room
+        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await side.until((1, 4))
 
 
 async def test_a_writer_that_cannot_be_reached_breaks_the_round_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate_writer.exchange.UNREACHABLE_S", 0.2)
+    monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         nobody = Member("receiver", "127.0.0.1:1")
         async with asyncio.TaskGroup() as group:
@@ -231,7 +251,7 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that was drained leaves; its streams end, and no round may abort for that."""
-    monkeypatch.setattr("headgate_writer.exchange.UNREACHABLE_S", 0.2)
+    monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         async with receiving("receiver") as there:
             side = there.adopted.adopt("t", 1, 1)

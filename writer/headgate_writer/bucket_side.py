@@ -151,6 +151,7 @@ class BucketSide:
         """Rows may be lost if a round were committed now: the owner has to abort."""
         if not self._over:
             self._over = True
+            self._share.set(self._share.nbytes, 0)  # it flushes no more, so it must not stand in the way of other tables
             self._tell_broken(why)
 
     @property

@@ -17,46 +17,57 @@ Bytes = npt.NDArray[np.int64]
 
 
 class Budget:
-    """Memory of all tables of the process together, in Arrow bytes.
+    """Memory of all tables of the process together, in Arrow bytes: what is on its way, and what waits in buckets.
 
-    ``soft``: when more waits in buckets, the largest are flushed before their round ends. Lower: more and smaller log files.
-    ``hard``: at it clients are not read any more; it also counts what waits at the ingest side, so it has to be well above
-    ``soft``. A flush takes up to one and a half times ``soft / 2`` on top.
+    ``soft``: from there on the largest buckets are flushed before their round ends. Lower: more and smaller log files.
+    ``hard``: clients are not read while so much is held; it should be twice ``soft``. A flush takes up to ``soft`` on top, for
+    a moment: a copy of its rows and their files.
+
+    Other writers' rows need room in buckets only: buckets become free by themselves, while what is on its way here may wait
+    for a writer that waits for us (test_two_writers_that_are_full_of_rows_for_each_other_go_on).
     """
 
     def __init__(self, soft: int, hard: int) -> None:
         self.soft = soft
         self.hard = hard
-        self._used = 0
+        self._on_the_way = 0
         self._shares: list[Share] = []
         self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._has_bucket_room = asyncio.Event()
+        self._update()
 
     @property
     def used(self) -> int:
         """Bytes held now."""
-        return self._used
+        return self._on_the_way + self._waiting
 
     @property
     def has_room(self) -> bool:
         """Whether clients are read."""
         return self._has_room.is_set()
 
+    @property
+    def has_bucket_room(self) -> bool:
+        """Whether other writers may send rows."""
+        return self._has_bucket_room.is_set()
+
     async def room(self) -> None:
-        """Returns once less than ``hard`` is held."""
+        """Returns once clients may be read."""
         await self._has_room.wait()
 
+    async def bucket_room(self) -> None:
+        """Returns once other writers may send rows."""
+        await self._has_bucket_room.wait()
+
     def hold(self, nbytes: int) -> None:
-        """Never refuses: whoever can wait has to ask for ``room`` before."""
-        self._used += nbytes
-        if self._used >= self.hard:
-            self._has_room.clear()
+        """On their way from a client or to another writer. Never refuses: whoever can wait has to ask for ``room`` before."""
+        self._on_the_way += nbytes
+        self._update()
 
     def give_back(self, nbytes: int) -> None:
         """What ``hold`` was told."""
-        self._used -= nbytes
-        if self._used < self.hard:
-            self._has_room.set()
+        self._on_the_way -= nbytes
+        self._update()
 
     def join(self, wake: Callable[[], None]) -> Share:
         """The part of one table's buckets. ``wake`` is called when it has to flush."""
@@ -71,11 +82,33 @@ class Budget:
             self._shares.remove(share)
 
     def pressed(self) -> Share | None:
-        """Who has to flush now: the one with the largest bucket, when more than ``soft`` waits and is not being flushed."""
-        if sum(share.nbytes - share.leaving for share in self._shares) <= self.soft:
+        """Who has to flush now: the one with the largest bucket, when ``soft`` bytes wait and are not being flushed."""
+        if sum(share.nbytes - share.leaving for share in self._shares) < self.soft:
             return None
         most = max(self._shares, key=lambda share: share.largest)
         return most if most.largest else None
+
+    def changed(self) -> None:
+        """A share has: who waits for room may go on, who has to flush is woken."""
+        self._update()
+        if (chosen := self.pressed()) is not None:
+            chosen.wake()
+
+    @property
+    def _waiting(self) -> int:
+        return sum(share.nbytes for share in self._shares)
+
+    def _update(self) -> None:
+        _set(self._has_room, self.used < self.hard)
+        # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well.
+        _set(self._has_bucket_room, self._waiting < (self.soft + self.hard) // 2)
+
+
+def _set(event: asyncio.Event, value: bool) -> None:
+    if value:
+        event.set()
+    else:
+        event.clear()
 
 
 class Share:
@@ -83,7 +116,7 @@ class Share:
 
     def __init__(self, budget: Budget, wake: Callable[[], None]) -> None:
         self._budget = budget
-        self._wake = wake
+        self.wake = wake
         self.nbytes = self.leaving = self.largest = 0
 
     @property
@@ -93,14 +126,8 @@ class Share:
 
     def set(self, nbytes: int, largest: int) -> None:
         """What is there now."""
-        grown = nbytes - self.nbytes
         self.nbytes, self.largest = nbytes, largest
-        if grown > 0:
-            self._budget.hold(grown)
-        else:
-            self._budget.give_back(-grown)
-        if (chosen := self._budget.pressed()) is not None:
-            chosen._wake()
+        self._budget.changed()
 
 
 class RoundBuffer:
@@ -142,9 +169,7 @@ class RoundBuffer:
 
         The bytes still count until ``taken``.
         """
-        wanted = np.zeros(len(self.groups), np.bool_)
-        wanted[codes] = True
-        return Portion(self._heap.empty(), wanted, codes, self._waiting[codes], self.groups)
+        return Portion(self._heap.empty(), codes, self._waiting[codes], self.groups)
 
     def taken(self, portion: Portion, rest: Sequence[Filed]) -> None:
         """The portion's wanted rows are gone; ``rest`` is what else was in it."""
@@ -168,10 +193,9 @@ class RoundBuffer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portion:
-    """``wanted``: bool[groups]; ``codes``: the same as numbers; ``nbytes``: int64[codes], what these buckets hold of it."""
+    """``codes``: the wanted buckets, numbers into ``groups``; ``nbytes``: int64[codes], what they hold in the portion."""
 
     batches: list[Filed]
-    wanted: npt.NDArray[np.bool_]
     codes: npt.NDArray[np.int64]
     nbytes: Bytes
     groups: Sequence[tuple[str, int]]
@@ -224,5 +248,6 @@ def _shared_out(rows: RoutedRows) -> Bytes:
     sizes = row_bytes(rows.rows) + value_bytes(rows.keys) + rows.group.itemsize
     weights = np.bincount(rows.group, weights=sizes, minlength=len(rows.groups))
     shares: Bytes = np.floor(weights * (rows.nbytes / weights.sum())).astype(np.int64)
+    np.maximum(shares, 1, out=shares)  # a bucket of no bytes would never be flushed
     shares[int(np.argmax(weights))] += rows.nbytes - int(shares.sum())
     return shares

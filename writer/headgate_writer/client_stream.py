@@ -69,7 +69,9 @@ class ClientStream:
             kind = request.WhichOneof("message")
             if kind == "batch":
                 await self._batch(request.batch)
+                del request  # or the message would stay until the next one is there
                 await self._room()
+                continue
             elif kind == "skip":
                 if (entry := self._hold.skip(request.skip.offset)) is not None:
                     self._writer.put(entry)

@@ -7,34 +7,20 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from typing import Any, Final, Protocol
 
-import grpc
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
-from headgate_runtime.channels import connect
 from headgate_runtime.settings import ServiceSettings
 from headgate_writer.adopted import AdoptedTable, Member
 from headgate_writer.buffers import Budget
+from headgate_writer.exchange_link import Link
 from headgate_writer.frames import decode, encode
 from headgate_writer.routing import RoutedRows
-from headgate_writer.windows import Arrivals, ExchangeError, Outgoing
-
-WINDOW_BYTES: Final = 8 << 20
-"""Bytes under way on one stream. Lower: a sender waits for its receiver more often; higher: so much more memory at both ends."""
-
-UNREACHABLE_S: Final = 5.0
-"""Seconds without a connection to a writer that rows wait for, until the round is given up. Longer than a coordinator needs to
-notice that the writer is gone, which is the usual reason."""
-
-_ATTEMPTS: Final = 10
-"""Streams in a row that broke without a frame having arrived."""
+from headgate_writer.windows import WINDOW_BYTES, Arrivals, ExchangeError
 
 _LARGE: Final = 64 << 10
 """Arrow bytes from which encoding and decoding leave the event loop."""
-
-_FAILURES: Final = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
-"""How a broken stream shows; grpcio raises the second for a write after the end."""
 
 
 class ExchangeOut:
@@ -58,8 +44,8 @@ class ExchangeOut:
         self._executor = executor
         self._budget = budget
         self._broken = broken
-        self._links: dict[str, _Link] = {}
-        self._new: asyncio.Queue[_Link] = asyncio.Queue()
+        self._links: dict[str, Link] = {}
+        self._new: asyncio.Queue[Link] = asyncio.Queue()
         self._closed = False
 
     async def send(self, member: Member, round: int, rows: RoutedRows) -> None:
@@ -89,7 +75,7 @@ class ExchangeOut:
         for link in self._links.values():
             link.close()
 
-    def _link(self, member: Member) -> _Link:
+    def _link(self, member: Member) -> Link:
         link = self._links.get(member.process)
         if link is None:
             name = wire.StreamName(
@@ -99,125 +85,9 @@ class ExchangeOut:
                 sender=self._process,
                 receiver=member.process,
             )
-            link = self._links[member.process] = _Link(member, name, self._settings, self._budget, self._broken)
+            link = self._links[member.process] = Link(member, name, self._settings, self._budget, self._broken)
             self._new.put_nowait(link)
         return link
-
-
-class _Link:
-    """One stream, over as many connections as it takes. Without frames that wait it does not mind being disconnected."""
-
-    def __init__(
-        self, member: Member, name: wire.StreamName, settings: ServiceSettings, budget: Budget, broken: Callable[[str], None]
-    ) -> None:
-        self._member = member
-        self._name = name
-        self._settings = settings
-        self._budget = budget
-        self._tell_broken = broken
-        self._frames = Outgoing()
-        self._changed = asyncio.Event()
-        self._room = asyncio.Event()
-        self._over = False
-
-    async def send(self, round: int, frames: list[wire.Rows]) -> None:
-        if not self._over:
-            for rows in frames:
-                self._budget.hold(self._frames.rows(round, rows))
-            self._update()
-        await self._room.wait()
-
-    def barrier(self, round: int) -> None:
-        if not self._over:
-            self._frames.barrier(round)
-            self._update()
-
-    def close(self) -> None:
-        self._over = True
-        self._budget.give_back(self._frames.nbytes)
-        self._frames = Outgoing()
-        self._update()
-
-    async def run(self) -> None:
-        channel = connect(self._member.address, self._settings)
-        try:
-            attempts = 0
-            while not self._over:
-                await self._until_frames_wait()
-                before = self._frames.acknowledged
-                why = await self._connected(channel)
-                attempts = attempts + 1 if self._frames.acknowledged == before else 0
-                if attempts == _ATTEMPTS:
-                    self._broken(why)
-        except ExchangeError as lost:
-            self._broken(str(lost))
-        finally:
-            await channel.close()
-
-    async def _until_frames_wait(self) -> None:
-        while not (len(self._frames) or self._over):
-            self._changed.clear()
-            await self._changed.wait()
-
-    async def _connected(self, channel: grpc.aio.Channel) -> str:
-        """One connection, from name to break; says why it broke."""
-        try:
-            async with asyncio.timeout(UNREACHABLE_S):
-                await channel.channel_ready()
-        except TimeoutError:
-            self._broken("it cannot be reached")
-            return ""
-        call: Any = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange()
-        why = "it ended the stream"
-        try:
-            await call.write(wire.ExchangeRequest(name=self._name))
-            first = await call.read()
-            if first is grpc.aio.EOF:
-                return why
-            self._hear(first)
-            async with asyncio.TaskGroup() as group:
-                writing = group.create_task(self._write(call))
-                while (answer := await call.read()) is not grpc.aio.EOF and not self._over:
-                    self._hear(answer)
-                writing.cancel()
-        except* _FAILURES as failed:
-            why = str(failed.exceptions[0])
-        except* ExchangeError as lost:
-            self._broken(str(lost.exceptions[0]))
-        finally:
-            call.cancel()
-        return why
-
-    async def _write(self, call: Any) -> None:
-        while True:
-            self._changed.clear()
-            while (frame := self._frames.next()) is not None:
-                await call.write(wire.ExchangeRequest(frame=frame))
-            await self._changed.wait()
-
-    def _hear(self, answer: wire.ExchangeResponse) -> None:
-        if self._over:
-            return
-        kind = answer.WhichOneof("message")
-        if kind == "resume":
-            self._budget.give_back(self._frames.resumed(answer.resume.last_number))
-        elif kind == "credit":
-            self._budget.give_back(self._frames.arrived(answer.credit.last_number, answer.credit.bytes))
-        else:
-            raise ExchangeError(answer.refused.why)
-        self._update()
-
-    def _update(self) -> None:
-        self._changed.set()
-        if self._over or self._frames.nbytes < WINDOW_BYTES:
-            self._room.set()
-        else:
-            self._room.clear()
-
-    def _broken(self, why: str) -> None:
-        if not self._over:
-            self.close()
-            self._tell_broken(f"rows do not reach the writer at {self._member.address}: {why}")
 
 
 class Receiver(Protocol):
@@ -314,13 +184,13 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             raise ExchangeError(f"a frame cannot be read: {damaged}") from damaged
 
     async def _credit(self, arrivals: Arrivals, progress: asyncio.Event, context: Any) -> None:
-        """What has arrived may be forgotten by its sender; more may come while there is room (rule EX4)."""
+        """What has arrived may be forgotten by its sender; more may come while buckets have room (rule EX4)."""
         while True:
             await progress.wait()
             progress.clear()
-            room = self._budget.has_room
+            room = self._budget.has_bucket_room
             credit = wire.Credit(last_number=arrivals.last, bytes=WINDOW_BYTES if room else 0)
             await context.write(wire.ExchangeResponse(credit=credit))
             if not room:
-                await self._budget.room()
+                await self._budget.bucket_room()
                 progress.set()

@@ -1,8 +1,12 @@
 """Both ends of an exchange stream as numbers: what was sent, what came, how much may be under way (EX1, EX2, EX4). Pure."""
 
 from collections import Counter, deque
+from typing import Final
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+
+WINDOW_BYTES: Final = 8 << 20
+"""Bytes under way on one stream. Lower: a sender waits for its receiver more often; higher: so much more memory at both ends."""
 
 
 class ExchangeError(Exception):

@@ -23,15 +23,26 @@ class Output:
         if self.json:
             click.echo(encode(record))
 
-    def records(self, records: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, *, empty: str = "none") -> None:
-        """A table of equal records; ``columns`` chooses and orders what people see. Programs get one line a record."""
+    def records(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        columns: Sequence[str] | None = None,
+        *,
+        empty: str = "none",
+        data: bool = False,
+    ) -> None:
+        """A table of equal records; ``columns`` chooses and orders what people see. Programs get one line a record.
+
+        ``data``: people's own values, whose digits are not grouped: 1806 may be a flight and not a number.
+        """
         if self.json:
             for record in records:
                 self.emit(record)
         elif not records:
             self.say(empty)
         else:
-            self.table(columns or list(records[0]), [[record[name] for name in columns or record] for record in records])
+            show = _ungrouped if data else _same
+            self.table(columns or list(records[0]), [[show(record[name]) for name in columns or record] for record in records])
 
     def record(self, record: Mapping[str, Any]) -> None:
         """One record: a line for programs, ``name  value`` lines for people."""
@@ -97,6 +108,14 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def _ungrouped(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[tuple[str, list[Any]]]:

@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-
-from headgate.entries import Acks, Cut, Level
 from headgate.coordinators import Coordinators, addresses_of
 from headgate.definition import Columns, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
+from headgate.entries import Acks, Cut, Level
 from headgate.errors import InvalidArgumentError
 from headgate.rows import Formats, RowFormat, operation_type
 from headgate.runner import ChannelRunner
@@ -25,7 +23,7 @@ from headgate.shared_channel import SharedChannel
 from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Tls, Transport
-from headgate_proto.api.v1 import ingest_pb2, tables_pb2
+from headgate_proto.api.v1 import tables_pb2
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_IN_FLIGHT = 64 * 1024 * 1024
@@ -221,7 +219,42 @@ class Channel:
         rows, says = operation_type(rows, operation_column)
         return await self._append(self.formats.mixed(operation_column, says), rows, offset, timeout)
 
-    async def _is_small(rows: Any) -> bool:
+    async def skip(self, offset: int | None = None) -> None:
+        self.runner.channel.skip(offset)
+
+    async def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
+        await self.runner.flush(level, self.seconds(timeout))
+
+    async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
+        channel = self.runner.channel
+        await channel.wait(lambda: channel.reached(level) >= offset, self.seconds(timeout), offset, level)
+
+    async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
+        await self.runner.close(level, self.seconds(timeout))
+
+    def seconds(self, timeout: float | None) -> float:
+        """The connection's timeout, unless the call has one."""
+        return self._headgate.timeout if timeout is None else timeout
+
+    async def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+        async with self._order:  # conversions on threads must not overtake each other
+            runner = self.runner
+            runner.channel.check(offset)
+            cuts = iter(cut_up(self.encoder, kind, rows, offset))
+            is_small = _is_small(rows)
+            taken = runner.channel.state.taken if offset is None else offset
+            while (cut := next(cuts, None) if is_small else await asyncio.to_thread(next, cuts, None)) is not None:
+                taken = await runner.take(kind, cut, offset, self.seconds(timeout))
+            return Receipt(self, taken)
+
+
+def cut_up(encoder: Encoder, kind: RowFormat, rows: Any, offset: int | None) -> Iterable[Cut]:
+    """A call's rows as messages: one when it names its offset, else as many as are good. Raises FixCall."""
+    batches = kind.convert(rows)
+    return encoder.cuts(batches) if offset is None else [encoder.whole(batches, kind.schema)]
+
+
+def _is_small(rows: Any) -> bool:
     """Whether converting it takes less than handing it to a thread."""
     size = getattr(rows, "nbytes", None)
     if isinstance(size, int):

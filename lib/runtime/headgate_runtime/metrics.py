@@ -1,9 +1,10 @@
 """Prometheus metrics: one registry a process, handed to who counts; served when the settings name an address."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, PlatformCollector, ProcessCollector, start_http_server
 
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address
@@ -21,7 +22,13 @@ def metrics(service: str) -> CollectorRegistry:
 
 @contextlib.contextmanager
 def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[str]:
-    """Yields the host:port really bound, "" without ``metrics_listen``. A thread of its own answers. Raises OSError if taken."""
+    """Yields the host:port really bound, "" without ``metrics_listen``. A thread of its own answers. Raises OSError if taken.
+
+    Called on the event loop, whose tasks are counted: a number that only grows is a leak.
+    """
+    loop = asyncio.get_running_loop()
+    tasks = Gauge("headgate_tasks", "Tasks of the event loop", registry=registry)
+    tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
     if not settings.metrics_listen:
         yield ""
         return

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator import events, instructions
-from headgate_coordinator.channels import Channels, Live, Record, Standing
+from headgate_coordinator.channels import Channels, Hold, Live, Record, Standing
 from headgate_coordinator.instructions import Adopt, Instruction
 from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.refusals import TAKEN_OVER
 from headgate_coordinator.rounds import Phase, Round
+from headgate_coordinator.sequence import Rounds
 from headgate_coordinator.table_coordinator import TableCoordinator
 
 
@@ -16,12 +18,12 @@ class AbortsOneRoundOnly(TableCoordinator):
     """RO2: what lies behind an aborted round is kept, and no generation begins."""
 
     def _abort(self, why: str) -> None:
-        flushing = self._flushing()
+        flushing = self._rounds.flushing
         if flushing is None or flushing.phase is Phase.SENT:
             super()._abort(why)
         else:
             self._drop(flushing)
-            self._older = None
+            self._rounds.older = None
 
 
 class ForgetsSentRounds(TableCoordinator):
@@ -29,7 +31,7 @@ class ForgetsSentRounds(TableCoordinator):
 
     def _abort(self, why: str) -> None:
         super()._abort(why)
-        self._older = None
+        self._rounds.older = None
 
 
 class AnswersWhileUndecided(TableCoordinator):
@@ -43,28 +45,35 @@ class HearsOldGenerations(TableCoordinator):
     """RO2: a message of an older generation counts."""
 
     def _of_generation(self, event: Any) -> None:
-        super()._of_generation(replace(event, generation=self._generation))
+        super()._of_generation(replace(event, generation=self.generation))
 
 
 class CommitsWithoutAllFiles(TableCoordinator):
     """EX2, RO3: a round is committed when every ingest side is through with it."""
 
     def _advance(self) -> None:
-        flushing = self._flushing()
-        if flushing is not None and flushing.phase is Phase.FLUSHING and len(flushing._passed) == len(flushing.members):
-            for process in flushing.members:
-                flushing._flushed.setdefault(process, events.Flushed(process, self._generation, flushing.number, (), {}))
+        flushing = self._rounds.flushing
+        if flushing is not None and len(flushing._passed) == len(flushing.members):
+            for process in set(flushing.members) - set(flushing._flushed):
+                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}))
         super()._advance()
+
+
+class _AsAsked(Rounds):
+    def ask_instant(self, number: int) -> list[instructions.IssueInstant]:
+        named = self.find(self.generation, number)
+        if named is None or named.instant_asked:
+            return []
+        named.instant_asked = True
+        return [instructions.IssueInstant(self.generation, number)]
 
 
 class IssuesInstantsAsAsked(TableCoordinator):
     """TM5: a younger round gets its instant first when it asks first."""
 
-    def _instant_asked(self, number: int) -> None:
-        for each in (self._flushing(), self._filling):
-            if each is not None and each.number == number and not each.instant_asked:
-                each.instant_asked = True
-                self._out.append(instructions.IssueInstant(each.generation, number))
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._rounds = _AsAsked()
 
 
 class KeepsUnusedInstants(TableCoordinator):
@@ -84,38 +93,51 @@ class IgnoresLosses(TableCoordinator):
     def _joined(self, event: events.WriterJoined) -> None:
         known = event.process in self._members
         super()._joined(event)
-        if known and event.process in self._filling.members:
-            self._tell(event.process, Adopt(self._filling.plan))
+        if known and event.process in self._rounds.filling.members:
+            self._tell(event.process, Adopt(self._rounds.filling.plan))
 
 
-class GoesOnWithoutLost(TableCoordinator):
+class GoesOnWithoutTheLost(TableCoordinator):
     """RO8: a round goes on without a member that was lost."""
 
     def _lost(self, process: str, why: str) -> None:
         self._members.remove(process)
         self._members.adopted.discard(process)
-        for each in self._rounds():
-            each.members.pop(process, None)
+        for each in (self._rounds.filling, self._rounds.flushing):
+            if each is not None:
+                each.members.pop(process, None)
 
 
 class SendsBarriersEarly(TableCoordinator):
     """RO1: the next barrier does not wait until the older round is decided."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._sent: list[Round] = []
+
     def _may_end(self) -> bool:
-        older = self._older
-        if older is not None and older.phase is Phase.SENT and older.generation == self._generation:
-            self._older = None  # two rounds behind the filling one
-            self._kept = [*getattr(self, "_kept", ()), older]
+        older = self._rounds.flushing
+        if older is not None and older.phase is Phase.SENT:
+            self._sent.append(older)
+            self._rounds.older = None
         return super()._may_end()
 
-    def _of_slot(self, event: Any) -> None:
-        for each in getattr(self, "_kept", ()):
-            if (each.generation, each.number) == (event.generation, event.round) and isinstance(event, events.SlotWon):
-                older, self._older = self._older, each
-                super()._of_slot(event)
-                self._older = older
-                return
-        super()._of_slot(event)
+    def _of_committer(self, event: Any) -> None:
+        named = [each for each in self._sent if (each.generation, each.number) == (event.generation, event.round)]
+        older = self._rounds.older
+        if named and isinstance(event, events.SlotWon):
+            self._rounds.older = named[0]
+            super()._of_committer(event)
+            self._rounds.older = older
+        else:
+            super()._of_committer(event)
+
+
+class HearsNoLoads(TableCoordinator):
+    """RO7: uncommitted rows ask for no round."""
+
+    def _note_dirt(self) -> None:
+        """Nothing is ever dirty."""
 
 
 class _WithChannels(TableCoordinator):
@@ -166,23 +188,20 @@ class WaitsForOneRoundLess(_WithChannels):
     registry = _DrainsOneRoundLess
 
 
-class _RaisesInMemory(Channels):
-    def _raised(self, name: str, request: events.OpenRequested) -> tuple[int, int, str]:
-        record = self._records.get(name, Record(0, 0, request.principal))
-        live = self._live.get(name, Live())
-        return (max(1, record.incarnation) if live.opens else record.incarnation), record.committed, record.principal
-
-    def _grant(self, request: events.OpenRequested, live: Live, standing: Standing) -> Instruction:
-        record = self._records[request.channel]
-        if request.incarnation == 0 and live.drain >= 0:
-            self._records[request.channel] = replace(record, incarnation=record.incarnation + 1)
-        return super()._grant(request, live, standing)
+class _TellsBeforeTheSlot(Channels):
+    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+        live = self._live.get(name)
+        told = super()._look(name, standing)
+        yield from told
+        if live is not None and self._raises.get(name) is not None and live.opens:
+            self._records[name] = Record(*self._raised(name, live.opens[0]))
+            yield self._grant(live.opens.popleft(), live, standing)
 
 
-class RaisesInMemoryOnly(_WithChannels):
-    """CH4: a new incarnation is told before any slot holds it."""
+class TellsBeforeTheSlot(_WithChannels):
+    """CH4: a new incarnation is told while the slot that holds it is under way."""
 
-    registry = _RaisesInMemory
+    registry = _TellsBeforeTheSlot
 
 
 class _RaisesBeforeDraining(Channels):
@@ -218,3 +237,28 @@ class TakesAnyIncarnation(_WithChannels):
     """CH4: a reconnect with an older incarnation is granted."""
 
     registry = _TakesAnyIncarnation
+
+
+class _FencesEarly(Channels):
+    def _end(self, name: str, hold: Hold, refusal: instructions.Refusal, standing: Standing) -> Instruction:
+        newest = self._live[name].opens
+        fences = newest and newest[0].incarnation == 0
+        return super()._end(name, hold, TAKEN_OVER if fences else refusal, standing)
+
+
+class FencesBeforeTheSlot(_WithChannels):
+    """CH4: a producer is told for good that it is taken over before a slot says so."""
+
+    registry = _FencesEarly
+
+
+class _RefusesUnknownIncarnations(Channels):
+    def _refusal(self, request: events.OpenRequested, standing: Standing) -> instructions.Refusal | None:
+        refusal = super()._refusal(request, standing)
+        return TAKEN_OVER if refusal is None and request.incarnation and self._is_news(request) else refusal
+
+
+class RefusesUnknownIncarnations(_WithChannels):
+    """CH4: an outdated owner tells a producer that it does not know yet that it is taken over."""
+
+    registry = _RefusesUnknownIncarnations

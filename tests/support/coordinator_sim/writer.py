@@ -1,39 +1,16 @@
-"""A writer as the simulation has it: ingest side with one FIFO, exchange, bucket side. Its rules can be broken one by one."""
+"""A writer as the simulation has it: the owner's orders, clients, and the ingest side with its one FIFO."""
 
 from collections import deque
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headgate_coordinator import events, instructions
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Order, Plan
+from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag
 from support.coordinator_sim.owner import KEY_GROUPS, Link
 from support.coordinator_sim.producer import Connection, Producer
-from support.coordinator_sim.slots import File, Row, SlotLog, ViolationError
-
-Tag = tuple[int, int]
-ROW_BYTES = 10
-
-
-@dataclass(slots=True)
-class Frame:
-    """On an exchange stream: rows of a round, or its barrier with the number of rows before it (rule EX2)."""
-
-    round: int
-    rows: tuple[Row, ...] | None
-    count: int = 0
-
-
-@dataclass(slots=True)
-class Exchange:
-    """From one writer to another, under one (epoch, generation) (rule EX1). Resumes where it broke, so it loses nothing."""
-
-    tag: Tag
-    sender: str
-    receiver: str
-    frames: deque[Frame] = field(default_factory=deque)
-    sent: int = 0
-
+from support.coordinator_sim.slots import Row, SlotLog, ViolationError
 
 @dataclass(slots=True)
 class HeldChannel:
@@ -43,20 +20,6 @@ class HeldChannel:
     connection: Connection
     accepted: int
     durable: int
-
-
-@dataclass(slots=True)
-class Bucket:
-    """Rows of one round on their way into files."""
-
-    rows: list[Row] = field(default_factory=list)
-    files: list[File] = field(default_factory=list)
-    barriers: dict[str, int] = field(default_factory=dict)
-    received: dict[str, int] = field(default_factory=dict)
-    instant: str = ""
-    asked: bool = False
-    done: bool = False
-    bytes: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -87,7 +50,6 @@ class Writer:
     def _rewind(self) -> None:
         """All uncommitted rows are dropped, all channels end (rule RO2)."""
         self.plan: Plan | None = None
-        self.plans: dict[int, Plan] = {}
         self.fifo: deque[Batch | instructions.Barrier] = deque()
         for held in getattr(self, "holds", {}).values():
             held.connection.end("rewound")
@@ -95,7 +57,7 @@ class Writer:
             producer.refused("rewound")
         self.holds: dict[str, HeldChannel] = {}
         self.requests: dict[int, Producer] = {}
-        self.buckets: dict[int, Bucket] = {}
+        self.side = BucketSide(self.process, self._broken)
         self._grown: dict[str, int] = {}
         self._noted: dict[int, dict[str, int]] = {}
         self._taken: dict[int, int] = {}
@@ -130,7 +92,7 @@ class Writer:
                 self._rewind()
                 self.tag = tag
             if tag == self.tag and self.plan is None:
-                self.plan = self.plans[order.plan.round] = order.plan
+                self.plan = self.side.plans[order.plan.round] = order.plan
         elif isinstance(order, instructions.Release) and tag >= self.tag:
             self._rewind()
             self.released = self.leaving
@@ -140,9 +102,9 @@ class Writer:
     def _obey(self, order: Order) -> None:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
-            self.plans[order.next.round] = order.next
+            self.side.plans[order.next.round] = order.next
         elif isinstance(order, instructions.Instant):
-            self.buckets.setdefault(order.round, Bucket()).instant = order.instant
+            self.side.instant(order.round, order.instant)
         elif isinstance(order, instructions.Decided):
             self._decided(order)
         elif isinstance(order, instructions.Grant):
@@ -259,7 +221,7 @@ class Writer:
 
     def _give(self, stream: Exchange, frame: Frame) -> None:
         if stream.receiver == self.process:
-            self._file(self.process, frame)
+            self.side.take(self.process, frame)
         else:
             stream.frames.append(frame)
 
@@ -271,38 +233,9 @@ class Writer:
             return
         frame = stream.frames.popleft()
         if stream.tag == self.tag or "tags" in self._broken:
-            self._file(stream.sender, frame)
-
-    def _file(self, sender: str, frame: Frame) -> None:
-        bucket = self.buckets.setdefault(frame.round, Bucket())
-        if frame.rows is None:
-            bucket.barriers[sender] = frame.count
-        else:
-            bucket.received[sender] = bucket.received.get(sender, 0) + 1
-            bucket.rows += frame.rows
-            for row in frame.rows:
-                group = row.key % KEY_GROUPS
-                bucket.bytes[group] = bucket.bytes.get(group, 0) + ROW_BYTES
+            self.side.take(stream.sender, frame)
 
     def flush(self, *, early: bool = False) -> None:
-        """The bucket side's next step: ask for an instant, flush, report the oldest round that is whole."""
-        for round_, bucket in sorted(self.buckets.items()):
-            if bucket.rows and not bucket.asked:
-                bucket.asked = True
-                self.report(events.InstantAsked(self.process, self.tag[1], round_))
-            whole = self._whole(round_, bucket)
-            if bucket.rows and bucket.instant and (early or whole):
-                bucket.files.append(File(bucket.instant, self.process, tuple(bucket.rows)))
-                bucket.rows = []
-            if whole and not bucket.rows and not bucket.done:
-                bucket.done = True
-                self.report(events.Flushed(self.process, self.tag[1], round_, tuple(bucket.files), dict(bucket.bytes)))
-
-    def _whole(self, round_: int, bucket: Bucket) -> bool:
-        plan = self.plans.get(round_)
-        if plan is None or self.process not in dict(plan.members):
-            return False
-        if "all barriers" in self._broken:
-            return bool(bucket.barriers)
-        counts = {sender: bucket.received.get(sender, 0) for sender, _ in plan.members}
-        return bucket.barriers == counts or ("counts" in self._broken and bucket.barriers.keys() == counts.keys())
+        """The bucket side's next step."""
+        for event in self.side.step(self.tag[1], early=early):
+            self.report(event)

@@ -189,7 +189,8 @@ def test_a_large_parquet_file_is_read_in_few_requests(behind: Store, proxy: Faul
     table = pa.table({name: range(rows) for name in "abcdefgh"})
     pq.write_table(table, sink, compression="none", use_dictionary=False, row_group_size=rows // 4)
     assert len(sink.getvalue()) > 25_000_000
-    behind.create("file.parquet", [sink.getvalue()], durable=True)
+    # A busy machine may take longer than the client waits.
+    assert any(behind.create("file.parquet", [sink.getvalue()], durable=True) is not Outcome.UNKNOWN for _ in range(10))
     proxy.seen.clear()
     with behind.open_input("file.parquet") as source:
         assert pq.ParquetFile(source).read(columns=["c"]).column("c").equals(table.column("c"))

@@ -143,7 +143,7 @@ def scan(
             for row in rows.to_pylist():
                 output.emit(row)
     else:
-        output.records([row for rows in batches for row in rows.to_pylist()], empty="no rows")
+        output.records([row for rows in batches for row in rows.to_pylist()], empty="no rows", data=True)
 
 
 def names(text: str) -> list[str]:

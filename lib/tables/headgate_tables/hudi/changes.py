@@ -98,8 +98,8 @@ class ChangeWriter:
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """
-        if not all(each.rows.num_rows for each in changes):
-            raise ValueError("changes of a bucket are empty: there is nothing to write for it")
+        if len(log_versions) != len(changes) or not all(each.rows.num_rows for each in changes):
+            raise ValueError(f"{len(log_versions)} log versions for {len(changes)} changes, or some of these are empty")
         batches = [_Batch.of(each, self._definition) for each in changes]
         if drop_beaten and batches:
             batches = _without_beaten(batches)
@@ -109,8 +109,8 @@ class ChangeWriter:
         self._rows_written += total
         firsts = itertools.accumulate(counts, initial=0)
         files = [
-            _File(instant, version, batch, sequence.slice(first, count))
-            for version, batch, first, count in zip(log_versions, batches, list(firsts)[:-1], counts, strict=True)
+            _File(instant, version, batch, sequence.slice(first, batch.upserts))
+            for version, batch, first in zip(log_versions, batches, firsts, strict=False)
         ]
         rows = sum(batch.deletes.size for batch in batches)
         return write_files(self._store, instant, self._stage, encode_all(self._encode, files, rows=rows, threads=threads))

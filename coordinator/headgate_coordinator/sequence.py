@@ -1,0 +1,85 @@
+"""The rounds of one table, in order: one fills, at most one before it is undecided, won ones wait to be published (RO1, RO2)."""
+
+from collections.abc import Sequence
+
+from headgate_coordinator.instructions import IssueInstant, Plan
+from headgate_coordinator.rounds import Phase, Round
+
+
+class Rounds:
+    """``older`` may be of an older generation: then its slot was sent, and it is only waited for (rule RO2)."""
+
+    def __init__(self) -> None:
+        self.generation = 1
+        self.filling = Round(1, Plan(1, (), ()))
+        self.older: Round | None = None
+        self.unpublished: list[Round] = []
+
+    @property
+    def flushing(self) -> Round | None:
+        """The older round, if it is of this generation."""
+        return self.older if self.older is not None and self.older.generation == self.generation else None
+
+    @property
+    def busy(self) -> set[str]:
+        """Processes that have a part in a round of this generation which is not over."""
+        own = [each for each in (self.filling, *self._behind()) if each.generation == self.generation]
+        return {process for each in own for process in each.members}
+
+    @property
+    def decided(self) -> int:
+        """Every round of this generation up to it is committed and published."""
+        return min((each.number - 1 for each in self._behind()), default=self.filling.number - 1)
+
+    @property
+    def blocked(self) -> bool:
+        """A round of an older generation is undecided, or a won one is not published: committed offsets are not final."""
+        return bool(self.unpublished) or (self.older is not None and self.older.generation != self.generation)
+
+    @property
+    def over(self) -> bool:
+        """Nothing but the filling round is left."""
+        return not self._behind()
+
+    def find(self, generation: int, number: int) -> Round | None:
+        """By name, of any generation."""
+        every = (*self._behind(), self.filling)
+        return next((each for each in every if (each.generation, each.number) == (generation, number)), None)
+
+    def ask_instant(self, number: int) -> list[IssueInstant]:
+        """Instants are issued in round order: an older round that has none gets its own first (rules TM5, RO2)."""
+        issued = []
+        for each in (self.flushing, self.filling):
+            if each is not None and each.number <= number and not each.instant_asked:
+                each.instant_asked = True
+                issued.append(IssueInstant(each.generation, each.number))
+        return issued
+
+    def fill(self, plan: Plan) -> None:
+        """The filling round gets members; it had none."""
+        self.filling = Round(self.generation, plan)
+
+    def end(self, following: Plan, now: float) -> Round:
+        """The border: the filling round flushes, the next one fills."""
+        ended = self.filling
+        ended.end(now)
+        self.older, self.filling = ended, Round(self.generation, following)
+        return ended
+
+    def won(self, won: Round) -> None:
+        """The older round is decided; readers do not see it yet."""
+        won.phase = Phase.WON
+        self.older = None
+        self.unpublished.append(won)
+
+    def abort(self, plan: Plan) -> Sequence[Round]:
+        """A new generation with ``plan``. Returns the rounds that were given up: all whose slot is not sent (rule RO2)."""
+        given_up = [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
+        if self.older in given_up:
+            self.older = None
+        self.generation += 1
+        self.filling = Round(self.generation, plan)
+        return given_up
+
+    def _behind(self) -> list[Round]:
+        return [*self.unpublished, *([self.older] if self.older is not None else [])]

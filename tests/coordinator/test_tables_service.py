@@ -1,0 +1,124 @@
+"""Tables over gRPC: created, described, listed; limits and errors with their codes."""
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_runtime.errors import from_call
+from headgate_tables.hudi import create_table, open_table
+from support.running_coordinator import running_coordinator
+from support.tables import SCHEMA
+
+OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts"}
+
+
+async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call
+    return from_call(failed.value)
+
+
+async def code(call: Awaitable[Any]) -> str:
+    return errors_pb2.Code.Name((await refused(call)).code)
+
+
+async def test_a_table_is_created_described_and_listed_by_every_coordinator(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as one, running_coordinator(tmp_path, redis) as other:
+        created = await one.create("flights", SCHEMA, **OPTIONS, buckets=3, hive_style=True)
+        await other.create("airports", SCHEMA)
+        assert pa.ipc.read_schema(pa.py_buffer(created.schema)) == SCHEMA
+        assert (created.name, created.buckets, created.hive_style, created.ordering) == ("flights", 3, True, "ts")
+        assert (list(created.record_key), list(created.partition_by)) == (["id"], ["part"])
+        assert str(open_table(created.url).definition.table_uuid) == created.table_uuid  # type: ignore[union-attr]
+        for coordinator in (one, other):
+            assert (await coordinator.tables.DescribeTable(api.DescribeTableRequest(name="flights"))).table == created
+            listed = (await coordinator.tables.ListTables(api.ListTablesRequest())).tables
+            assert [table.name for table in listed] == ["airports", "flights"]
+            assert (listed[0].buckets, listed[0].ordering) == (8, "")
+
+
+async def test_exist_ok_takes_the_same_definition_and_no_other(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        created = await coordinator.create("t", SCHEMA, **OPTIONS)
+        assert await coordinator.create("t", SCHEMA, **OPTIONS, exist_ok=True) == created
+        assert await code(coordinator.create("t", SCHEMA, **OPTIONS)) == "CODE_TABLE_EXISTS"
+        assert await code(coordinator.create("t", SCHEMA, **OPTIONS, buckets=5, exist_ok=True)) == "CODE_TABLE_EXISTS"
+
+
+async def test_a_creation_that_stopped_before_its_entry_is_completed_by_the_next(tmp_path: Path, redis: str) -> None:
+    half = create_table(f"{tmp_path}/t", SCHEMA, record_key=["id"], partition_by=["part"], ordering="ts", name="t")
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        assert await code(coordinator.tables.DescribeTable(api.DescribeTableRequest(name="t"))) == "CODE_TABLE_NOT_FOUND"
+        created = await coordinator.create("t", SCHEMA, **OPTIONS)
+        assert created.table_uuid == str(half.definition.table_uuid)  # type: ignore[union-attr]
+        await coordinator.until("t", state="owned")
+
+
+async def test_of_many_creations_at_once_all_that_succeed_name_one_table(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as one, running_coordinator(tmp_path, redis) as other:
+        calls = [coordinator.create("t", SCHEMA, **OPTIONS, exist_ok=True) for coordinator in (one, other) * 4]
+        assert len({table.table_uuid for table in await asyncio.gather(*calls)}) == 1
+
+
+@pytest.mark.parametrize("name", ["", "../t", "a/b", ".hidden", "a b", "x" * 129, "ä"])
+async def test_what_is_no_name_is_refused(tmp_path: Path, redis: str, name: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        assert await code(coordinator.create(name, SCHEMA)) == "CODE_INVALID_ARGUMENT"
+        assert await code(coordinator.tables.DescribeTable(api.DescribeTableRequest(name=name))) == "CODE_INVALID_ARGUMENT"
+    assert not [path for path in tmp_path.iterdir() if path.name != ".headgate"]
+
+
+def nested(depth: int) -> pa.DataType:
+    kind: pa.DataType = pa.int64()
+    for _ in range(depth - 1):
+        kind = pa.list_(kind)
+    return kind
+
+
+async def test_schemas_are_read_within_limits(tmp_path: Path, redis: str) -> None:
+    def schema_of(*kinds: pa.DataType) -> pa.Schema:
+        return pa.schema([("id", pa.string()), *((f"c{number}", kind) for number, kind in enumerate(kinds))])
+
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        assert await code(coordinator.create("t", schema_of(nested(17)))) == "CODE_TOO_LARGE"
+        assert await code(coordinator.create("t", schema_of(*[pa.int64()] * 2000))) == "CODE_TOO_LARGE"
+        wide = pa.struct([(f"f{number}", pa.int64()) for number in range(1999)])
+        assert await code(coordinator.create("t", schema_of(wide))) == "CODE_TOO_LARGE"
+        big = SCHEMA.with_metadata({"x": "y" * (256 << 10)})
+        assert await code(coordinator.create("t", big)) == "CODE_TOO_LARGE"
+        await coordinator.create("deep", schema_of(nested(16)))
+        await coordinator.create("wide", schema_of(*[pa.int64()] * 1999))
+
+
+@pytest.mark.parametrize("schema", [b"", b"no arrow", SCHEMA.serialize().to_pybytes()[:-40]])
+async def test_what_is_no_schema_is_refused(tmp_path: Path, redis: str, schema: bytes) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        request = api.CreateTableRequest(name="t", schema=schema, record_key=["id"])
+        assert await code(coordinator.tables.CreateTable(request)) == "CODE_SCHEMA"
+
+
+async def test_a_definition_that_makes_no_sense_is_refused_in_words_of_the_caller(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        error = await refused(coordinator.create("t", SCHEMA, record_key=["nobody"]))
+        assert (error.code, error.action) == (errors_pb2.CODE_SCHEMA, errors_pb2.ACTION_FIX_CALL)
+        assert "nobody" in error.message
+        assert str(tmp_path) not in error.message + error.fix
+
+
+async def test_an_unknown_table_is_not_found(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        assert await code(coordinator.tables.DescribeTable(api.DescribeTableRequest(name="t"))) == "CODE_TABLE_NOT_FOUND"
+        assert (await coordinator.status("t")).state == "unowned"
+
+
+async def test_a_new_table_serves_without_waiting_for_a_scan(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis, scan_interval=600.0) as coordinator:
+        await coordinator.create("t", SCHEMA, **OPTIONS)
+        await coordinator.until("t", state="owned")

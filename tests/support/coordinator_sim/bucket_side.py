@@ -1,0 +1,97 @@
+"""The bucket side of a writer as the simulation has it, and the exchange that feeds it. Rules can be broken by their names."""
+
+from collections import deque
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+
+from headgate_coordinator import events
+from headgate_coordinator.events import Event
+from headgate_coordinator.instructions import Plan
+from support.coordinator_sim.owner import KEY_GROUPS
+from support.coordinator_sim.slots import File, Row
+
+Tag = tuple[int, int]
+ROW_BYTES = 10
+
+
+@dataclass(slots=True)
+class Frame:
+    """On an exchange stream: rows of a round, or its barrier with the number of rows before it (rule EX2)."""
+
+    round: int
+    rows: tuple[Row, ...] | None
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Exchange:
+    """From one writer to another, under one (epoch, generation) (rule EX1). Resumes where it broke, so it loses nothing."""
+
+    tag: Tag
+    sender: str
+    receiver: str
+    frames: deque[Frame] = field(default_factory=deque)
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Rows of one round on their way into files."""
+
+    rows: list[Row] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    barriers: dict[str, int] = field(default_factory=dict)
+    received: dict[str, int] = field(default_factory=dict)
+    instant: str = ""
+    asked: bool = False
+    done: bool = False
+    bytes: dict[int, int] = field(default_factory=dict)
+
+
+class BucketSide:
+    """Rows are filed under the round that they carry. ``plans``: what is known of rounds, by number."""
+
+    def __init__(self, process: str, broken: Set[str]) -> None:
+        self.plans: dict[int, Plan] = {}
+        self._process = process
+        self._broken = broken
+        self._buckets: dict[int, Bucket] = {}
+
+    def instant(self, round_: int, instant: str) -> None:
+        """Files of the round may be written."""
+        self._buckets.setdefault(round_, Bucket()).instant = instant
+
+    def take(self, sender: str, frame: Frame) -> None:
+        """Rows or a barrier of one ingest side."""
+        bucket = self._buckets.setdefault(frame.round, Bucket())
+        if frame.rows is None:
+            bucket.barriers[sender] = frame.count
+        else:
+            bucket.received[sender] = bucket.received.get(sender, 0) + 1
+            bucket.rows += frame.rows
+            for row in frame.rows:
+                group = row.key % KEY_GROUPS
+                bucket.bytes[group] = bucket.bytes.get(group, 0) + ROW_BYTES
+
+    def step(self, generation: int, *, early: bool) -> Iterator[Event]:
+        """Asks for instants, flushes what is whole (or anything, ``early``), and reports whole rounds."""
+        for round_, bucket in sorted(self._buckets.items()):
+            if bucket.rows and not bucket.asked:
+                bucket.asked = True
+                yield events.InstantAsked(self._process, generation, round_)
+            whole = self._is_whole(round_, bucket)
+            if bucket.rows and bucket.instant and (early or whole):
+                bucket.files.append(File(bucket.instant, self._process, tuple(bucket.rows)))
+                bucket.rows = []
+            if whole and not bucket.rows and not bucket.done:
+                bucket.done = True
+                yield events.Flushed(self._process, generation, round_, tuple(bucket.files), dict(bucket.bytes))
+
+    def _is_whole(self, round_: int, bucket: Bucket) -> bool:
+        plan = self.plans.get(round_)
+        if plan is None or self._process not in dict(plan.members):
+            return False
+        if "all barriers" in self._broken:
+            return bool(bucket.barriers)
+        counts = {sender: bucket.received.get(sender, 0) for sender, _ in plan.members}
+        return bucket.barriers == counts or ("counts" in self._broken and bucket.barriers.keys() == counts.keys())

@@ -1,0 +1,147 @@
+"""The sending end of one exchange stream: it connects again until the receiver has everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_proto.cluster.v1 import exchange_pb2_grpc
+from headgate_runtime.channels import connect
+from headgate_runtime.settings import ServiceSettings
+from headgate_writer.adopted import Member
+from headgate_writer.buffers import Budget
+from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
+
+UNREACHABLE_S: Final = 5.0
+"""Seconds without a connection to a writer that rows wait for, until the round is given up. Longer than a coordinator needs to
+notice that the writer is gone, which is the usual reason."""
+
+_ATTEMPTS: Final = 10
+"""Streams in a row that broke without a frame having arrived."""
+
+_FAILURES: Final = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
+"""How a broken stream shows; grpcio raises the second for a write after the end."""
+
+
+class Link:
+    """One stream, over as many connections as it takes. Without frames that wait it does not mind being disconnected."""
+
+    def __init__(
+        self, member: Member, name: wire.StreamName, settings: ServiceSettings, budget: Budget, broken: Callable[[str], None]
+    ) -> None:
+        self._member = member
+        self._name = name
+        self._settings = settings
+        self._budget = budget
+        self._tell_broken = broken
+        self._frames = Outgoing()
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._over = False
+
+    async def send(self, round: int, frames: list[wire.Rows]) -> None:
+        """Returns when there is room for more."""
+        if not self._over:
+            for rows in frames:
+                self._budget.hold(self._frames.rows(round, rows))
+            self._update()
+        await self._room.wait()
+
+    def barrier(self, round: int) -> None:
+        """Behind all that was sent."""
+        if not self._over:
+            self._frames.barrier(round)
+            self._update()
+
+    def close(self) -> None:
+        """Drops what has not arrived; what is sent from now on goes nowhere."""
+        self._over = True
+        self._budget.give_back(self._frames.nbytes)
+        self._frames = Outgoing()
+        self._update()
+
+    async def run(self) -> None:
+        """Until it is cancelled, or cannot go on."""
+        channel = connect(self._member.address, self._settings)
+        try:
+            attempts = 0
+            while not self._over:
+                await self._until_frames_wait()
+                before = self._frames.acknowledged
+                why = await self._connected(channel)
+                attempts = attempts + 1 if self._frames.acknowledged == before else 0
+                if attempts == _ATTEMPTS:
+                    self._broken(why)
+        except ExchangeError as lost:
+            self._broken(str(lost))
+        finally:
+            await channel.close()
+
+    async def _until_frames_wait(self) -> None:
+        while not (len(self._frames) or self._over):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _connected(self, channel: grpc.aio.Channel) -> str:
+        """One connection, from name to break; says why it broke."""
+        try:
+            async with asyncio.timeout(UNREACHABLE_S):
+                await channel.channel_ready()
+        except TimeoutError:
+            self._broken("it cannot be reached")
+            return ""
+        call: Any = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange()
+        why = "it ended the stream"
+        try:
+            await call.write(wire.ExchangeRequest(name=self._name))
+            first = await call.read()
+            if first is grpc.aio.EOF:
+                return why
+            self._hear(first)
+            async with asyncio.TaskGroup() as group:
+                writing = group.create_task(self._write(call))
+                while (answer := await call.read()) is not grpc.aio.EOF and not self._over:
+                    self._hear(answer)
+                writing.cancel()
+        except* _FAILURES as failed:
+            why = str(failed.exceptions[0])
+        except* ExchangeError as lost:
+            self._broken(str(lost.exceptions[0]))
+        finally:
+            call.cancel()
+        return why
+
+    async def _write(self, call: Any) -> None:
+        while True:
+            self._changed.clear()
+            while (frame := self._frames.next()) is not None:
+                await call.write(wire.ExchangeRequest(frame=frame))
+            await self._changed.wait()
+
+    def _hear(self, answer: wire.ExchangeResponse) -> None:
+        if self._over:
+            return
+        kind = answer.WhichOneof("message")
+        if kind == "resume":
+            self._budget.give_back(self._frames.resumed(answer.resume.last_number))
+        elif kind == "credit":
+            self._budget.give_back(self._frames.arrived(answer.credit.last_number, answer.credit.bytes))
+        else:
+            raise ExchangeError(answer.refused.why)
+        self._update()
+
+    def _update(self) -> None:
+        self._changed.set()
+        if self._over or self._frames.nbytes < WINDOW_BYTES:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    def _broken(self, why: str) -> None:
+        if not self._over:
+            self.close()
+            self._tell_broken(f"rows do not reach the writer at {self._member.address}: {why}")
