@@ -5,9 +5,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import headgate
 import pyarrow as pa
 
+import headgate
 from bench.ingest.workload import BATCH_ROWS
 from bench.tables.usage import Moment, peak_bytes
 

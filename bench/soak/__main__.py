@@ -67,7 +67,7 @@ def _report(watch: Watch, verdicts: dict[str, dict[str, int]], minutes: float) -
     for producer, verdict in verdicts.items():
         wrong = {name: count for name, count in verdict.items() if name != "rows" and count}
         good = good and not wrong
-        _say(f"{producer}: {verdict['rows']:,} rows, {'each once and in order' if not wrong else wrong}")
+        _say(f"{producer}: {verdict['rows']:,} rows, {wrong or 'each once and in order'}")
     for name, samples in watch.samples.items():
         growth = watch.growth(name) if len(samples) > 2 else {}
         for figure, (first, last) in growth.items():

@@ -10,7 +10,9 @@ SOURCES = ROOT / "proto"
 
 def generated(folder: Path) -> dict[str, str]:
     """Path under ``folder`` to content, of all that the compiler writes."""
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*_pb2*.py*") if path.suffix in (".py", ".pyi")}
+    return {
+        str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*_pb2*.py*") if path.suffix in (".py", ".pyi")
+    }
 
 
 @pytest.fixture(scope="module")

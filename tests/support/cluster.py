@@ -68,7 +68,7 @@ class Cluster:
                 for name in kind:
                     self._begin(name, self._kill_at.get(name, ""), self._pause_at.get(name, ""))
                 for name in kind:
-                    self._wait_ready(name)
+                    self.wait_ready(name)
         except BaseException:
             self._show_logs()
             self._end()
@@ -110,7 +110,7 @@ class Cluster:
         """
         self._begin(name, kill_at, pause_at)
         if wait:
-            self._wait_ready(name)
+            self.wait_ready(name)
         return self._running[name]
 
     def kill(self, name: str) -> None:
@@ -189,7 +189,7 @@ class Cluster:
         else:
             yield from ("--coordinator", self.address)
 
-    def _wait_ready(self, name: str) -> None:
+    def wait_ready(self, name: str) -> None:
         part = self._running[name]
         address = part.address or part.wait_ready()
         if name in self._links:

@@ -1,7 +1,7 @@
 """Writes two tables through a real cluster and says what they must hold: `python -m support.cluster_tables FOLDER`.
 
-A process of its own, because the interop suite's environment has Spark and not the cluster. For each table T there is FOLDER/T.parquet with
-the rows that must be there, by a dictionary that shares no code with the cluster.
+A process of its own, because the interop suite's environment has Spark and not the cluster. For each table T there is
+FOLDER/T.parquet with the rows that must be there, by a dictionary that shares no code with the cluster.
 """
 
 import sys
@@ -9,24 +9,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import headgate
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import headgate
 from support.cluster import Cluster
 from support.oracle import Oracle, Row
 
 EVENT_TIME, COMMIT_TIME = "by_event_time", "by_commit_time"
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("part", pa.string()),
-        ("ts", pa.timestamp("us", tz="UTC")),
-        ("amount", pa.decimal128(18, 4)),
-        ("tags", pa.list_(pa.string())),
-        ("note", pa.string()),
-    ]
-)
+_COLUMNS: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "part": pa.string(),
+    "ts": pa.timestamp("us", tz="UTC"),
+    "amount": pa.decimal128(18, 4),
+    "tags": pa.list_(pa.string()),
+    "note": pa.string(),
+}
+SCHEMA = pa.schema(_COLUMNS)
 _START = datetime(2026, 2, 28, 12, 0, 0, 123_456, UTC)
 
 

@@ -13,11 +13,6 @@ from headgate_cli.failures import CommandError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-json_option = click.option(
-    "--json", is_flag=True, expose_value=False, help="One JSON object a line on stdout; errors as JSON on stderr."
-)
-"""Read from the command line before click does (``main.run``), so that errors of the command line itself obey it too."""
-
 
 def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Gives the command ``access``: where the cluster is, and the token. ``timeout_s``: the default of ``--timeout``."""

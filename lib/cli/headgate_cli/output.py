@@ -6,6 +6,11 @@ from typing import Any
 
 import click
 
+json_option = click.option(
+    "--json", is_flag=True, expose_value=False, help="One JSON object a line on stdout; errors as JSON on stderr."
+)
+"""Read from the command line before click does (``main.run``), so that errors of the command line itself obey it too."""
+
 
 class Output:
     """``json``: one object a line on stdout and nothing else there, so that a program can read it."""

@@ -9,8 +9,8 @@ import click
 import headgate
 from headgate.status import TableStatus
 from headgate_cli.cluster import Access
-from headgate_cli.options import cluster_options, json_option
-from headgate_cli.output import Output, size
+from headgate_cli.options import cluster_options
+from headgate_cli.output import Output, json_option, size
 
 
 @click.command("status")

@@ -4,8 +4,8 @@ import click
 
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
-from headgate_cli.options import cluster_options, json_option, storage_option
-from headgate_cli.output import Output
+from headgate_cli.options import cluster_options, storage_option
+from headgate_cli.output import Output, json_option
 from headgate_cli.table.place import find_place
 
 

@@ -49,7 +49,12 @@ class Producer:
     @property
     def idle(self) -> bool:
         """It would open its channel now."""
-        return not (self.fenced or self.dead or self.opening or self.connection)
+        return not (self.over or self.opening or self.connection)
+
+    @property
+    def over(self) -> bool:
+        """It sends nothing any more."""
+        return self.fenced or self.dead
 
     @property
     def has_more(self) -> bool:
@@ -59,7 +64,7 @@ class Producer:
     def granted(self, connection: Connection, incarnation: int, committed: int) -> bool:
         """Whether it still wants the channel."""
         self.opening = False
-        if self.dead or self.fenced:
+        if self.over:
             return False
         if self.incarnation not in (0, incarnation):
             raise ViolationError(f"a reconnect of {self.channel} with incarnation {self.incarnation} is answered {incarnation}")
@@ -88,8 +93,7 @@ class Producer:
         if self.connection is not None and self._sent < self._rows:
             upto = next(cut for cut in self._cuts if cut > self._sent)
             rows = tuple(
-                Row(self.channel, offset, self.incarnation, offset * 5 // 3 % KEYS)
-                for offset in range(self._sent + 1, upto + 1)
+                Row(self.channel, offset, self.incarnation, offset * 5 // 3 % KEYS) for offset in range(self._sent + 1, upto + 1)
             )
             self.connection.batches.append((self._sent, rows))
             self._sent = upto
@@ -102,3 +106,8 @@ class Producer:
             connection.client_gone = True
             for _ in range(self._random.randint(0, len(connection.batches))):
                 connection.batches.pop()
+
+    def die(self) -> None:
+        """For good."""
+        self.dead = True
+        self.leave()

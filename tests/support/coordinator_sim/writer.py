@@ -12,6 +12,7 @@ from support.coordinator_sim.owner import KEY_GROUPS, Link
 from support.coordinator_sim.producer import Connection, Producer
 from support.coordinator_sim.slots import Row, SlotLog, ViolationError
 
+
 @dataclass(slots=True)
 class HeldChannel:
     """A hold at its writer."""
@@ -33,7 +34,9 @@ class Batch:
 class Writer:
     """``broken``: names of rules that it does not keep."""
 
-    def __init__(self, process: str, address: str, log: SlotLog, exchanges: dict[tuple[Tag, str, str], Exchange], broken: Set[str]) -> None:
+    def __init__(
+        self, process: str, address: str, log: SlotLog, exchanges: dict[tuple[Tag, str, str], Exchange], broken: Set[str]
+    ) -> None:
         self.process = process
         self.address = address
         self.tag: Tag = (0, 0)

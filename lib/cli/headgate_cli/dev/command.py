@@ -15,8 +15,7 @@ from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_part
 from headgate_cli.dev.supervisor import Supervisor, exit_text
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.options import json_option
-from headgate_cli.output import Output
+from headgate_cli.output import Output, json_option
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 

@@ -11,8 +11,8 @@ from headgate_cli.cluster import Access
 from headgate_cli.load.identity import channel_name
 from headgate_cli.load.progress import LoadProgress
 from headgate_cli.load.sources import FORMATS, Piece, format_of, open_source
-from headgate_cli.options import cluster_options, json_option
-from headgate_cli.output import Output
+from headgate_cli.options import cluster_options
+from headgate_cli.output import Output, json_option
 from headgate_cli.table.command import create_table
 from headgate_cli.table.schemas import schema_like
 

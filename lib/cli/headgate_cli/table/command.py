@@ -8,8 +8,8 @@ import pyarrow as pa
 
 import headgate
 from headgate_cli.cluster import Access
-from headgate_cli.options import cluster_options, json_option, storage_option
-from headgate_cli.output import Output
+from headgate_cli.options import cluster_options, storage_option
+from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.place import find_place
 from headgate_cli.table.schemas import schema_like, schema_of_file

@@ -1,0 +1,114 @@
+"""A TableCoordinator with a clock that is set by hand, and short ways through what a test is not about."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from headgate_coordinator.events import (
+    BarrierPassed,
+    ChannelEnded,
+    Event,
+    Flushed,
+    InstantAsked,
+    InstantIssued,
+    LoadReported,
+    OffsetsWon,
+    OpenRequested,
+    Published,
+    SlotWon,
+    WriterJoined,
+)
+from headgate_coordinator.instructions import Instruction, Plan, Send, WinOffsets
+from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.table_coordinator import TableCoordinator
+
+Kind = TypeVar("Kind")
+
+
+class OneTable:
+    """``writers`` are members of the filling round; no round before it is left. Two key groups, so that plans are short."""
+
+    def __init__(self, *writers: str, channels: Mapping[str, Sequence[Any]] | None = None, policy: RoundPolicy | None = None) -> None:
+        self.now = 0.0
+        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(), 2, self.now)
+        self._requests = 0
+        for writer in writers:
+            before = self.core.round
+            self.tell(joined(writer))
+            if self.core.round > before:
+                self.pass_all(before, *writers[: writers.index(writer)])
+
+    def tell(self, *events: Event, after: float = 0.0) -> list[Instruction]:
+        """What follows from these events, ``after`` seconds later."""
+        self.now += after
+        return [instruction for event in events for instruction in self.core.handle(event, self.now)]
+
+    def pass_all(self, round_: int, *writers: str) -> list[Instruction]:
+        """A round without rows and offsets comes in from all its members."""
+        passed = [self.barrier(writer, round_) for writer in writers]
+        return self.tell(*passed, *[self.flushed(writer, round_) for writer in writers])
+
+    def grant(self, writer: str, channel: str, *, incarnation: int = 0, principal: str = "ann") -> int:
+        """Opens a channel that nobody holds; returns the hold."""
+        out = self.tell(self.opens(writer, channel, incarnation=incarnation, principal=principal))
+        for slot in only(WinOffsets, out):
+            out += self.tell(OffsetsWon(slot.number))
+        (order,) = [send.order for send in only(Send, out)]
+        return int(order.hold)  # type: ignore[union-attr]
+
+    def commit(self, round_: int, writer: str, offsets: Mapping[str, int], *, size: int = 100) -> list[Instruction]:
+        """The only member's round with one file, up to the Commit."""
+        self.tell(InstantAsked(writer, self.core.generation, round_), self.issued(round_))
+        return self.tell(self.barrier(writer, round_, offsets, size), self.flushed(writer, round_, ["file"]))
+
+    def decide(self, round_: int, generation: int = 0) -> list[Instruction]:
+        """The committer's good news."""
+        generation = generation or self.core.generation
+        return self.tell(SlotWon(generation, round_), Published(generation, round_))
+
+    # Events of the generation that is now.
+
+    def opens(self, writer: str, channel: str, *, incarnation: int = 0, principal: str = "ann") -> OpenRequested:
+        """With a request number of its own."""
+        self._requests += 1
+        return OpenRequested(writer, self.core.generation, self._requests, channel, incarnation, principal)
+
+    def ended(self, writer: str, channel: str, hold: int, *, uncommitted: bool) -> ChannelEnded:
+        """A hold is given back."""
+        return ChannelEnded(writer, self.core.generation, channel, hold, uncommitted)
+
+    def barrier(self, writer: str, round_: int, offsets: Mapping[str, int] | None = None, size: int = 0) -> BarrierPassed:
+        """An ingest side is through with a round."""
+        return BarrierPassed(writer, self.core.generation, round_, offsets or {}, size)
+
+    def flushed(self, writer: str, round_: int, files: Sequence[str] = (), size: Mapping[int, int] | None = None) -> Flushed:
+        """A bucket side is."""
+        return Flushed(writer, self.core.generation, round_, files, size or {})
+
+    def issued(self, round_: int) -> InstantIssued:
+        """Instants are named after their rounds."""
+        return InstantIssued(self.core.generation, round_, f"instant {round_}")
+
+
+def joined(writer: str) -> WriterJoined:
+    """Each has an address of its own."""
+    return WriterJoined(writer, f"{writer}:1")
+
+
+def loaded(writer: str, size: int = 100) -> LoadReported:
+    """A heartbeat."""
+    return LoadReported(writer, size)
+
+
+def plan(round_: int, *writers: str) -> Plan:
+    """Of two key groups: the first writer has the first one, the last writer the other."""
+    return Plan(round_, tuple((writer, f"{writer}:1") for writer in writers), (0, len(writers) - 1) if writers else ())
+
+
+def only(kind: type[Kind], instructions: Sequence[Any]) -> list[Kind]:
+    """Those of one kind."""
+    return [each for each in instructions if isinstance(each, kind)]
+
+
+def orders(kind: type[Kind], instructions: Sequence[Any]) -> list[tuple[str, Kind]]:
+    """Orders of one kind, with whom they go to."""
+    return [(each.process, each.order) for each in only(Send, instructions) if isinstance(each.order, kind)]
