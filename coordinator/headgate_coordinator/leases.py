@@ -5,6 +5,7 @@ not answer is a state (``reachable``) and the answer None, not an error: the inc
 Keys hold hex digits of names and never a user's text; there is no Lua, so that ``-@scripting`` may be denied.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -155,14 +156,20 @@ class Leases:
             yield pipe
 
     async def _ask(self, question: Callable[[], Awaitable[_T]]) -> _T | None:
+        before = _cancellations()
         try:
             answer = await question()
         except WatchError:
-            return None  # somebody wrote between our look and our write; the next look sees what
+            answer = None  # somebody wrote between our look and our write; the next look sees what
         except (RedisError, OSError, TimeoutError) as error:
             self.reachable, self.trouble = False, f"{type(error).__name__}: {error}"
-            return None
-        self.reachable, self.trouble = True, ""
+            answer = None
+        else:
+            self.reachable, self.trouble = True, ""
+        if _cancellations() > before:
+            # redis-py loses cancellations that come while it waits, and who asked would go on as if nothing had been
+            # (test_a_cancelled_question_ends_as_cancelled).
+            raise asyncio.CancelledError
         return answer
 
     def _lease(self, table: str) -> str:
@@ -170,6 +177,11 @@ class Leases:
 
     def _member(self, name: str) -> str:
         return f"{self._prefix}:coordinator:{name.encode().hex()}"
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 async def _values(pipe: Pipeline, keys: Sequence[str]) -> list[Any]:

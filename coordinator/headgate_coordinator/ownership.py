@@ -88,6 +88,9 @@ class Ownership:
             beating = tasks.create_task(self._beat())
             looking = tasks.create_task(self._look(tasks))
             await draining.wait()
+            self._stands = False
+            self._created.set()
+            await asyncio.wait([looking], timeout=self._settings.drain_timeout)
             looking.cancel()
             await self._drain()
             beating.cancel()
@@ -121,7 +124,7 @@ class Ownership:
         self._board.coordinators = [holder for _, holder in self._seen.values()]
 
     async def _look(self, tasks: asyncio.TaskGroup) -> None:
-        while True:
+        while self._stands:
             await self._list()
             await self._stand(tasks)
             self._metrics.owned.set(len(self._board.owned))
@@ -153,7 +156,7 @@ class Ownership:
             return
         self._board.holders.update(holders)
         for table, holder in holders.items():
-            if self._may_take(table, holder) and await self._leases.take(table):
+            if self._stands and self._may_take(table, holder) and await self._leases.take(table):
                 _log.info("lease taken", table=table)
                 self._board.holders[table] = self._leases.own
                 self._free_since.pop(table, None)
@@ -236,7 +239,6 @@ class Ownership:
 
     async def _drain(self) -> None:
         """Nothing new is taken; each table ends as soon as its rounds are decided, all of them after ``drain_timeout``."""
-        self._stands = False
         await self._leases.leave()
         for table, task in self._serving.items():
             if owned := self._board.owned.get(table):

@@ -224,6 +224,17 @@ async def test_a_refused_batch_can_be_given_up(cluster: Cluster) -> None:
     assert ids(cluster) == [0, 2, 3]
 
 
+async def test_behind_a_refusal_the_schema_is_said_again(cluster: Cluster) -> None:
+    """A server need not take over the schema of a batch that it refused."""
+    cluster.knobs.refuse = refuse_id(1)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(1, 2))
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.flush()
+        await channel.upsert(rows(2, 3), offset=1)
+    assert [bool(batch.schema) for batch in cluster.batches] == [True, True]
+
+
 async def test_a_corrected_batch_may_be_refused_again(cluster: Cluster) -> None:
     cluster.knobs.refuse = lambda row: err.CODE_SCHEMA if row["id"] < 0 else None
     async with table_of(cluster) as table, table.channel("c") as channel:

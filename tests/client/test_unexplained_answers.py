@@ -209,6 +209,19 @@ def test_small_calls_travel_together_while_one_is_unanswered() -> None:
     assert (second.after, second.offset) == (3, 4)
 
 
+def test_what_was_sent_keeps_its_cut_after_a_break() -> None:
+    """Rule CH1: a server that took it before answers OffsetOverlap to any other."""
+    state = opened_at(0)
+    state.take("kind", cut(mergeable=True))
+    state.next_message()
+    state.broke()
+    state.take("kind", cut(mergeable=True))
+    state.opened(3, 0, 0)
+    again = state.next_message()
+    assert isinstance(again, Entry)
+    assert (again.after, again.offset) == (0, 1)
+
+
 def test_merged_calls_are_cut_apart_so_that_only_the_bad_one_stands_still() -> None:
     state = opened_at(0)
     for _ in range(3):

@@ -27,7 +27,9 @@ Kind = TypeVar("Kind")
 class OneTable:
     """``writers`` are members of the filling round; no round before it is left. Two key groups, so that plans are short."""
 
-    def __init__(self, *writers: str, channels: Mapping[str, Sequence[Any]] | None = None, policy: RoundPolicy | None = None) -> None:
+    def __init__(
+        self, *writers: str, channels: Mapping[str, Sequence[Any]] | None = None, policy: RoundPolicy | None = None
+    ) -> None:
         self.now = 0.0
         self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(), 2, self.now)
         self._requests = 0
@@ -99,9 +101,11 @@ def loaded(writer: str, size: int = 100) -> LoadReported:
     return LoadReported(writer, size)
 
 
-def plan(round_: int, *writers: str) -> Plan:
-    """Of two key groups: the first writer has the first one, the last writer the other."""
-    return Plan(round_, tuple((writer, f"{writer}:1") for writer in writers), (0, len(writers) - 1) if writers else ())
+def plan(round_: int, *writers: str, assignment: Sequence[int] | None = None) -> Plan:
+    """Of two key groups. Without ``assignment``: one writer has both; a second one got the first of them when it joined."""
+    of_old = {0: (), 1: (0, 0), 2: (1, 0)}
+    assigned = tuple(assignment) if assignment is not None else of_old[len(writers)]
+    return Plan(round_, tuple((writer, f"{writer}:1") for writer in writers), assigned)
 
 
 def only(kind: type[Kind], instructions: Sequence[Any]) -> list[Kind]:

@@ -115,7 +115,7 @@ class Producers:
 
 def produce(told: argparse.Namespace) -> None:
     """One attempt: from the committed offset to the end."""
-    workload = Workload(told.event_time, told.deletes, told.hot_keys, told.partitions)
+    workload = Workload(told.event_time, told.deletes, told.hot_keys, told.partitions, told.layout)
     journal = Journal(told.journal)
     attempt = len(read_journal(told.journal, told.name).attempts) + 1
     with headgate.connect(told.address, timeout=told.timeout) as hg, hg.table(told.table).channel(told.name) as channel:
@@ -165,7 +165,7 @@ class _AckNotes:
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="support.producers", description=__doc__)
     kinds: dict[str, Any] = {"address": str, "table": str, "name": str, "journal": Path, "rows": int, "rate": float, "batch": int}
-    kinds |= {"flush_every": int, "timeout": float, "hot_keys": int, "partitions": int}
+    kinds |= {"flush_every": int, "timeout": float, "hot_keys": int, "partitions": int, "layout": int}
     for name, kind in kinds.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, required=True)
     for name in ("event_time", "deletes"):

@@ -7,6 +7,7 @@ mostly grows; one in eight hot rows is late. ``attempt`` counts the processes th
 one died differs from what was sent before.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,24 @@ SCHEMA = pa.schema(_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``event_time``: the table is ordered by ``ts``; else the later write wins. Without ``deletes`` those numbers upsert."""
+    """``event_time``: the table is ordered by ``ts``; else the later write wins. Without ``deletes`` those numbers upsert.
+
+    ``layout``: 0 names the partitions p0, p1, …; each other number gives them other names, and so their buckets other key groups.
+    """
 
     event_time: bool = True
     deletes: bool = True
     hot_keys: int = 50
     partitions: int = 4
+    layout: int = 0
+
+    @property
+    def partition_names(self) -> list[str]:
+        """Key groups are a CRC, which is linear: only names that differ all over place buckets anew."""
+        numbers = range(self.partitions)
+        if not self.layout:
+            return [f"p{number}" for number in numbers]
+        return [hashlib.sha256(f"{self.layout}/{number}".encode()).hexdigest()[:12] for number in numbers]
 
     def rows(self, producer: str, first: int, last: int, attempt: int) -> pa.Table:
         """Numbers first..last in order: the columns of SCHEMA and ``op`` (int8: 1 upsert, 2 delete)."""
@@ -58,11 +71,11 @@ class Workload:
         late = is_hot & (mixed % 8 == 0)
         ts = np.where(late, 2 * (number - _LATE_BY) + 1, 2 * number)
         key = _joined("-", kind, producer, subject)
-        part = _joined("", "p", subject % self.partitions)
+        part = np.array(self.partition_names)[subject % self.partitions]
         op = np.where(soon | later | hot_delete, DELETE, UPSERT).astype(np.int8)
         columns: dict[str, Any] = {
             "id": key,
-            "part": part,
+            "part": pa.array(part.tolist(), pa.string()),
             "ts": ts,
             "producer": pa.repeat(producer, len(number)),
             "number": number,

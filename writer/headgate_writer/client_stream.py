@@ -72,7 +72,7 @@ class ClientStream:
                 del request  # or the message would stay until the next one is there
                 await self._room()
                 continue
-            elif kind == "skip":
+            if kind == "skip":
                 if (entry := self._hold.skip(request.skip.offset)) is not None:
                     self._writer.put(entry)
             elif kind == "flush":

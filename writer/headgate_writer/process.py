@@ -46,8 +46,8 @@ async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) ->
 
 
 _WINDOWS = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1 << 20))
-"""gRPC reads this much of a stream that we do not read. Left to itself it takes up to 16 MiB of each, which the memory limit cannot
-see: thirty clients in a hurry were 600 MiB. The price: 1 MiB a round trip and stream, 20 MB/s over 50 ms."""
+"""gRPC reads this much of a stream that we do not read. Left to itself it takes up to 16 MiB of each, and the memory limit cannot
+see it: thirty clients in a hurry were 600 MiB. The price: 1 MiB a round trip and stream, 20 MB/s over 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ class Writer:
         """The next frame, if it may be taken now (rules RO2, EX5)."""
         if not stream.frames:
             return
-        if stream.tag > self.tag and "hold" not in self._broken:
+        if stream.tag > self.tag and "early frames" not in self._broken:
             return
         frame = stream.frames.popleft()
         if stream.tag == self.tag or "tags" in self._broken:

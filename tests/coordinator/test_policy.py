@@ -1,0 +1,43 @@
+"""When a round ends (rule RO7): the decision alone, without rounds."""
+
+from dataclasses import replace
+
+import pytest
+
+from headgate_coordinator.policy import RoundPolicy, Wish
+
+POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
+NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=None)
+
+
+def test_an_idle_table_wants_no_round() -> None:
+    assert POLICY.due(NOTHING) is None
+
+
+def test_rows_wait_for_the_interval_since_the_last_barrier() -> None:
+    assert POLICY.due(replace(NOTHING, dirty_since=103.0)) == 110.0
+
+
+def test_rows_that_come_after_the_interval_do_not_wait() -> None:
+    assert POLICY.due(replace(NOTHING, dirty_since=150.0)) == 110.0
+
+
+def test_a_flush_waits_for_the_min_interval_only() -> None:
+    assert POLICY.due(replace(NOTHING, asked=True, dirty_since=100.0)) == 100.5
+
+
+@pytest.mark.parametrize(("fullest", "due"), [(999, 110.0), (1000, 100.5)])
+def test_the_bytes_of_one_writer_end_a_round(fullest: int, due: float) -> None:
+    assert POLICY.due(replace(NOTHING, dirty_since=100.0, fullest=fullest)) == due
+
+
+def test_a_join_a_leave_and_a_waiting_open_wait_for_nothing() -> None:
+    assert POLICY.due(replace(NOTHING, at_once=True)) == 100.0
+
+
+def test_after_an_abort_the_first_rows_wait_for_the_min_interval_so_that_the_others_can_come_along() -> None:
+    assert POLICY.due(replace(NOTHING, recovering=1, dirty_since=101.0)) == 101.5
+
+
+def test_aborts_in_a_row_make_the_next_one_wait_longer_up_to_the_interval() -> None:
+    assert [POLICY.recovery(failures) for failures in (0, 1, 2, 3, 5, 6, 1000)] == [0.5, 0.5, 1.0, 2.0, 8.0, 10.0, 10.0]

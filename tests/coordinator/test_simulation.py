@@ -1,0 +1,108 @@
+"""Exactly once under random faults: the real TableCoordinator in a cluster that is simulated around it.
+
+``HEADGATE_WALKS``: how many walks (default 150, some seconds). A walk that fails is named by its seed; it repeats exactly.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from headgate_coordinator.table_coordinator import TableCoordinator
+from support.coordinator_sim import mutants
+from support.coordinator_sim.slots import StuckError, ViolationError
+from support.coordinator_sim.walk import Walk
+
+WALKS = int(os.environ.get("HEADGATE_WALKS", "150"))
+STEPS = 3000
+LOOKS = max(600, WALKS)
+
+MUTANTS: dict[type[TableCoordinator], int] = {
+    mutants.AbortsOneRoundOnly: 7,
+    mutants.AnswersWhileUndecided: 23,
+    mutants.CommitsWithoutAllFiles: 0,
+    mutants.EndsNoOlderWriter: 9,
+    mutants.FencesBeforeTheSlot: 9,
+    mutants.ForgetsSentRounds: 23,
+    mutants.GoesOnWithoutTheLost: 0,
+    mutants.HearsOldGenerations: 91,
+    mutants.IssuesInstantsAsAsked: 31,
+    mutants.KeepsUnusedInstants: 0,
+    mutants.RaisesBeforeDraining: 18,
+    mutants.RefusesUnknownIncarnations: 141,
+    mutants.SendsBarriersEarly: 26,
+    mutants.TakesAnyIncarnation: 0,
+    mutants.TellsBeforeTheSlot: 0,
+    mutants.WaitsForNoRounds: 1,
+    mutants.WaitsForOneRoundLess: 1,
+}
+"""With a walk that finds each; when a change has moved it, others are tried."""
+
+WRITERS_RULES = {
+    "RO2: an order of an older generation is obeyed": ({"old orders"}, 105),
+    "CH3: a late batch of an older stream is taken": ({"late batches"}, 150),
+    "EX1: frames of an older generation are filed": ({"tags"}, 14),
+    "EX2: a bucket side waits for one barrier only": ({"all barriers"}, 0),
+    "EX5, EX2: a frame that is too early is dropped, and batches are not counted": ({"early frames", "counts"}, 142),
+}
+
+
+def looks(first: int) -> Iterator[int]:
+    yield first
+    yield from range(LOOKS)
+
+
+def test_every_walk_commits_everything_exactly_once_and_in_order_and_then_falls_idle() -> None:
+    faults: Counter[str] = Counter()
+    for seed in range(WALKS):
+        walk = Walk(seed)
+        try:
+            walk.run(STEPS)
+        except ViolationError as error:
+            raise AssertionError(f"walk {seed}: {error}") from error
+        faults.update(walk.faults)
+    assert len(faults) == 9, f"the walks never saw some faults, only {sorted(faults)}"
+
+
+def test_a_walk_repeats_exactly() -> None:
+    first, second = Walk(7), Walk(7)
+    first.run(STEPS)
+    second.run(STEPS)
+    assert [(slot.kind, slot.instant, slot.files, slot.channels) for slot in first.log.slots] == [
+        (slot.kind, slot.instant, slot.files, slot.channels) for slot in second.log.slots
+    ]
+
+
+@pytest.mark.parametrize(("mutant", "first"), MUTANTS.items(), ids=lambda each: getattr(each, "__name__", None))
+def test_a_coordinator_that_breaks_one_rule_is_found(mutant: type[TableCoordinator], first: int) -> None:
+    assert any(is_wrong(Walk(seed, mutant)) for seed in looks(first)), f"{mutant.__doc__} Nobody noticed."
+
+
+@pytest.mark.parametrize(("broken", "first"), WRITERS_RULES.values(), ids=WRITERS_RULES.keys())
+def test_a_writer_that_breaks_one_rule_is_found(broken: set[str], first: int) -> None:
+    assert any(is_wrong(Walk(seed, broken=broken)) for seed in looks(first))
+
+
+def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_loses_rows() -> None:
+    def walk(seed: int) -> Walk:
+        return Walk(seed, mutants.IgnoresLosses, {"counts"}, same_process=True)
+
+    assert any(is_wrong(walk(seed)) for seed in looks(201))
+
+
+def test_ro7_rows_that_ask_for_no_round_are_found() -> None:
+    with pytest.raises(StuckError, match="not everything was committed"):
+        for seed in looks(0):
+            Walk(seed, mutants.HearsNoLoads).run(STEPS)
+
+
+def is_wrong(walk: Walk) -> bool:
+    """Whether something false was committed or told; that a broken rule also keeps a walk from coming to rest proves less."""
+    try:
+        walk.run(STEPS)
+    except StuckError:
+        return False
+    except ViolationError:
+        return True
+    return False
