@@ -106,7 +106,7 @@ class Channels:
         live.hold = None
         self._ending.pop(event.channel, None)
         if event.uncommitted:
-            live.drain = max(live.drain, last_round)
+            live.drain = last_round
         yield from self._look(event.channel, standing)
         yield from self._win()
 

@@ -58,8 +58,10 @@ def test_rows_with_an_own_offset_travel_together_or_not_at_all() -> None:
     assert cut.rows == 4
     with pytest.raises(TooLargeError, match="fewer rows"):
         Encoder().whole([noise(8, 1_000_000)], noise(1, 1).schema)
+    compressible = pa.record_batch({"text": [f"{number:032x}" + "x" * 1000 for number in range(70_000)]})
     with pytest.raises(TooLargeError):
-        Encoder("lz4").whole([texts(*[1000] * 70_000)], texts(1).schema)
+        Encoder("lz4").whole([compressible], compressible.schema)
+    assert len(Encoder("lz4").whole([compressible.slice(0, 60_000)], compressible.schema).content) < MESSAGE_BYTES
 
 
 def test_no_rows_with_an_own_offset_are_an_empty_batch() -> None:

@@ -117,6 +117,7 @@ async def test_rows_sent_again_keep_their_cut(cluster: Cluster) -> None:
 
 async def test_a_channel_that_moves_goes_where_it_is_told(cluster: Cluster) -> None:
     there = cluster.writers[1]
+    cluster.listed = cluster.writers[:1]
     cluster.knobs.ended = [error(err.CODE_MOVED, address=there)]
     async with table_of(cluster) as table, table.channel("c") as channel:
         await channel.upsert(rows(0, 1))
@@ -144,6 +145,15 @@ async def test_a_channel_leaves_a_writer_that_is_gone(cluster: Cluster) -> None:
         await channel.upsert(rows(1, 2))
     assert [writer for writer, _, _ in cluster.opens] == cluster.writers
     assert ids(cluster) == [0, 1]
+
+
+async def test_a_writer_that_failed_is_not_tried_first_again(cluster: Cluster) -> None:
+    """The coordinators notice later than its clients."""
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await cluster.stop_writer(cluster.writers[0])
+        cluster.listed = cluster.writers
+        await channel.upsert(rows(0, 1))
+    assert ids(cluster) == [0]
 
 
 async def test_a_silent_writer_is_left_when_the_cluster_gave_it_up_and_not_before(cluster: Cluster) -> None:

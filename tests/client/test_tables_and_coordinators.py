@@ -143,3 +143,9 @@ async def test_tls_trusts_whom_it_is_told_to_and_nobody_else(tmp_path: Path) -> 
             async with aio.connect(cluster.coordinator, tls=tls, timeout=0.5) as hg:
                 with pytest.raises(headgate.UnavailableError):
                     await hg.table("t")
+
+
+def test_a_file_that_is_not_there_is_said_when_connecting(tmp_path: Path) -> None:
+    for connect in (aio.connect, headgate.connect):
+        with pytest.raises(FileNotFoundError, match=r"ca\.pem"):
+            connect("localhost:7070", tls=headgate.Tls(ca=tmp_path / "ca.pem"))

@@ -77,11 +77,14 @@ async def test_another_process_at_the_same_address_means_that_the_first_is_dead(
     async with (
         running_coordinator(tmp_path, redis) as coordinator,
         scripted_writer(coordinator.address, process="old", address="w:1") as old,
-        scripted_writer(coordinator.address, process="new", address="w:1"),
     ):
-        await old.ended.wait()
-        answer = await coordinator.tables.Status(api.StatusRequest())
-        assert [writer.process for writer in answer.writers] == ["new"]
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await old.order(T, "adopt")
+        async with scripted_writer(coordinator.address, process="new", address="w:1") as new:
+            await old.ended.wait()
+            await new.order(T, "adopt")
+            answer = await coordinator.tables.Status(api.StatusRequest())
+            assert [writer.process for writer in answer.writers] == ["new"]
 
 
 async def test_a_leaving_writer_is_released_when_no_table_needs_it(tmp_path: Path, redis: str) -> None:
@@ -175,9 +178,12 @@ async def _ask(call: Any, report: wire.TableReport) -> None:
 
 
 async def test_members_are_all_living_coordinators(tmp_path: Path, redis: str) -> None:
-    async with running_coordinator(tmp_path, redis) as one, running_coordinator(tmp_path, redis) as other:
-        async with grpc.aio.insecure_channel(one.address) as channel:
-            members = CoordinationServiceStub(channel).Members
-            while len((await members(wire.MembersRequest())).addresses) < 2:
-                await asyncio.sleep(0.02)
-            assert set((await members(wire.MembersRequest())).addresses) == {one.address, other.address}
+    async with (
+        running_coordinator(tmp_path, redis) as one,
+        running_coordinator(tmp_path, redis) as other,
+        grpc.aio.insecure_channel(one.address) as channel,
+    ):
+        members = CoordinationServiceStub(channel).Members
+        while len((await members(wire.MembersRequest())).addresses) < 2:
+            await asyncio.sleep(0.02)
+        assert set((await members(wire.MembersRequest())).addresses) == {one.address, other.address}

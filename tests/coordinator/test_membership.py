@@ -53,6 +53,14 @@ def test_a_leaving_writer_is_released_when_its_last_round_is_published() -> None
     assert table.core.generation == 1
 
 
+def test_ch3_a_leaving_writer_is_not_released_while_it_holds_a_channel() -> None:
+    table = OneTable("a", "b", channels=KNOWN)
+    hold = table.grant("b", "orders", incarnation=3)
+    table.tell(WriterLeaving("b"))
+    assert orders(Release, table.pass_all(2, "a", "b")) == []
+    assert table.tell(table.ended("b", "orders", hold, uncommitted=False)) == [Send("b", 1, Release())]
+
+
 def test_ch3_rows_of_a_writer_that_left_can_only_be_in_its_own_rounds() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     hold = table.grant("b", "orders", incarnation=3)

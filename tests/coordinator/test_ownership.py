@@ -55,20 +55,21 @@ async def test_a_round_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: s
 
 
 async def test_two_writers_commit_one_round_together(tmp_path: Path, redis: str) -> None:
-    async with running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator:
+    async with (
+        running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator,
+        scripted_writer(coordinator.address, address="w:1") as one,
+    ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        async with (
-            scripted_writer(coordinator.address, address="w:1") as one,
-            scripted_writer(coordinator.address, address="w:2") as other,
-        ):
-            while len((await one.order(FLIGHTS, "barrier")).next.members) < 2:
-                pass
+        await one.order(FLIGHTS, "adopt")
+        async with scripted_writer(coordinator.address, address="w:2") as other:
+            assert len((await one.order(FLIGHTS, "barrier")).next.members) == 2
+            await other.order(FLIGHTS, "adopt")
             await one.open(FLIGHTS, "c1")
             await other.open(FLIGHTS, "c2")
-            await asyncio.gather(
-                one.commit(FLIGHTS, rows(("a", 1, "x"), part="p"), "c1", 1),
-                other.commit(FLIGHTS, rows(("b", 1, "y"), part="q"), "c2", 1),
-            )
+            one.take(FLIGHTS, rows(("a", 1, "x"), part="p"), "c1", 1)
+            await one.order(FLIGHTS, "instant")
+            await other.commit(FLIGHTS, rows(("b", 1, "y"), part="q"), "c2", 1)
+            await one.committed(FLIGHTS)
         reopened = open_table(table.url)
         assert notes(reopened) == {"a": "x", "b": "y"}
         assert {name: record[1] for name, record in reopened.channels.items()} == {"c1": 1, "c2": 1}

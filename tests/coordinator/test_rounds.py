@@ -12,6 +12,7 @@ from headgate_coordinator.events import (
     RoundAsked,
     SlotWon,
     Tick,
+    WriterLeaving,
     WriterLost,
 )
 from headgate_coordinator.instructions import (
@@ -253,6 +254,17 @@ def test_after_an_abort_the_first_rows_get_a_round_soon_and_later_aborts_wait_lo
         assert table.core.deadline() == table.now + wait
         table.tell(Broken("a", generation, "its disk is full"))
     assert "4 were given up" in table.core.alarms[0]
+    table.tell(RoundAsked("a", 5), Tick(), after=0.5)
+    table.pass_all(1, "a")
+    assert table.core.alarms == []
+    table.tell(Broken("a", 5, "its disk is full"), loaded("a"))
+    assert table.core.deadline() == table.now + 0.5
+
+
+def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_round() -> None:
+    table = OneTable("a")
+    table.tell(loaded("a"), Broken("a", 1, "its disk is full"))
+    assert (table.core.uncommitted_bytes, table.core.deadline()) == (0, None)
 
 
 def test_ro8_a_lost_member_aborts_and_the_others_share_its_key_groups() -> None:
@@ -263,6 +275,15 @@ def test_ro8_a_lost_member_aborts_and_the_others_share_its_key_groups() -> None:
 
 def test_ro8_a_process_that_comes_back_on_another_stream_aborts() -> None:
     table = OneTable("a", "b")
+    table.tell(joined("b"))
+    assert table.core.generation == 2
+
+
+def test_ro8_a_process_that_comes_back_after_its_release_had_a_part_in_this_generation() -> None:
+    """Its exchange streams of this generation have been numbered (rule EX1): it must not begin them again."""
+    table = OneTable("a", "b")
+    table.tell(WriterLeaving("b"))
+    table.pass_all(2, "a", "b")
     table.tell(joined("b"))
     assert table.core.generation == 2
 

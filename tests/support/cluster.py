@@ -20,7 +20,7 @@ from typing import Self
 from headgate_runtime.lifecycle import MALLOC
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.processes import Died, Process
-from support.redis_server import ask, start_redis
+from support.redis_server import ask, free_port, start_redis
 from support.stepping import hits
 
 CLIENT = "client"
@@ -165,15 +165,24 @@ class Cluster:
         if before is not None and before.is_alive:
             raise ValueError(f"{name} runs already")
         listen = before.address if before is not None and before.address else "127.0.0.1:0"
-        if self._with_links and name not in self._links:
-            self._links[name] = Link(self._source_of)
+        if self._with_links:
+            # The ready line may name the advertised address, which is the link's own: what lies behind it has to be known before.
+            link = self._links[name] = self._links.get(name) or Link(self._source_of)
+            link.upstream = ("127.0.0.1", link.upstream[1] or free_port())
+            listen = f"127.0.0.1:{link.upstream[1]}"
         if name == "redis":
             part = start_redis(self._log(name), int(listen.rpartition(":")[2]))
         else:
             flags = ["--record", str(self._record(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
-            arguments = ["--listen", listen, *self._arguments(name, kind), *self._options.get(kind, ()), *self._options.get(name, ())]
+            arguments = [
+                "--listen",
+                listen,
+                *self._arguments(name, kind),
+                *self._options.get(kind, ()),
+                *self._options.get(name, ()),
+            ]
             command = [sys.executable, "-m", "support.stepping", f"headgate_{kind}", *flags, "--", *arguments]
             part = Process(name, command, self._log(name), env=self._env)
             if kill_at:
@@ -190,11 +199,9 @@ class Cluster:
             yield from ("--coordinator", self.address)
 
     def wait_ready(self, name: str) -> None:
-        part = self._running[name]
-        address = part.address or part.wait_ready()
-        if name in self._links:
-            host, _, port = address.rpartition(":")
-            self._links[name].upstream = (host, int(port))
+        """Until it serves, after ``start`` with ``wait=False``."""
+        if name != "redis":  # it was ready when it was started, and has no ready line
+            self._running[name].wait_ready()
 
     def _ways(self, one: str, other: str) -> list[tuple[str, str]]:
         ways = [(one, other), (other, one)] if other else [(one, ANYBODY)]

@@ -46,15 +46,17 @@ class Taken:
 
 
 class Adopted:
-    """What a process has adopted; tests say when."""
+    """What a process has adopted; tests say when. ``awaited``: a stream waits for the next adoption."""
 
     def __init__(self) -> None:
         self._current: dict[str, tuple[int, int, Taken]] = {}
         self._changed = asyncio.Event()
+        self.awaited = asyncio.Event()
 
     def adopt(self, table: str, epoch: int, generation: int) -> Taken:
         side = Taken()
         self._current[table] = (epoch, generation, side)
+        self.awaited.clear()
         self._changed.set()
         self._changed = asyncio.Event()
         return side
@@ -63,6 +65,7 @@ class Adopted:
         return self._current.get(table)
 
     async def changed(self, table: str) -> None:
+        self.awaited.set()
         await self._changed.wait()
 
 

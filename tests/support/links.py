@@ -105,6 +105,8 @@ class Link:
         try:
             if cut == "reset":
                 raise ConnectionRefusedError
+            if self.upstream[1] == self._listener.getsockname()[1]:
+                raise ConnectionRefusedError("a link to itself would never end")
             ahead = await asyncio.open_connection(*self.upstream)
         except OSError:
             _reset_one(writer)

@@ -136,7 +136,13 @@ class Cluster:
             await server.stop(None)
 
     async def _serve(self, add: Callable[[aio.Server, "list[str]"], None]) -> str:
-        server = aio.server(options=[("grpc.max_receive_message_length", 8 * 1024 * 1024), ("grpc.so_reuseport", 0)])
+        server = aio.server(
+            options=[
+                ("grpc.max_receive_message_length", 8 * 1024 * 1024),
+                ("grpc.max_concurrent_streams", 64),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
         at = [""]
         add(server, at)
         if self._credentials is None:

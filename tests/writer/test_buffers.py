@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.hudi.definition import Definition
+from headgate_writer import heap
 from headgate_writer.buffers import Budget, RoundBuffer, Waiting, next_flush
 from headgate_writer.flushing import take_apart
 from headgate_writer.routing import RoutedRows
@@ -40,48 +42,52 @@ _batches = st.lists(
 
 
 @settings(deadline=None)
-@given(_batches, st.data())
+@given(_batches, st.sampled_from([1, 2_000, 64 << 10]), st.sampled_from([2, 5, 32]), st.data())
 def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
-    batches: list[list[tuple[int, int, int]]], data: st.DataObject
+    batches: list[list[tuple[int, int, int]]], small: int, fan_in: int, data: st.DataObject
 ) -> None:
+    """``small`` and ``fan_in`` say which batches are put together; none may matter."""
     buffer = RoundBuffer()
     there = added = 0
     order: dict[tuple[str, int], list[str]] = {}
     gone: dict[tuple[str, int], list[str]] = {}
-    for number, batch in enumerate(batches):
-        routed_rows = rows(*batch)
-        named = routed_rows.rows.set_column(3, "note", pa.array([f"{number}.{n}" for n in range(len(batch))]))
-        routed_rows = RoutedRows(
-            named, routed_rows.keys, routed_rows.deletes, routed_rows.group, routed_rows.groups, routed_rows.nbytes
-        )
-        for at, note in zip(routed_rows.group, named["note"].to_pylist(), strict=True):
-            order.setdefault(routed_rows.groups[at], []).append(note)
-        buffer.add(routed_rows)
-        there += routed_rows.nbytes
-        added += routed_rows.nbytes
-        assert int(buffer.sizes.sum()) == there
-        assert int(buffer.totals.sum()) == added
-        assert (buffer.sizes >= 0).all()
-        wanted = np.flatnonzero(buffer.sizes)
-        if data.draw(st.booleans()):
-            codes = np.array(sorted(data.draw(st.sets(st.sampled_from(wanted.tolist()), min_size=1))))
-            leaving = int(buffer.sizes[codes].sum())
-            portion = buffer.take_out(codes)
-            later = rows((1, 1, 1))
-            buffer.add(later)  # comes while the flush is under way
-            order.setdefault(later.groups[0], []).append("x")
-            changes, rest = take_apart(portion, TABLE, drop_beaten=False)
-            for change in changes:
-                gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
-            buffer.taken(portion, rest)
-            there += later.nbytes - leaving
-            added += later.nbytes
-            assert int(buffer.sizes.sum()) == there
-    left = np.flatnonzero(buffer.sizes)
-    if len(left):
-        for change in take_apart(buffer.take_out(left), TABLE, drop_beaten=False)[0]:
+
+    def add(number: int, batch: list[tuple[int, int, int]]) -> None:
+        nonlocal there, added
+        came = rows(*batch)
+        notes = [f"{number}.{n}" for n in range(len(batch))]
+        came = RoutedRows.of(came.rows.set_column(3, "note", pa.array(notes)), came.keys, came.deletes, came.group, came.groups)
+        for at, note in zip(came.group, notes, strict=True):
+            order.setdefault(came.groups[at], []).append(note)
+        buffer.add(came)
+        there, added = there + came.nbytes, added + came.nbytes
+
+    def take(codes: np.ndarray[Any, Any]) -> None:
+        nonlocal there
+        there -= int(buffer.sizes[codes].sum())
+        portion = buffer.take_out(codes)
+        add(1_000 + there, [(1, 1, 1)])  # comes while the flush is under way
+        changes, rest = take_apart(portion, TABLE, drop_beaten=False)
+        for change in changes:
             gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
-    assert gone == order, "every row once, in the order of its bucket"
+        buffer.taken(portion, rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heap, "_SMALL", small)
+        patch.setattr(heap, "_FAN_IN", fan_in)
+        for number, batch in enumerate(batches):
+            add(number, batch)
+            if data.draw(st.booleans()):
+                waiting = np.flatnonzero(buffer.sizes).tolist()
+                take(np.array(sorted(data.draw(st.sets(st.sampled_from(waiting), min_size=1)))))
+            assert int(buffer.sizes.sum()) == there
+            assert int(buffer.totals.sum()) == added
+            assert (buffer.sizes >= 0).all()
+        for _ in range(2):  # the second time for what came during the first
+            take(np.flatnonzero(buffer.sizes))
+    for group, notes in order.items():
+        assert notes[: len(gone[group])] == gone[group], "in the order of the bucket"
+    assert sum(map(len, order.values())) - sum(map(len, gone.values())) == 1, "every row once, but for the last that came"
 
 
 def test_a_bucket_with_larger_rows_has_more_bytes() -> None:

@@ -142,7 +142,9 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_adopted_and_then
         older = there.adopted.adopt("t", 1, 1)
         await here.out.send(Member("receiver", there.address), 7, rows(range(5)))
         await here.out.barrier(Member("receiver", there.address), 7)
+        await there.adopted.awaited.wait()
         skipped = there.adopted.adopt("t", 1, 2)
+        await there.adopted.awaited.wait()
         side = there.adopted.adopt("t", 1, 3)
         await side.until(("barrier", 7, "sender"))
         assert side.log == [*expected(7, range(5)), ("barrier", 7, "sender")]

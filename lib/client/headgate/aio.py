@@ -42,10 +42,10 @@ def connect(
     system: System | None = None,
 ) -> "Headgate":
     """As ``headgate.connect``; enter the result with ``async with``."""
+    trusted = Tls() if tls is True else tls or None
     return Headgate(
         addresses_of(address),
-        tls=Tls() if tls is True else tls or None,
-        token=token,
+        Transport(trusted.credentials() if trusted else None, token),
         timeout=timeout,
         encoder=Encoder(compression),
         in_flight_bytes=in_flight_bytes,
@@ -59,9 +59,8 @@ class Headgate:
     def __init__(
         self,
         addresses: list[str],
+        transport: Transport,
         *,
-        tls: Tls | None,
-        token: str | None,
         timeout: float,
         encoder: Encoder,
         in_flight_bytes: int,
@@ -71,8 +70,8 @@ class Headgate:
         self.encoder = encoder
         self.in_flight_bytes = in_flight_bytes
         self.system = system
-        self.transport = Transport(tls, token)
-        self.coordinators = Coordinators(addresses, self.transport, system)
+        self.transport = transport
+        self.coordinators = Coordinators(addresses, transport, system)
         self.tasks = asyncio.TaskGroup()
         self._runners: list[ChannelRunner] = []
 

@@ -17,8 +17,10 @@ Answer = TypeVar("Answer")
 Method = Callable[["tables_pb2_grpc.TableServiceAsyncStub"], Callable[..., Awaitable[Answer]]]
 """Chooses a call: ``lambda stub: stub.Status``."""
 
-CALL_SECONDS = 10.0
+_CALL_SECONDS = 10.0
 """Deadline of one attempt. Creating a table on a slow store takes about 1 s."""
+_FIND_SECONDS = 2.0
+"""Deadline of one question for writers: it is answered from memory, and a stopped coordinator must not hold up a channel."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _REDIRECTS = 4
@@ -85,10 +87,11 @@ class Coordinators:
 
     async def writers(self) -> list[str]:
         """Who takes channels now. One attempt. Raises CallFailedError."""
-        answer: tables_pb2.FindWritersResponse = await self.once(lambda stub: stub.FindWriters, tables_pb2.FindWritersRequest())
+        answer: tables_pb2.FindWritersResponse
+        answer = await self.once(lambda stub: stub.FindWriters, tables_pb2.FindWritersRequest(), _FIND_SECONDS)
         return list(answer.addresses)
 
-    async def once(self, method: Method[Answer], request: Message) -> Answer:
+    async def once(self, method: Method[Answer], request: Message, seconds: float = _CALL_SECONDS) -> Answer:
         """Asks each address at most once, and where they point to. Raises CallFailedError with the last failure."""
         waiting = list(self._addresses)
         failure = Failure(UnavailableError("no coordinator is known", fix="Name one."), wire.ACTION_RETRY)
@@ -97,7 +100,7 @@ class Coordinators:
                 break
             address = waiting.pop(0)
             try:
-                answer = await self._ask(address, method, request)
+                answer = await self._ask(address, method, request, seconds)
             except CallFailedError as error:
                 failure = error.failure
                 if failure.action == wire.ACTION_RESUME and failure.address:
@@ -111,10 +114,10 @@ class Coordinators:
                 return answer
         raise CallFailedError(failure)
 
-    async def _ask(self, address: str, method: Method[Answer], request: Message) -> Answer:
+    async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
         stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(self._transport.unary(address))
         try:
-            return await method(stub)(request, timeout=CALL_SECONDS, metadata=self._transport.metadata)
+            return await method(stub)(request, timeout=seconds, metadata=self._transport.metadata)
         except aio.AioRpcError as error:
             failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
             raise CallFailedError(failure) from error

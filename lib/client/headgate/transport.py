@@ -58,7 +58,7 @@ class _Connection:
 class Transport:
     """Connections by address. Lives on one event loop."""
 
-    tls: Tls | None
+    credentials: grpc.ChannelCredentials | None
     token: str | None
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
 
@@ -91,10 +91,10 @@ class Transport:
         for connection in connections:
             if connection.streams < _STREAMS_A_CONNECTION:
                 return connection
-        if self.tls is None:
+        if self.credentials is None:
             channel = aio.insecure_channel(address, options=_OPTIONS)
         else:
-            channel = aio.secure_channel(address, self.tls.credentials(), options=_OPTIONS)
+            channel = aio.secure_channel(address, self.credentials, options=_OPTIONS)
         connections.append(_Connection(channel))
         return connections[-1]
 
