@@ -123,6 +123,31 @@ def test_nothing_is_lost_doubled_or_swapped_when_the_connection_is_cut(one: str,
     under(tmp_path, COMMIT_TIME, cut, links=True)
 
 
+def break_streams(cluster: Cluster, producers: Producers) -> None:
+    """While rows are under way and a round is far: clients open again at once and send again what is not committed."""
+    for name in ("writer-1", "writer-2"):
+        cluster.cut("client", name)
+        cluster.heal("client", name)
+
+
+def break_exchange(cluster: Cluster, producers: Producers) -> None:
+    for _ in range(5):
+        cluster.cut("writer-1", "writer-2")
+        cluster.heal("writer-1", "writer-2")
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bug", "nemesis"),
+    [("coordinator", "grants_at_once", break_streams), ("writer", "takes_frames_twice", break_exchange)],
+)
+def test_a_cluster_whose_duplicate_check_is_off_is_found_out(kind: str, bug: str, nemesis: Any, tmp_path: Path) -> None:
+    options = {"coordinator": ["--checkpoint-interval", "2s", "--no-drop-beaten"]}
+    told: dict[str, Any] = {"options": options, "links": True, "drop_beaten": False}
+    with pytest.raises(AssertionError, match="'doubled': "):
+        under(tmp_path, Workload(deletes=False), nemesis, plant={kind: bug}, **told)
+
+
 def under(
     folder: Path,
     workload: Workload,
@@ -132,10 +157,11 @@ def under(
     links: bool = False,
     options: Mapping[str, list[str]] | None = None,
     drop_beaten: bool = True,
+    plant: Mapping[str, str] | None = None,
 ) -> Any:
     """Two producers write, the nemesis does its work twice, everybody gets on, and the table is judged."""
     options = options or {"coordinator": SOON}
-    with Cluster(folder / "cluster", coordinators=coordinators, links=links, options=options) as cluster:
+    with Cluster(folder / "cluster", coordinators=coordinators, links=links, options=options, plant=plant) as cluster:
         url = create_table(cluster.address, "t", workload)
         with Producers(cluster.address, "t", workload, folder, rows=0, rate=1000) as producers:
             producers.start("one")

@@ -101,6 +101,8 @@ def test_the_load_is_even_three_rounds_after_writers_changed_in_each_of_ten_layo
             stack.enter_context(watched(cluster, tmp_path, each, names=[f"one-{each.layout}"], rate=1500, buckets=8))
             for each in layouts
         ]
+        for table in tables:
+            table.producers.part(f"one-{table.workload.layout}").wait_ready()
         wait_for_all(cluster, tables)
         cluster.start("writer-4")
         writers = wait_for_all(cluster, tables)

@@ -32,6 +32,7 @@ class Cluster:
 
     ``links``: every server stands behind a proxy, so that ``cut`` works; costs throughput. ``store``: another place than a
     folder of its own. ``kill_at`` and ``pause_at``: by part, "step:n" at which its first process kills or stops itself.
+    ``plant``: by kind of part, a bug of ``support.planted``.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         kill_at: Mapping[str, str] | None = None,
         pause_at: Mapping[str, str] | None = None,
+        plant: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.store = store or f"file://{folder}/store"
         self._options = options or {}
         self._env = {**MALLOC, **(env or {})}  # set here, a service need not start twice (test_lifecycle.py shows that it does)
         self._kill_at, self._pause_at = kill_at or {}, pause_at or {}
+        self._plant = plant or {}
         self._coordinators = [f"coordinator-{number}" for number in range(1, coordinators + 1)]
         self._writers = [f"writer-{number}" for number in range(1, writers + 1)]
         self._with_links = links
@@ -176,6 +179,7 @@ class Cluster:
             flags = ["--record", str(self._record(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
+            flags += ["--plant", self._plant[kind]] if kind in self._plant else []
             arguments = [
                 "--listen",
                 listen,

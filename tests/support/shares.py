@@ -25,7 +25,7 @@ class Shares:
         self._store = store
         self._slots = 0
 
-    def wait(self, writers: Collection[str], rounds: int, timeout: float = READY_S) -> Sequence[Written]:
+    def wait(self, writers: Collection[str], rounds: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
         """The first ``rounds`` rounds of those at the end that these processes wrote, each a part, once there are so many."""
         deadline = time.monotonic() + timeout
         while len(theirs := self._at_the_end(writers)) < rounds:

@@ -1,4 +1,4 @@
-"""``python -m support.stepping MODULE [--record FILE] [--kill-at STEP:N] [--pause-at STEP:N] -- ARGUMENTS…``
+"""``python -m support.stepping MODULE [--record FILE] [--kill-at STEP:N] [--pause-at STEP:N] [--plant BUG] -- ARGUMENTS…``
 
 Runs a service (``python -m MODULE ARGUMENTS…``) whose World kills, or stops (SIGSTOP), the process when it reaches STEP for the
 N-th time. FILE gets a line for each step that was reached, before anything happens there, so that a test fails when its step
@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate_runtime.world import World
+from support.planted import PLANTS
 
 
 class Steps:
@@ -56,9 +57,12 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--kill-at", action="append", default=[], metavar="STEP:N")
     parser.add_argument("--pause-at", action="append", default=[], metavar="STEP:N")
+    parser.add_argument("--plant", choices=PLANTS)
     mine, arguments = _split(sys.argv[1:])
     told = parser.parse_args(mine)
     acts = {_hit(at): signal.SIGKILL for at in told.kill_at} | {_hit(at): signal.SIGSTOP for at in told.pause_at}
+    if told.plant:
+        PLANTS[told.plant]()
     run_with(told.module, arguments, Steps(told.record, acts).reached)
 
 

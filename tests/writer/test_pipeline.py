@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from support.running_writer import cluster
+from headgate_writer.admission import Admitted
+from support.running_writer import TABLE, cluster
 from support.tables import notes, rows
 
 MIB = 1 << 20
@@ -31,6 +32,24 @@ async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_
         assert notes(made.table) == {"a": "first", "b": "first"}
         assert await made.commit(2) == {"left": 2}
         assert notes(made.table) == {"a": "second", "b": "first"}
+
+
+async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_them(tmp_path: Path) -> None:
+    """Nothing is routed before all of it is there: the offset is that of the place in the line, not of the moment."""
+    async with cluster(tmp_path) as made:
+        writer = made.writers[0].tables.writer(TABLE)
+        assert writer is not None
+        opening = asyncio.ensure_future(writer.open("c", 0, "somebody"))
+        await made.owned.grant(made.links[0])
+        hold = await opening
+        for number in range(1, 5):
+            writer.put(hold.take(number, 1, Admitted(many(number, 1), None, 50)))
+            if number == 3:
+                writer.barrier(wire.Barrier(round=1, next=made.owned.plan(2, made.links)))
+        passed = await made.links[0].report("barrier_passed")
+        assert (dict(passed.offsets), passed.bytes) == ({"c": 3}, 150)
+        (passed,) = await made.end_round(2)
+        assert (dict(passed.offsets), passed.bytes) == ({"c": 4}, 50)
 
 
 async def test_a_round_fills_while_the_one_before_it_waits_for_its_instant(tmp_path: Path) -> None:

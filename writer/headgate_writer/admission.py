@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,9 +42,11 @@ class Admission:
         """The schema of an encapsulated schema message."""
         check_schema(message, self._limits)
         try:
-            return pa.ipc.read_schema(pa.py_buffer(message))
-        except (pa.ArrowException, OSError) as error:
+            schema = pa.ipc.read_schema(pa.py_buffer(message))
+            _read_names(schema)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             corrupt(f"the schema cannot be read ({_first_line(error)})")
+        return schema
 
     def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
         """``schema``: what `schema` made of the stream's last schema message; not needed when the batch brings one itself."""
@@ -110,6 +113,13 @@ def _meanings(kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
     if not (pat.is_string(kind) or pat.is_large_string(kind)):
         refuse(errors_pb2.CODE_SCHEMA, f"the operation column is {kind}", f"Make it {_MAY_BE_TEXT}.")
     return pa.scalar("upsert", kind), pa.scalar("delete", kind)
+
+
+def _read_names(fields: Iterable[pa.Field[Any]]) -> None:
+    """Arrow takes names that are no text and fails when somebody asks for one. Raises UnicodeDecodeError."""
+    for field in fields:
+        _ = field.name
+        _read_names(field.type.field(at) for at in range(field.type.num_fields))
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,56 @@
+"""Batches of all sizes gather; whatever is put together when, the rows stay in the order of their arrival."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from headgate_writer import heap
+from headgate_writer.heap import Filed, Heap, bundled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def filed(number: int, nbytes: int) -> Filed:
+    """One row of about so many bytes; its code is its number."""
+    return Filed(
+        pa.table({"note": ["x" * nbytes]}), pa.array([str(number)]), pa.array([False]), np.array([number], np.int32)
+    )
+
+
+def numbers(batches: list[Filed]) -> list[int]:
+    return [int(code) for batch in batches for code in batch.codes]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.one_of(st.sampled_from([1, 100, 700, 3_000]), st.none()), max_size=80),
+    st.sampled_from([2, 3, 4]),
+    st.sampled_from([500, 5_000]),
+)
+def test_rows_come_out_as_they_came_in(sizes: list[int | None], fan_in: int, bundle: int) -> None:
+    """None: a flush takes everything, rows come meanwhile, and what it leaves goes back."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heap, "_FAN_IN", fan_in)
+        patch.setattr(heap, "_SMALL", 1_000)
+        patch.setattr(heap, "_BUNDLE", bundle)
+        gathered, number = Heap(), 0
+        for size in sizes:
+            if size is None:
+                older = gathered.empty()
+                for later in (5, 2_000):
+                    gathered.add(filed(number, later))
+                    number += 1
+                gathered.put_back(bundled(older))
+            else:
+                gathered.add(filed(number, size))
+                number += 1
+        assert numbers(gathered.empty()) == list(range(number))
+        assert gathered.empty() == []
+        assert gathered.overhead == 0
+
+
+def test_ten_thousand_tiny_batches_become_a_few() -> None:
+    gathered = Heap()
+    for number in range(10_000):
+        gathered.add(filed(number, 1))
+    assert gathered.overhead < 100 * heap.COLUMN_OVERHEAD * 4
+    assert numbers(gathered.empty()) == list(range(10_000))
