@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from headgate_coordinator.assignment import LEVEL, MeasuredLoad, assign
+from headgate_coordinator.planning import Planner
 
 KEY_GROUPS = 128
 Loads = Mapping[int, int]
@@ -88,6 +89,13 @@ def test_before_any_measurement_groups_are_spread_by_number() -> None:
     assert not measured.known
     sizes = Counter(assign([], ["a", "b", "c"], measured.weights(), few=False)).values()
     assert max(sizes) <= LEVEL * min(sizes)
+
+
+def test_before_any_measurement_a_join_moves_its_whole_share_at_once() -> None:
+    planner = Planner(KEY_GROUPS)
+    planner.plan(1, [("a", "a:1")])
+    sizes = Counter(planner.plan(2, [("a", "a:1"), ("b", "b:1")]).assignment)
+    assert max(sizes.values()) <= LEVEL * min(sizes.values())
 
 
 def test_a_round_of_few_rows_does_not_upset_what_many_rows_have_shown() -> None:

@@ -144,6 +144,32 @@ def test_ch3_an_open_waits_until_every_round_that_can_hold_rows_of_the_older_wri
     assert granted(table.tell(Published(1, 2))) == [("a", 3, 70)]
 
 
+def test_an_open_is_answered_with_an_offset_that_readers_see() -> None:
+    """A client that reconnects takes what is committed for queryable: the writer that would have said so is another."""
+    table = OneTable("a", channels=KNOWN)
+    hold = table.grant("a", "orders", incarnation=3)
+    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.commit(1, "a", {"orders": 60})
+    table.tell(SlotWon(1, 1), table.ended("a", "orders", hold, uncommitted=False))
+    assert table.tell(table.opens("a", "orders", incarnation=3)) == []
+    assert granted(table.tell(Published(1, 1))) == [("a", 3, 60)]
+
+
+def test_an_open_that_waited_in_an_older_generation_asks_for_no_round_in_this_one() -> None:
+    table = OneTable("a", channels=KNOWN)
+    hold = table.grant("a", "orders", incarnation=3)
+    table.tell(table.ended("a", "orders", hold, uncommitted=True), table.opens("a", "orders", incarnation=3))
+    assert orders(Barrier, table.tell(Broken("a", 1, "its disk is full"))) == []
+    assert table.core.deadline() is None
+
+
+def test_an_answer_to_another_slot_than_the_one_under_way_raises_nothing() -> None:
+    table = OneTable("a", channels=KNOWN)
+    table.tell(table.opens("a", "orders"))
+    assert table.tell(OffsetsWon(2)) == []
+    assert granted(table.tell(OffsetsWon(1))) == [("a", 4, 50)]
+
+
 def test_ch3_ch4_the_slot_of_a_new_incarnation_is_written_when_the_older_rows_are_decided() -> None:
     """Its record holds the committed offset: an earlier one would take the channel back behind rows that are committed."""
     table = OneTable("a", channels=KNOWN)
@@ -186,12 +212,14 @@ def test_ch3_a_writer_that_does_not_let_a_channel_go_in_time_is_cut_off_once() -
     table = OneTable("a", "b", channels={**KNOWN, "other": [1, 1, "ann", 0]})
     table.grant("a", "orders", incarnation=3)
     table.grant("a", "other", incarnation=1)
-    table.tell(table.opens("b", "orders", incarnation=3), table.opens("b", "other", incarnation=1))
+    table.tell(table.opens("b", "orders", incarnation=3))
+    table.tell(table.opens("b", "other", incarnation=1), after=1.0)
     assert table.core.deadline() == 1.5
-    (evict,) = table.tell(Tick(), after=1.5)
+    (evict,) = table.tell(Tick(), after=0.5)
     assert isinstance(evict, Evict)
     assert evict.process == "a"
     assert table.tell(Tick(), after=10.0) == []
+    assert table.core.deadline() is None
 
 
 def test_ch3_the_registry_is_empty_in_a_new_generation_and_waiting_opens_are_asked_again_by_the_writers() -> None:

@@ -3,24 +3,23 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from headgate_writer import heap
-from headgate_writer.heap import Filed, Heap, bundled
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from headgate_writer import heap
+from headgate_writer.heap import Filed, Heap, bundled
 
 
 def filed(number: int, nbytes: int) -> Filed:
     """One row of about so many bytes; its code is its number."""
-    return Filed(
-        pa.table({"note": ["x" * nbytes]}), pa.array([str(number)]), pa.array([False]), np.array([number], np.int32)
-    )
+    return Filed(pa.table({"note": ["x" * nbytes]}), pa.array([str(number)]), pa.array([False]), np.array([number], np.int32))
 
 
 def numbers(batches: list[Filed]) -> list[int]:
     return [int(code) for batch in batches for code in batch.codes]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.one_of(st.sampled_from([1, 100, 700, 3_000]), st.none()), max_size=80),
     st.sampled_from([2, 3, 4]),
@@ -46,6 +45,18 @@ def test_rows_come_out_as_they_came_in(sizes: list[int | None], fan_in: int, bun
         assert numbers(gathered.empty()) == list(range(number))
         assert gathered.empty() == []
         assert gathered.overhead == 0
+
+
+@pytest.mark.parametrize("fan_in", [2, 3, 4])
+def test_larger_batches_go_behind_the_smaller_ones_that_came_before_them(fan_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap, "_FAN_IN", fan_in)
+    monkeypatch.setattr(heap, "_SMALL", 1_000)
+    for tiny in range(0, 40, 3):
+        for larger in range(1, 6):
+            gathered = Heap()
+            for number in range(tiny + larger):
+                gathered.add(filed(number, 1 if number < tiny else 700))
+            assert numbers(gathered.empty()) == list(range(tiny + larger))
 
 
 def test_ten_thousand_tiny_batches_become_a_few() -> None:

@@ -37,8 +37,9 @@ async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_
 async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_them(tmp_path: Path) -> None:
     """Nothing is routed before all of it is there: the offset is that of the place in the line, not of the moment."""
     async with cluster(tmp_path) as made:
-        writer = made.writers[0].tables.writer(TABLE)
-        assert writer is not None
+        tables = made.writers[0].tables
+        while (writer := tables.writer(TABLE)) is None:
+            await tables.changed(TABLE)
         opening = asyncio.ensure_future(writer.open("c", 0, "somebody"))
         await made.owned.grant(made.links[0])
         hold = await opening

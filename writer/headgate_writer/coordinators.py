@@ -11,7 +11,7 @@ from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
 from headgate_runtime.channels import connect
-from headgate_runtime.errors import from_call
+from headgate_runtime.errors import from_call, wire_error
 from headgate_runtime.logs import get_logger
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import World
@@ -64,18 +64,26 @@ class Coordinators:
             await session.released.wait()
 
     async def refusal(self, table: str) -> errors_pb2.Error | None:
-        """Why there is no such table; None if there is one, or nobody can say."""
-        for link in self._links.values():
+        """Why no rows of the table are taken: it does not exist, or is quarantined. None if they may be, or nobody can say."""
+        for link in list(self._links.values()):
             if link.session is None:
                 continue
+            tables = TableServiceStub(link.channel)
             try:
-                request = tables_pb2.DescribeTableRequest(name=table)
-                await TableServiceStub(link.channel).DescribeTable(request, timeout=_ANSWER_S)
-                return None
+                await tables.DescribeTable(tables_pb2.DescribeTableRequest(name=table), timeout=_ANSWER_S)
+                status = await tables.Status(tables_pb2.StatusRequest(table=table), timeout=_ANSWER_S)
             except grpc.aio.AioRpcError as failed:
                 error = from_call(failed)
                 if error.code == errors_pb2.CODE_TABLE_NOT_FOUND:
                     return error
+                continue
+            # Only the coordinator that holds the table's lease knows; to the others it is elsewhere.
+            if any(each.state == "quarantined" for each in status.tables):
+                return wire_error(
+                    errors_pb2.CODE_TABLE_QUARANTINED,
+                    f"table {table!r} takes no rows until an operator has looked at it",
+                    "What was committed stays readable. `headgate status` says what was found.",
+                )
         return None
 
     def _follow(self, addresses: Sequence[str], group: asyncio.TaskGroup) -> None:
