@@ -87,8 +87,8 @@ def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Se
 
 
 def _best(gap: float, options: Sequence[tuple[float, tuple[int, int | None]]]) -> tuple[int, int | None] | None:
-    """The option that comes nearest to halving the gap, among those that make it clearly smaller."""
-    useful = [(abs(weight - gap / 2), option) for weight, option in options if gap / 50 < weight < gap * 49 / 50]
+    """The option that comes nearest to halving the gap, among those that make it smaller by more than rounding."""
+    useful = [(abs(weight - gap / 2), option) for weight, option in options if gap * 1e-6 < weight < gap * (1 - 1e-6)]
     return min(useful, key=lambda each: each[0])[1] if useful else None
 
 

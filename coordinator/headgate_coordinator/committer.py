@@ -4,6 +4,7 @@ Slots are not pipelined (rule C), so a table needs one thread and no more; what 
 and answered as events.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -37,6 +38,12 @@ class Committer:
         self._now_ms = now_ms
         self._report = report
         self._open: dict[tuple[int, int], Transaction] = {}
+        self._log_files: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def most_log_files(self) -> int:
+        """That one file group got since this coordinator took the table: what a reader of it has to merge, and more."""
+        return max(self._log_files.values(), default=0)
 
     def execute(self, work: Work) -> None:
         """Does it and reports. What was certainly not decided is reported as refused.
@@ -99,6 +106,7 @@ class Committer:
             decided=lambda: self._report(events.SlotWon(work.generation, work.round)),
         )
         del self._open[work.generation, work.round]
+        self._log_files.update((status.stat.partition, status.stat.file_id) for status in work.files)
         self.last = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
     def _commit_offsets(self, work: Commit) -> None:

@@ -23,6 +23,9 @@ class Metrics:
         self.files = Counter("headgate_round_files", "Data files committed", table, registry=registry)
         self.bytes = Counter("headgate_round_bytes", "Arrow bytes committed", table, registry=registry)
         self.uncommitted = Gauge("headgate_uncommitted_bytes", "Arrow bytes taken and not committed", table, registry=registry)
+        self.log_files = Gauge(
+            "headgate_log_files_per_slice", "Most that one slice got since the table was taken", table, registry=registry
+        )
         self.seconds = Histogram(
             "headgate_round_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS
         )
@@ -43,4 +46,5 @@ class TableMetrics:
         self.files = metrics.files.labels(label)
         self.bytes = metrics.bytes.labels(label)
         self.uncommitted = metrics.uncommitted.labels(label)
+        self.log_files = metrics.log_files.labels(label)
         self.seconds = metrics.seconds.labels(label)

@@ -179,6 +179,7 @@ class OwnedTable:
             self._metrics.files.inc(self._core.last_round_files)
             self._metrics.bytes.inc(self._core.last_round_bytes)
             self._metrics.seconds.observe(self._core.last_round_seconds)
+            self._metrics.log_files.set(self._committer.most_log_files)
 
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""

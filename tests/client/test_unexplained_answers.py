@@ -258,3 +258,26 @@ def test_a_skip_ends_at_the_end_of_a_batch() -> None:
         state.skip(15)
     assert state.skip(20) == 20
     assert state.bytes_in_flight == 10
+
+
+def test_nothing_is_sent_while_a_refused_batch_stands_in_the_way() -> None:
+    state = with_sent(3)
+    state.refused(101, 100, refusal())
+    state.ask_flush()
+    assert state.next_message() is None
+    state.take("kind", cut(), 101)
+    assert isinstance(state.next_message(), Entry)
+
+
+def test_answers_of_an_older_stream_are_not_waited_for_on_a_newer_one() -> None:
+    """102 was under way behind the refused 101 when the stream broke: a refusal of 102 on the next one is a real one."""
+    state = with_sent(2)
+    state.refused(101, 100, refusal())
+    state.broke()
+    state.opened(3, 100, 0)
+    state.take("kind", cut(), 101)
+    assert [entry.offset for entry in iter(state.next_message, None) if isinstance(entry, Entry)] == [101, 102]
+    state.acked(Acks(101, 100, 100))
+    state.refused(102, 101, refusal())
+    assert state.refusal is not None
+    assert state.refusal.entry.offset == 102

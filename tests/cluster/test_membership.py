@@ -54,18 +54,12 @@ class Watched:
 
 @contextmanager
 def watched(
-    cluster: Cluster,
-    folder: Path,
-    workload: Workload,
-    *,
-    names: Sequence[str] = ("one", "two"),
-    rate: float = 1000,
-    buckets: int = 2,
+    cluster: Cluster, folder: Path, workload: Workload, *names: str, buckets: int = 2, **how: float
 ) -> Iterator[Watched]:
-    """The producers write until a ``producers.finish`` of this folder."""
+    """The producers of these names write until a ``producers.finish`` of this folder. ``how``: see Producers."""
     name = f"t{workload.layout}"
     url = create_table(cluster.address, name, workload, buckets=buckets)
-    with Producers(cluster.address, name, workload, folder, rows=0, rate=rate, batch=int(rate // 20)) as producers:
+    with Producers(cluster.address, name, workload, folder, **{"rows": 0, "rate": 1000, **how}) as producers:
         for each in names:
             producers.start(each, wait=False)
         yield Watched(url, name, workload, producers, Shares(open_bytes(url)))
@@ -75,7 +69,7 @@ def test_a_writer_is_added_and_one_is_drained_under_load(tmp_path: Path) -> None
     options = {"coordinator": ["--checkpoint-interval", "1s", "--no-drop-beaten", *PATIENT]}
     with (
         Cluster(tmp_path / "cluster", writers=3, options=options) as cluster,
-        watched(cluster, tmp_path, ALL_ROWS, rate=4000, buckets=8) as table,
+        watched(cluster, tmp_path, ALL_ROWS, "one", "two", buckets=8, rate=2000, batch=100) as table,
     ):
         three = table.settled(list(processes(cluster).values()))
         cluster.start("writer-4")
@@ -93,13 +87,18 @@ def test_a_writer_is_added_and_one_is_drained_under_load(tmp_path: Path) -> None
 
 
 def test_the_load_is_even_three_rounds_after_writers_changed_in_each_of_ten_layouts(tmp_path: Path) -> None:
-    """Ten tables whose partitions have other names, so that their 64 buckets fall into other key groups of different weights."""
-    options = {"coordinator": ["--checkpoint-interval", "2s", "--no-drop-beaten", *PATIENT]}
+    """Ten tables whose partitions have other names, so that their 64 buckets fall into other key groups of different weights.
+
+    Their producers flush after each thousand rows and go on when these are durable: so many rows a round, on any machine.
+    """
+    options = {"coordinator": ["--checkpoint-interval", "1h", "--no-drop-beaten", *PATIENT]}
+    closed_loop = {"rate": 0, "batch": 100, "flush_every": 10}
     with Cluster(tmp_path / "cluster", writers=3, options=options) as cluster, ExitStack() as stack:
-        layouts = [replace(ALL_ROWS, layout=layout) for layout in range(1, 11)]
         tables = [
-            stack.enter_context(watched(cluster, tmp_path, each, names=[f"one-{each.layout}"], rate=1500, buckets=8))
-            for each in layouts
+            stack.enter_context(
+                watched(cluster, tmp_path, replace(ALL_ROWS, layout=layout), f"one-{layout}", buckets=8, **closed_loop)
+            )
+            for layout in range(1, 11)
         ]
         for table in tables:
             table.producers.part(f"one-{table.workload.layout}").wait_ready()
@@ -123,7 +122,7 @@ def test_a_producer_waits_while_there_is_no_writer_and_goes_on_with_the_next_one
     options = {"coordinator": ["--checkpoint-interval", "500ms", *PATIENT]}
     with (
         Cluster(tmp_path / "cluster", writers=1, options=options) as cluster,
-        watched(cluster, tmp_path, Workload(), names=["one"]) as table,
+        watched(cluster, tmp_path, Workload(), "one") as table,
     ):
         table.producers.wait_acked("one", 500)
         assert cluster.drain("writer-1") == 0
@@ -141,7 +140,7 @@ def test_a_coordinator_that_is_stopped_gives_its_tables_to_the_one_that_stands_b
     options = {"coordinator": ["--checkpoint-interval", "500ms", "--lease-ttl", "1h", *PATIENT]}
     with (
         Cluster(tmp_path / "cluster", coordinators=2, options=options) as cluster,
-        watched(cluster, tmp_path, Workload()) as table,
+        watched(cluster, tmp_path, Workload(), "one", "two") as table,
     ):
         stopped = set()
         for _ in range(2):
@@ -161,7 +160,7 @@ def test_a_writer_that_is_told_to_leave_in_the_middle_of_a_flush_finishes_it(ste
     options = {"coordinator": ["--checkpoint-interval", "500ms", *PATIENT]}
     with (
         Cluster(tmp_path / "cluster", options=options, pause_at={"writer-1": f"{step}:3"}) as cluster,
-        watched(cluster, tmp_path, Workload()) as table,
+        watched(cluster, tmp_path, Workload(), "one", "two") as table,
     ):
         writer = cluster.part("writer-1")
         os.waitid(os.P_PID, writer.pid, os.WSTOPPED | os.WNOWAIT)

@@ -1,6 +1,7 @@
 """``python -m headgate_writer`` as a process: ready, drained, misconfigured; and what Prometheus reads."""
 
 import asyncio
+import re
 import json
 import signal
 import sys
@@ -85,6 +86,7 @@ async def test_prometheus_reads_rows_refusals_and_what_is_uncommitted(tmp_path: 
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
         assert f'headgate_writer_rows_total{{table="{TABLE}"}} 2.0' in text
         assert f'headgate_writer_channels{{table="{TABLE}"}} 1.0' in text
+        assert re.search(rf'headgate_writer_channel_lag{{channel="[^"]+",table="{TABLE}"}} 2.0', text), text
         assert 'headgate_writer_refused_total{code="CODE_NULL_KEY"} 1.0' in text
         assert 'headgate_writer_refused_total{code="CODE_AFTER_FAILED_BATCH"} 1.0' in text
         assert f'headgate_writer_uncommitted_bytes{{table="{TABLE}"}} 0.0' not in text

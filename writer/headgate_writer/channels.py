@@ -208,6 +208,11 @@ class Hold:
         """Some of its rows are in no decided round, or will be in one that is not."""
         return self.accepted != self._durable or any(entry.under_way for entry in self._waiting)
 
+    @property
+    def lag(self) -> int:
+        """Offsets from what is durable to what was taken."""
+        return self._taken - self._durable
+
     def _take(self, entry: Entry) -> Entry:
         self._taken = entry.offset
         self._stopped = False

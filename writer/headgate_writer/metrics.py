@@ -45,6 +45,9 @@ class TableLike(Protocol):
     @property
     def channels(self) -> int: ...
 
+    @property
+    def lags(self) -> Mapping[str, int]: ...
+
 
 class TablesLike(Protocol):
     """All of them."""
@@ -63,6 +66,7 @@ class WriterMetrics(Collector):
         self._refusals = refusals
         self._budget = budget
         self._label = CappedLabel()
+        self._channel = CappedLabel()
         registry.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
@@ -75,11 +79,25 @@ class WriterMetrics(Collector):
             "headgate_writer_uncommitted_bytes", "Arrow bytes taken from clients that are not committed", labels=["table"]
         )
         channels = GaugeMetricFamily("headgate_writer_channels", "Channels held now", labels=["table"])
+        lag = GaugeMetricFamily(
+            "headgate_writer_channel_lag",
+            "Offsets taken and not durable; of all channels beyond 1,000 the most",
+            labels=["table", "channel"],
+        )
         for table in self._tables.all():
+            for labels, most in self._lags(table).items():
+                lag.add_metric(labels, most)
             uncommitted.add_metric([self._label.of(table.name)], table.uncommitted_bytes)
             channels.add_metric([self._label.of(table.name)], table.channels)
         refused = CounterMetricFamily("headgate_writer_refused", "Batches refused", labels=["code"])
         for code, count in list(self._refusals.by_code.items()):
             refused.add_metric([errors_pb2.Code.Name(code)], count)
-        yield from (rows, nbytes, uncommitted, channels, refused)
+        yield from (rows, nbytes, uncommitted, channels, lag, refused)
         yield GaugeMetricFamily("headgate_writer_memory_bytes", "Rows held in memory now", value=self._budget.used)
+
+    def _lags(self, table: TableLike) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for channel, lag in table.lags.items():
+            labels = self._label.of(table.name), self._channel.of(channel)
+            found[labels] = max(lag, found.get(labels, 0))
+        return found

@@ -1,6 +1,7 @@
 """One table under one (epoch, generation): the owner's orders carried out, its channels held, until a newer pair comes."""
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -113,6 +114,11 @@ class TableWriter:
     def channels(self) -> int:
         """Held now."""
         return len(self._holds)
+
+    @property
+    def lags(self) -> Mapping[str, int]:
+        """By channel: offsets that were taken and are not durable."""
+        return {hold.channel: hold.lag for hold in list(self._holds.values())}
 
     async def run(self) -> None:
         """Until ``close``."""
