@@ -1,31 +1,14 @@
 """What can be set for a coordinator. Each setting says its price and how it stands to its neighbours."""
 
-import json
 import re
-from typing import Annotated, Any, Self
+from typing import Self
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_settings import NoDecode
+from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import ByteSize, Duration
+from headgate_runtime.values import ByteSize, Duration, NamedValues
 
 _NAME = re.compile(r"[!-~]{1,255}")
-
-
-def _options(value: Any) -> Any:
-    """``{"region": "x"}`` or ``region=x,allow_http=true``."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("{"):
-        return json.loads(value)
-    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-    if any(not equals for _, equals, _ in pairs):
-        raise ValueError("want name=value,name=value or a JSON object")
-    return {name.strip(): text.strip() for name, _, text in pairs}
-
-
-StorageOptions = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
 
 
 class CoordinatorSettings(ServiceSettings):
@@ -34,7 +17,7 @@ class CoordinatorSettings(ServiceSettings):
     store: str = Field(
         description="where the cluster's tables lie: a folder, file:///folder or s3://bucket/prefix; one for all coordinators"
     )
-    storage_options: StorageOptions = Field(
+    storage_options: NamedValues = Field(
         default_factory=dict,
         description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
     )

@@ -53,9 +53,7 @@ class Watched:
 
 
 @contextmanager
-def watched(
-    cluster: Cluster, folder: Path, workload: Workload, *names: str, buckets: int = 2, **how: float
-) -> Iterator[Watched]:
+def watched(cluster: Cluster, folder: Path, workload: Workload, *names: str, buckets: int = 2, **how: float) -> Iterator[Watched]:
     """The producers of these names write until a ``producers.finish`` of this folder. ``how``: see Producers."""
     name = f"t{workload.layout}"
     url = create_table(cluster.address, name, workload, buckets=buckets)

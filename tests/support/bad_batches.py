@@ -52,7 +52,9 @@ def _column(name: str, *values: Any, type: pa.DataType | None = None) -> Callabl
     return lambda: batch(with_column(name, pa.array(list(values), type)))
 
 
-def _raw(rows: Callable[[], bytes], schema: Callable[[], bytes] = partial(schema_message, SCHEMA)) -> Callable[[], ingest_pb2.Batch]:
+def _raw(
+    rows: Callable[[], bytes], schema: Callable[[], bytes] = partial(schema_message, SCHEMA)
+) -> Callable[[], ingest_pb2.Batch]:
     return lambda: ingest_pb2.Batch(schema=schema(), rows=rows(), operation=ingest_pb2.OPERATION_UPSERT)
 
 
@@ -97,7 +99,11 @@ def _many_partitions() -> ingest_pb2.Batch:
     return batch(pa.RecordBatch.from_pydict({**rows, **rest}, SCHEMA))
 
 
-_FIX_PARTITION, _FIX_SERIALIZER, _FIX_PIECES = "Change the value or leave its rows out", "Arrow's own serializer", "smaller batches"
+_FIX_PARTITION, _FIX_SERIALIZER, _FIX_PIECES = (
+    "Change the value or leave its rows out",
+    "Arrow's own serializer",
+    "smaller batches",
+)
 _FIX_OPERATION = "1 = upsert and 2 = delete"
 _Table: TypeAlias = Mapping[str, Bad]
 
@@ -126,12 +132,16 @@ SCHEMAS: _Table = {
         "'note' has an extension type",
         "storage type",
     ),
-    "a view": Bad(_column("note", "a", "b", type=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's own schema"),
+    "a view": Bad(
+        _column("note", "a", "b", type=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's own schema"
+    ),
     "too many columns": Bad(
         _schema(*((f"c{n}", pa.int8()) for n in range(2001))), wire.CODE_TOO_LARGE, "columns.* 2,000", "narrower schema"
     ),
     "too deep": Bad(_schema(("note", _nested(17))), wire.CODE_TOO_LARGE, "levels .* 16", "Flatten"),
-    "a long schema": Bad(_schema(("n" * 300_000, pa.int8())), wire.CODE_TOO_LARGE, "bytes of the schema.* 262,144", "shorter column"),
+    "a long schema": Bad(
+        _schema(("n" * 300_000, pa.int8())), wire.CODE_TOO_LARGE, "bytes of the schema.* 262,144", "shorter column"
+    ),
 }
 
 VALUES: _Table = {
@@ -148,7 +158,9 @@ VALUES: _Table = {
     "Hudi's null": Bad(_column("part", "__HIVE_DEFAULT_PARTITION__"), wire.CODE_PARTITION_VALUE, "'part'", _FIX_PARTITION),
     "Hudi's folder": Bad(_column("part", ".hoodie"), wire.CODE_PARTITION_VALUE, "'part' .*Hudi's own", _FIX_PARTITION),
     "too many partitions": Bad(_many_partitions, wire.CODE_TOO_LARGE, "partitions.* 1,025.* 1,024", "Sort the rows by partition"),
-    "a value too large": Bad(_column("note", "x" * (MIB + 1)), wire.CODE_TOO_LARGE, "'note'.* 1,048,576", "Keep such values in files"),
+    "a value too large": Bad(
+        _column("note", "x" * (MIB + 1)), wire.CODE_TOO_LARGE, "'note'.* 1,048,576", "Keep such values in files"
+    ),
 }
 
 SIZES: _Table = {
@@ -159,7 +171,10 @@ SIZES: _Table = {
         _FIX_PIECES,
     ),
     "rows": Bad(
-        lambda: batch(pa.RecordBatch.from_pydict({"id": pa.nulls(1_000_001)})), wire.CODE_TOO_LARGE, "rows.* 1,000,000", _FIX_PIECES
+        lambda: batch(pa.RecordBatch.from_pydict({"id": pa.nulls(1_000_001)})),
+        wire.CODE_TOO_LARGE,
+        "rows.* 1,000,000",
+        _FIX_PIECES,
     ),
     "values": Bad(
         lambda: batch(pa.RecordBatch.from_pydict({f"c{n}": pa.nulls(1_000_000) for n in range(17)})),
@@ -185,12 +200,17 @@ DAMAGED: _Table = {
     "no bytes": Bad(_raw(bytes), wire.CODE_CORRUPT_BATCH, "no Arrow IPC message", _FIX_SERIALIZER),
     "noise": Bad(_raw(lambda: b"no arrow" * 99), wire.CODE_CORRUPT_BATCH, "no Arrow IPC message", _FIX_SERIALIZER),
     "a truncated message": Bad(_raw(lambda: rows_message(ROWS)[:-8]), wire.CODE_CORRUPT_BATCH, "no Arrow IPC", _FIX_SERIALIZER),
-    "a schema for rows": Bad(_raw(lambda: schema_message(SCHEMA)), wire.CODE_CORRUPT_BATCH, "no Arrow IPC record", _FIX_SERIALIZER),
+    "a schema for rows": Bad(
+        _raw(lambda: schema_message(SCHEMA)), wire.CODE_CORRUPT_BATCH, "no Arrow IPC record", _FIX_SERIALIZER
+    ),
     "rows for a schema": Bad(
         _raw(partial(rows_message, ROWS), partial(rows_message, ROWS)), wire.CODE_CORRUPT_BATCH, "no Arrow IPC", _FIX_SERIALIZER
     ),
     "a damaged schema": Bad(
-        _raw(partial(rows_message, ROWS), lambda: schema_message(SCHEMA)[:-30]), wire.CODE_CORRUPT_BATCH, "schema", _FIX_SERIALIZER
+        _raw(partial(rows_message, ROWS), lambda: schema_message(SCHEMA)[:-30]),
+        wire.CODE_CORRUPT_BATCH,
+        "schema",
+        _FIX_SERIALIZER,
     ),
     "rows of another schema": Bad(
         _raw(lambda: rows_message(ROWS.select(["id"]))), wire.CODE_CORRUPT_BATCH, "not valid Arrow data", _FIX_SERIALIZER
@@ -212,7 +232,9 @@ OPERATIONS: _Table = {
     "an operation that nobody knows": Bad(
         lambda: batch(ROWS, None, 9), wire.CODE_INVALID_ARGUMENT, "operation 9 is unknown", "UPSERT, DELETE or MIXED"
     ),
-    "not said what to do": Bad(lambda: batch(ROWS, None, 0), wire.CODE_INVALID_ARGUMENT, "operation 0", "UPSERT, DELETE or MIXED"),
+    "not said what to do": Bad(
+        lambda: batch(ROWS, None, 0), wire.CODE_INVALID_ARGUMENT, "operation 0", "UPSERT, DELETE or MIXED"
+    ),
 }
 
 OFFSETS: _Table = {

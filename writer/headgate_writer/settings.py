@@ -1,29 +1,15 @@
 """The settings of a writer."""
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_settings import NoDecode
+from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import Address, ByteSize, Duration, Words, word_list
+from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Words
 
 _MIB = 1 << 20
 PROCESS_BYTES = 192 * _MIB
 """Interpreter, libraries, threads and gRPC before the first row: 130 MiB measured, the rest is what malloc keeps."""
-
-
-def _named_values(value: Any) -> Any:
-    """``name=value,name=value``, or a JSON object where a value holds a comma."""
-    if not isinstance(value, str):
-        return value
-    if value.startswith("{"):
-        return json.loads(value)
-    words = [word.split("=", 1) for word in word_list(value)]
-    if any(len(word) != 2 for word in words):
-        raise ValueError("want name=value,name=value or a JSON object")
-    return {name.strip(): text.strip() for name, text in words}
 
 
 class WriterSettings(ServiceSettings):
@@ -36,7 +22,7 @@ class WriterSettings(ServiceSettings):
     coordinator: Words = Field(
         [], description="host:port of one or more coordinators, separated by commas; the others are found through them"
     )
-    storage_options: Annotated[dict[str, str], NoDecode, BeforeValidator(_named_values)] = Field(
+    storage_options: NamedValues = Field(
         default_factory=dict,
         description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
     )

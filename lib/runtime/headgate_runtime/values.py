@@ -1,6 +1,7 @@
 """Values of settings as people write them: "10s", "256MiB", "a, b", "host:port"."""
 
 import ipaddress
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -74,6 +75,22 @@ class Address(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+
+def named_values(value: Any) -> Any:
+    """``name=value,name=value``, or a JSON object where a value holds a comma."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("{"):
+        return json.loads(value)
+    words = [word.split("=", 1) for word in word_list(value)]
+    if any(len(word) != 2 for word in words):
+        raise ValueError("want name=value,name=value or a JSON object")
+    return {name.strip(): text.strip() for name, text in words}
+
+
+NamedValues = Annotated[dict[str, str], NoDecode, BeforeValidator(named_values)]
+"""For what belongs to somebody else, such as the settings of an object store."""
 
 
 def _is_number(value: Any) -> bool:
