@@ -53,12 +53,16 @@ class Scene:
         await self._neighbour.acked(received=len(self._written))
 
     async def judge(self, *keys: str) -> None:
-        """Exactly these keys and the neighbour's are in the table, nothing was rewound, and all processes live."""
+        """Exactly these keys and the neighbour's are in the table, and it is ``undisturbed``."""
+        await self.undisturbed()
+        assert await asyncio.to_thread(keys_of, self.url) == sorted([*keys, *self._written])
+
+    async def undisturbed(self) -> None:
+        """The neighbour gets its rows committed, nothing was rewound, and all processes live."""
         await self.neighbour_writes()
         assert self._neighbour is not None
         await self._neighbour.say(flush=ingest_pb2.Flush())
         await self._neighbour.acked(queryable=len(self._written))
-        assert await asyncio.to_thread(keys_of, self.url) == sorted([*keys, *self._written])
         status = await self._client.status(self.name)
         assert (status.epoch, status.generation) == (1, 1), status.alarms
         assert all(part.is_alive for part in self._cluster.parts.values())

@@ -2,13 +2,10 @@
 
 import asyncio
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-
-import pyarrow as pa
 
 from headgate_runtime import logs
 from headgate_runtime.lifecycle import run_service
@@ -45,10 +42,6 @@ def main() -> int:
     sys.meta_path.insert(0, _WithoutPandas())
     gc.set_threshold(*_GC)
     gc.freeze()
-    # One heap for all: with Arrow's own allocator beside glibc's, and an arena a thread, each keeps what the others could use.
-    # 440 instead of 800 MiB at full speed, and no slower.
-    pa.set_memory_pool(pa.system_memory_pool())
-    os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # for the process that run_service makes of this one
 
     async def run(drain: asyncio.Event) -> None:
         await serve(settings, drain, World.real())

@@ -175,7 +175,6 @@ class BucketSide:
         if current.closing and not current.flushed and not current.buffer.sizes.any():
             current.flushed = True
             self._report(wire.Flushed(round=round, files=current.statuses, key_group_bytes=self._by_key_group(current)))
-            self._world.reached("status_sent")
         self._count()
         self._wake.set()
 

@@ -26,7 +26,7 @@ from headgate_writer.channels import Entry, Hold
 from headgate_writer.exchange import ExchangeOut
 from headgate_writer.fifo import Border, Fifo, arrow_bytes
 from headgate_writer.metrics import Totals
-from headgate_writer.routing import RoutedRows, TooLargeError, cut, route
+from headgate_writer.routing import RoutedRows, cut, route
 
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
@@ -238,8 +238,6 @@ def _routed_parts(batches: Sequence[Admitted], plan: Plan, definition: Definitio
 
 
 def _refusal(refused: Exception) -> errors_pb2.Error:
-    if isinstance(refused, TooLargeError):
-        return wire_error(errors_pb2.CODE_TOO_LARGE, refused.message, refused.fix)
     if isinstance(refused, FixCall):
         return from_tables(refused)
     return wire_error(errors_pb2.CODE_CORRUPT_BATCH, f"the rows cannot be stored: {refused}", "Correct them, or skip the batch.")

@@ -77,8 +77,9 @@ def _offsets(array: Any) -> npt.NDArray[Any]:
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(len(array) + 1, np.int32)
-    offsets: npt.NDArray[Any] = np.frombuffer(buffer, np.dtype(np.int64 if large else np.int32))
-    return offsets[array.offset : array.offset + len(array) + 1]
+    width = np.dtype(np.int64 if large else np.int32)
+    # Not the whole buffer: a client's may be longer, by any number of bytes (test_damaged_bytes_are_refused_or_harmless).
+    return np.frombuffer(buffer, width, len(array) + 1, array.offset * width.itemsize)
 
 
 def _has_offsets(kind: pa.DataType) -> bool:

@@ -52,15 +52,16 @@ def java_string_hash(values: pa.Array[Any]) -> Int32s:
 def utf8_parts(values: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], Int64s]:
     """The bytes of all values, uint8, and the n + 1 offsets of the values in them, int64, from 0. No copy of the bytes."""
     if pa.types.is_string(values.type):
-        width: Any = np.int32
+        width: Any = np.dtype(np.int32)
     elif pa.types.is_large_string(values.type):
-        width = np.int64
+        width = np.dtype(np.int64)
     else:
         raise UnsupportedTypeError(f"cannot hash {values.type} as text", fix="Cast the column to string.")
     _, offset_buffer, text_buffer = values.buffers()
     if len(values) == 0 or offset_buffer is None:
         return np.empty(0, np.uint8), np.zeros(len(values) + 1, np.int64)
-    offsets = np.frombuffer(memoryview(offset_buffer), width)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    # Not the whole buffer: it may be longer, by a number of bytes that makes no whole offset.
+    offsets = np.frombuffer(memoryview(offset_buffer), width, len(values) + 1, values.offset * width.itemsize).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     text = np.empty(0, np.uint8) if text_buffer is None else np.frombuffer(memoryview(text_buffer), np.uint8)[first:last]
     return text, offsets - first if first else offsets
