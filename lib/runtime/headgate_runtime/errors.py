@@ -95,6 +95,7 @@ _BY_CLASS: Final[dict[str, _Told]] = {
     "FixCall": _Told(errors_pb2.CODE_INVALID_ARGUMENT),
     "OptionError": _Told(errors_pb2.CODE_INVALID_ARGUMENT),
     "TooLargeError": _Told(errors_pb2.CODE_TOO_LARGE),
+    "TransactionError": _BROKEN,
     "NotATableError": _Told(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
     "TableExistsError": _Told(
         errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
