@@ -107,7 +107,7 @@ async def test_bombs_cost_a_writer_no_memory(cluster: Cluster) -> None:
 async def test_a_message_over_the_limit_of_grpc_ends_its_stream_and_loses_nothing(
     compression: grpc.Compression, cluster: Cluster
 ) -> None:
-    """gRPC refuses it before there is anything to answer; compressed it is a bomb. The producer goes on behind what was accepted."""
+    """gRPC refuses it before there is anything to answer; compressed it is a bomb. The producer goes on behind what it has."""
     pid = cluster.part(WRITER).pid
     async with scene(cluster, f"message-{compression.name}") as at:
         await at.neighbour_writes()

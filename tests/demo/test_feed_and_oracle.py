@@ -14,10 +14,11 @@ HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,"
     "carrier,flight,tailnum,origin,dest,air_time,distance,hour,minute,time_hour"
 )
-FLEW = "2013,{month},{day},{hour}17,{hour}15,2,830,819,11,UA,{number},N14228,{origin},IAH,227,1400,{hour},15,2013-{month:02}-{day:02}T{utc:02}:00:00Z"
-CANCELLED = "2013,{month},{day},NA,{hour}15,NA,NA,819,NA,AA,{number},NA,{origin},DFW,NA,1389,{hour},15,2013-{month:02}-{day:02}T{utc:02}:00:00Z"
-NEVER_LANDED = "2013,{month},{day},{hour}17,{hour}15,2,NA,819,NA,EV,{number},N1,{origin},IAD,NA,212,{hour},15,2013-{month:02}-{day:02}T{utc:02}:00:00Z"
-DIVERTED = "2013,{month},{day},{hour}17,{hour}15,2,1830,819,NA,EV,{number},N1,{origin},IAD,NA,212,{hour},15,2013-{month:02}-{day:02}T{utc:02}:00:00Z"
+_HOUR = "2013-{month:02}-{day:02}T{utc:02}:00:00Z"
+FLEW = "2013,{month},{day},{hour}17,{hour}15,2,830,819,11,UA,{number},N14228,{origin},IAH,227,1400,{hour},15," + _HOUR
+CANCELLED = "2013,{month},{day},NA,{hour}15,NA,NA,819,NA,AA,{number},NA,{origin},DFW,NA,1389,{hour},15," + _HOUR
+NEVER_LANDED = "2013,{month},{day},{hour}17,{hour}15,2,NA,819,NA,EV,{number},N1,{origin},IAD,NA,212,{hour},15," + _HOUR
+DIVERTED = "2013,{month},{day},{hour}17,{hour}15,2,1830,819,NA,EV,{number},N1,{origin},IAD,NA,212,{hour},15," + _HOUR
 
 
 @pytest.fixture

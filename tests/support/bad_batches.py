@@ -48,13 +48,14 @@ def bomb(size: int, compression: Compression = "zstd", *, says: int | None = Non
     return before + struct.pack("<q", says) + compressed
 
 
-def _column(name: str, *values: Any, type: pa.DataType | None = None) -> Callable[[], ingest_pb2.Batch]:
-    return lambda: batch(with_column(name, pa.array(list(values), type)))
+def _column(name: str, *values: Any, kind: pa.DataType | None = None) -> Callable[[], ingest_pb2.Batch]:
+    return lambda: batch(with_column(name, pa.array(list(values), kind)))
 
 
-def _raw(
-    rows: Callable[[], bytes], schema: Callable[[], bytes] = partial(schema_message, SCHEMA)
-) -> Callable[[], ingest_pb2.Batch]:
+_good_schema = partial(schema_message, SCHEMA)
+
+
+def _raw(rows: Callable[[], bytes], schema: Callable[[], bytes] = _good_schema) -> Callable[[], ingest_pb2.Batch]:
     return lambda: ingest_pb2.Batch(schema=schema(), rows=rows(), operation=ingest_pb2.OPERATION_UPSERT)
 
 
@@ -62,8 +63,8 @@ def _schema(*fields: Any) -> Callable[[], ingest_pb2.Batch]:
     return _raw(partial(rows_message, ROWS), lambda: schema_message(pa.schema(list(fields))))
 
 
-def _operations(*values: Any, type: pa.DataType | None = None) -> Callable[[], ingest_pb2.Batch]:
-    return lambda: batch(with_column("op", pa.array(list(values), type)), None, MIXED, "op")
+def _operations(*values: Any, kind: pa.DataType | None = None) -> Callable[[], ingest_pb2.Batch]:
+    return lambda: batch(with_column("op", pa.array(list(values), kind)), None, MIXED, "op")
 
 
 def _at(after: int, offset: int) -> Callable[[], ingest_pb2.Batch]:
@@ -94,8 +95,8 @@ def _not_utf8() -> bytes:
 
 
 def _many_partitions() -> ingest_pb2.Batch:
-    rows = {"id": [str(n) for n in range(1025)], "part": [f"p{n}" for n in range(1025)]}
-    rest = {"ts": np.ones(1025, np.int64), "note": ["bad"] * 1025}
+    rows: dict[str, Any] = {"id": [str(n) for n in range(1025)], "part": [f"p{n}" for n in range(1025)]}
+    rest: dict[str, Any] = {"ts": np.ones(1025, np.int64), "note": ["bad"] * 1025}
     return batch(pa.RecordBatch.from_pydict({**rows, **rest}, SCHEMA))
 
 
@@ -133,7 +134,7 @@ SCHEMAS: _Table = {
         "storage type",
     ),
     "a view": Bad(
-        _column("note", "a", "b", type=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's own schema"
+        _column("note", "a", "b", kind=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's own schema"
     ),
     "too many columns": Bad(
         _schema(*((f"c{n}", pa.int8()) for n in range(2001))), wire.CODE_TOO_LARGE, "columns.* 2,000", "narrower schema"
@@ -221,13 +222,13 @@ DAMAGED: _Table = {
 
 OPERATIONS: _Table = {
     "an operation that is none": Bad(
-        _operations(1, 7, type=pa.int8()), wire.CODE_INVALID_ARGUMENT, "operation column .*row 1", _FIX_OPERATION
+        _operations(1, 7, kind=pa.int8()), wire.CODE_INVALID_ARGUMENT, "operation column .*row 1", _FIX_OPERATION
     ),
     "no operation": Bad(_operations("upsert", None), wire.CODE_INVALID_ARGUMENT, "operation column .*row 1", _FIX_OPERATION),
     "an operation in capitals": Bad(
         _operations("DELETE", "upsert"), wire.CODE_INVALID_ARGUMENT, "operation column .*row 0", _FIX_OPERATION
     ),
-    "operations of another type": Bad(_operations(1, 2, type=pa.int64()), wire.CODE_SCHEMA, "int64", _FIX_OPERATION),
+    "operations of another type": Bad(_operations(1, 2, kind=pa.int64()), wire.CODE_SCHEMA, "int64", _FIX_OPERATION),
     "no operation column": Bad(lambda: batch(ROWS, None, MIXED, "op"), wire.CODE_SCHEMA, "'op' is missing", "Name the column"),
     "an operation that nobody knows": Bad(
         lambda: batch(ROWS, None, 9), wire.CODE_INVALID_ARGUMENT, "operation 9 is unknown", "UPSERT, DELETE or MIXED"

@@ -78,11 +78,16 @@ async def scene(cluster: Cluster, name: str) -> AsyncIterator[Scene]:
 
 def rows(*keys: str, part: str = "p") -> pa.Table:
     """Good ones, with these keys."""
-    columns = {"id": list(keys), "part": [part] * len(keys), "ts": [1] * len(keys), "note": [""] * len(keys)}
+    columns: dict[str, list[Any]] = {
+        "id": list(keys),
+        "part": [part] * len(keys),
+        "ts": [1] * len(keys),
+        "note": [""] * len(keys),
+    }
     return pa.Table.from_pydict(columns, SCHEMA)
 
 
 def keys_of(url: str) -> list[str]:
     """What readers see, sorted."""
     batches = HudiTableBuilder.from_base_uri(url).build().read()
-    return sorted(key for batch in batches for key in pa.table(batch)["id"].to_pylist())
+    return sorted(str(key) for batch in batches for key in pa.table(batch)["id"].to_pylist())

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from headgate_runtime.lifecycle import MALLOC
 from support.measured import measure
 

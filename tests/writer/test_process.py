@@ -1,8 +1,8 @@
 """``python -m headgate_writer`` as a process: ready, drained, misconfigured; and what Prometheus reads."""
 
 import asyncio
-import re
 import json
+import re
 import signal
 import sys
 import urllib.request
