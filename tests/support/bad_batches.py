@@ -13,7 +13,8 @@ from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2
 from support.arrow_batches import Compression, batch, rows_message, schema_message
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+_COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
+SCHEMA = pa.schema(_COLUMNS)
 """Of the table: key ``id``, partition ``part``, ordering ``ts``."""
 ROWS = pa.RecordBatch.from_pydict({"id": ["bad-1", "bad-2"], "part": ["p", "p"], "ts": [1, 1], "note": ["bad", "bad"]}, SCHEMA)
 """Good ones, from which the bad ones are made. If one of them is ever read back, it slipped through."""

@@ -182,6 +182,17 @@ def test_a_batch_under_way_that_fails_after_the_end_is_told_to_nobody() -> None:
     assert not hold.uncommitted
 
 
+def test_what_comes_between_the_end_and_its_client_hearing_of_it_is_not_taken() -> None:
+    """The owner was told what is uncommitted: more rows would be committed beside those that the client sends elsewhere (CH3)."""
+    hold = Hold("c", 1, 1, 0)
+    hold.end(BAD)
+    assert send(hold, 0, 1) is None
+    assert hold.skip(2) is None
+    assert not hold.uncommitted
+    assert not hold.unnoted
+    assert said(hold) == [("ended", errors_pb2.CODE_NULL_KEY, 0)]
+
+
 def test_the_last_acks_come_before_the_end() -> None:
     hold = Hold("c", 1, 1, 0)
     (first,) = taken(hold, 1)
