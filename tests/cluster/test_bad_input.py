@@ -171,8 +171,11 @@ async def test_values_that_look_like_paths_are_folders_inside_the_table(cluster:
         await victim.say(close=ingest_pb2.CloseChannel())
         await victim.acked(queryable=len(values))
         await at.judge(*(f"key {number}" for number in range(len(values))))
-        places = {path.parent.parent for path in cluster.folder.rglob("*.log.*")}
-        assert {place.name for place in places} <= {"1"} | {path.name for path in (cluster.folder / "store").iterdir()}
+        table = cluster.folder / "store" / at.name
+        folders = {path.parent for path in table.rglob("*.log.*") if ".hoodie" not in path.parts}
+        assert {folder.parent for folder in folders} == {table}
+        assert len(folders) == len({"p", *values})
+        assert {path.name for path in cluster.folder.iterdir()} == {"logs", "store"}
 
 
 async def test_damaged_bytes_are_refused_or_harmless(cluster: Cluster) -> None:

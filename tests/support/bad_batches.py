@@ -56,8 +56,12 @@ def _column(name: str, *values: Any, kind: pa.DataType | None = None) -> Callabl
 _good_schema = partial(schema_message, SCHEMA)
 
 
-def _raw(rows: Callable[[], bytes], schema: Callable[[], bytes] = _good_schema) -> Callable[[], ingest_pb2.Batch]:
-    return lambda: ingest_pb2.Batch(schema=schema(), rows=rows(), operation=ingest_pb2.OPERATION_UPSERT)
+def _raw(rows: Callable[[], bytes], schema: Callable[[], bytes] | None = None) -> Callable[[], ingest_pb2.Batch]:
+    def make() -> ingest_pb2.Batch:
+        described = schema() if schema else schema_message(SCHEMA)
+        return ingest_pb2.Batch(schema=described, rows=rows(), operation=ingest_pb2.OPERATION_UPSERT)
+
+    return make
 
 
 def _schema(*fields: Any) -> Callable[[], ingest_pb2.Batch]:
@@ -101,11 +105,9 @@ def _many_partitions() -> ingest_pb2.Batch:
     return batch(pa.RecordBatch.from_pydict({**rows, **rest}, SCHEMA))
 
 
-_FIX_PARTITION, _FIX_SERIALIZER, _FIX_PIECES = (
-    "Change the value or leave its rows out",
-    "Arrow's own serializer",
-    "smaller batches",
-)
+_FIX_PARTITION = "Change the value or leave its rows out"
+_FIX_SERIALIZER = "Arrow's own serializer"
+_FIX_PIECES = "smaller batches"
 _FIX_OPERATION = "1 = upsert and 2 = delete"
 _Table: TypeAlias = Mapping[str, Bad]
 

@@ -14,53 +14,37 @@ from support.cluster import Cluster
 from support.processes import READY_S, Died
 
 Written: TypeAlias = Mapping[str, Sequence[str]]
-"""Of one committed round: the paths of data files by process id."""
+"""Of one round: the paths of data files by process id."""
 
 
-class Shares:
-    """Of one table in a local store. ``rounds``: those with rows, as they were committed."""
+def written(store: Store) -> Sequence[Written]:
+    """By round with rows, as they were committed to a table in a local store."""
+    rounds: list[Written] = []
+    for number in range(len(store.list_folder(SLOT_FOLDER).files)):
+        paths: dict[str, list[str]] = defaultdict(list)
+        for file in data_files(decode_slot(store.get(slot_path(number)).to_pybytes(), number)):
+            epoch, process, _ = file.stage.removeprefix(f"{STAGE_FOLDER}/").split("/")
+            assert epoch.isdigit(), file.stage
+            paths[process].append(file.path)
+        if paths:
+            rounds.append(paths)
+    return rounds
 
-    def __init__(self, store: Store) -> None:
-        self.rounds: list[Written] = []
-        self._store = store
-        self._slots = 0
 
-    def wait(self, writers: Collection[str], rounds: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
-        """The first ``rounds`` rounds of those at the end that these processes wrote, each a part, once there are so many."""
-        deadline = time.monotonic() + timeout
-        while len(theirs := self._at_the_end(writers)) < rounds:
-            if time.monotonic() > deadline:
-                raise Died(
-                    f"only {len(theirs)} rounds of {sorted(writers)}; the last: {[list(each) for each in self.rounds[-5:]]}"
-                )
-            time.sleep(0.05)
-            self._look()
-        return theirs[:rounds]
+def wait_for_rounds(store: Store, writers: Collection[str], count: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
+    """Of the rounds at the end that these processes wrote, each a part, the first ``count``, once there are so many."""
+    deadline = time.monotonic() + timeout
+    while len(theirs := _at_the_end(rounds := written(store), writers)) < count:
+        if time.monotonic() > deadline:
+            raise Died(f"only {len(theirs)} rounds of {sorted(writers)}; the last: {[list(each) for each in rounds[-5:]]}")
+        time.sleep(0.1)
+    return theirs[:count]
 
-    def ratio(self, written: Written) -> float:
-        """Largest to smallest writer's share of a published round, in Arrow bytes of its rows: small files are mostly footer."""
-        shares = [sum(map(self._row_bytes, paths)) for paths in written.values()]
-        return max(shares) / min(shares)
 
-    def _look(self) -> None:
-        for _ in self._store.list_folder(SLOT_FOLDER).files[self._slots :]:
-            slot = decode_slot(self._store.get(slot_path(self._slots)).to_pybytes(), self._slots)
-            self._slots += 1
-            if files := data_files(slot):
-                written: dict[str, list[str]] = defaultdict(list)
-                for file in files:
-                    written[_process(file.stage)].append(file.path)
-                self.rounds.append(written)
-
-    def _at_the_end(self, writers: Collection[str]) -> Sequence[Written]:
-        began = len(self.rounds)
-        while began and self.rounds[began - 1].keys() == set(writers):
-            began -= 1
-        return self.rounds[began:]
-
-    def _row_bytes(self, path: str) -> int:
-        blocks = read_log_file(self._store.get(path), path, lambda instant: True, strict=True)
-        return sum(block.read().nbytes for block in blocks if isinstance(block, RowsBlock))
+def ratio(store: Store, of: Written) -> float:
+    """Largest to smallest writer's share of a published round, in Arrow bytes of its rows: small files are mostly footer."""
+    shares = [sum(_row_bytes(store, path) for path in paths) for paths in of.values()]
+    return max(shares) / min(shares)
 
 
 def processes(cluster: Cluster) -> dict[str, str]:
@@ -71,8 +55,13 @@ def processes(cluster: Cluster) -> dict[str, str]:
     return {name: found[address] for name, address in addresses.items() if address in found}
 
 
-def _process(stage: str) -> str:
-    """``<stage folder>/<epoch>/<process id>/<file>``."""
-    epoch, process, _ = stage.removeprefix(f"{STAGE_FOLDER}/").split("/")
-    assert epoch.isdigit(), stage
-    return process
+def _at_the_end(rounds: Sequence[Written], writers: Collection[str]) -> Sequence[Written]:
+    began = len(rounds)
+    while began and rounds[began - 1].keys() == set(writers):
+        began -= 1
+    return rounds[began:]
+
+
+def _row_bytes(store: Store, path: str) -> int:
+    blocks = read_log_file(store.get(path), path, lambda instant: True, strict=True)
+    return sum(block.read().nbytes for block in blocks if isinstance(block, RowsBlock))

@@ -22,6 +22,8 @@ class Verdict(enum.Enum):
 
     TAKE = "take"
     DUPLICATE = "duplicate"
+    LATE = "late"
+    """The hold has ended, and the owner knows what of it is uncommitted; its client is about to hear of it and sends this again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +74,9 @@ class Hold:
     # What the client's stream says.
 
     def judge(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
-        """Rule CH1, before any work on the rows. A refusal has to be handed to ``refuse``."""
+        """Rules CH1 and CH3, before any work on the rows. A refusal has to be handed to ``refuse``."""
+        if self._ended:
+            return Verdict.LATE
         if offset <= self._taken:
             return Verdict.DUPLICATE
         if offset > MAX_OFFSET:
@@ -95,7 +99,7 @@ class Hold:
         """
         if offset > MAX_OFFSET:
             self.refuse(offset, _too_large(offset))
-        elif offset > self._taken:
+        elif offset > self._taken and not self._ended:
             return self._take(Entry(self, offset, 0, None))
         return None
 
