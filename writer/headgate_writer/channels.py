@@ -23,7 +23,7 @@ class Verdict(enum.Enum):
     TAKE = "take"
     DUPLICATE = "duplicate"
     LATE = "late"
-    """The hold has ended, and the owner knows what of it is uncommitted; its client is about to hear of it and sends this again."""
+    """The hold has ended and the owner knows what of it is uncommitted; its client is about to hear so, and sends this again."""
 
 
 @dataclass(slots=True, eq=False)
