@@ -5,6 +5,8 @@ import random
 import socket
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterator
 
 from bench.soak.counting import count_rows
 from bench.soak.watch import Watch
@@ -68,14 +70,23 @@ def _report(watch: Watch, verdicts: dict[str, dict[str, int]], minutes: float) -
         wrong = {name: count for name, count in verdict.items() if name != "rows" and count}
         good = good and not wrong
         _say(f"{producer}: {verdict['rows']:,} rows, {wrong or 'each once and in order'}")
-    for name, samples in watch.samples.items():
-        growth = watch.growth(name) if len(samples) > 2 else {}
-        for figure, (first, last) in growth.items():
-            leaks = last > first * GROWTH + 5
-            good = good and not leaks
-            _say(f"{name}: {figure} {first:.0f} -> {last:.0f}{'  GROWS' if leaks else ''}")
+    for kind, figure, first, last in _growths(watch):
+        leaks = last > first * GROWTH + 5
+        good = good and not leaks
+        _say(f"{kind}s: {figure} {first:.0f} -> {last:.0f}{'  GROWS' if leaks else ''}")
     _say(f"{minutes:g} minutes: {'all held' if good else 'NOT all held'}")
     return 0 if good else 1
+
+
+def _growths(watch: Watch) -> Iterator[tuple[str, str, float, float]]:
+    """By kind of part, all of it together: after a kill its channels, and their tasks, live on in the others."""
+    kinds: dict[str, list[dict[str, tuple[float, float]]]] = defaultdict(list)
+    for name, samples in watch.samples.items():
+        if len(samples) > 2:
+            kinds[name.partition("-")[0]].append(watch.growth(name))
+    for kind, growths in kinds.items():
+        for figure in growths[0]:
+            yield kind, figure, sum(each[figure][0] for each in growths), sum(each[figure][1] for each in growths)
 
 
 def _say(text: str) -> None:
