@@ -85,6 +85,7 @@ class Writers:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._sessions: dict[str, Session] = {}
+        self._asked = 0
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
@@ -149,5 +150,8 @@ class Writers:
             session.send(wire.ControlResponse(released=wire.Released()))
 
     def by_load(self) -> list[Session]:
-        """Those that take channels, least loaded first."""
-        return sorted((session for session in self if not session.leaving), key=lambda session: session.uncommitted_bytes)
+        """Those that take channels, least loaded first; among equals another one is first each time, so that channels spread."""
+        self._asked += 1
+        sessions = [session for session in self if not session.leaving]
+        turn = self._asked % max(len(sessions), 1)
+        return sorted(sessions[turn:] + sessions[:turn], key=lambda session: session.uncommitted_bytes)

@@ -94,7 +94,9 @@ async def test_bombs_cost_a_writer_no_memory(cluster: Cluster) -> None:
 
         async def send_all(victim: Producer) -> None:
             for message in messages * 3:
-                await victim.say(batch=ingest_pb2.Batch(after=0, offset=1, operation=1, schema=schema, rows=message))
+                await victim.say(
+                    batch=ingest_pb2.Batch(after=0, offset=1, operation=ingest_pb2.OPERATION_UPSERT, schema=schema, rows=message)
+                )
                 assert (await victim.refused()).error.code in (errors_pb2.CODE_TOO_LARGE, errors_pb2.CODE_CORRUPT_BATCH)
 
         victims = [await at.channel(f"victim {number}") for number in range(8)]
@@ -115,7 +117,7 @@ async def test_a_message_over_the_limit_of_grpc_ends_its_stream_and_loses_nothin
         await victim.append(rows("before"))
         await victim.acked(received=1)
         before = reset_peak_memory(pid)
-        await victim.say(batch=ingest_pb2.Batch(after=1, offset=2, operation=1, rows=bytes(256 * MIB)))
+        await victim.say(batch=ingest_pb2.Batch(after=1, offset=2, operation=ingest_pb2.OPERATION_UPSERT, rows=bytes(256 * MIB)))
         with pytest.raises(grpc.aio.AioRpcError) as broken:
             await victim.answer()
         assert broken.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

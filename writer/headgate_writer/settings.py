@@ -15,8 +15,8 @@ PROCESS_BYTES = 192 * _MIB
 class WriterSettings(ServiceSettings):
     """Memory: of ``memory_limit``, PROCESS_BYTES are the process itself.
 
-    Half of the rest holds rows that wait or are buffered; the other half is what happens to them: messages being received,
-    decoded and cut, blocks being encoded, exchange frames.
+    A quarter of the rest holds rows that wait or are buffered; the other three are what happens to them: messages being received,
+    decoded and cut, blocks being encoded, exchange frames. (Half was 614 MiB with 32 clients in a hurry.)
     """
 
     coordinator: Words = Field(
@@ -28,7 +28,7 @@ class WriterSettings(ServiceSettings):
     )
     memory_limit: ByteSize = Field(
         512 * _MIB,
-        description="what the process may use in all. Rows fill up to half of what the process itself (192MiB) leaves; "
+        description="what the process may use in all. Rows fill up to a quarter of what the process itself (192MiB) leaves; "
         "past that clients are not read. More lets clients run further ahead of the store",
     )
     max_in_flight: ByteSize = Field(
@@ -51,7 +51,7 @@ class WriterSettings(ServiceSettings):
     @property
     def buffer_bytes(self) -> int:
         """The hard limit of rows in memory: those that wait, those in buckets, and exchange frames."""
-        return (self.memory_limit - PROCESS_BYTES) // 2
+        return (self.memory_limit - PROCESS_BYTES) // 4
 
     @property
     def intake_bytes(self) -> int:
