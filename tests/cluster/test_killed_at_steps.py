@@ -60,6 +60,10 @@ COORDINATOR = [
         ("acks_sent", 5),
     ]
 ]
+COORDINATOR += [
+    Death("coordinator-1", "border_with_move", 1),
+    Death("coordinator-1", "fold_written", 1),
+]
 WORKLOADS = [Workload(), Workload(event_time=False)]
 
 
