@@ -12,6 +12,7 @@ from headgate_coordinator.schema_limits import read_schema
 from headgate_coordinator.storage import Described, Storage, Wanted
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
+from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, from_tables
 from headgate_tables.errors import FixCall, TablesError
 
@@ -84,15 +85,4 @@ class Tables(rpc.TableServiceServicer):
 
 
 def _description(table: Described) -> api.TableDescription:
-    definition = table.definition
-    return api.TableDescription(
-        name=table.name,
-        schema=definition.schema.serialize().to_pybytes(),
-        record_key=definition.record_key,
-        partition_by=definition.partition_by,
-        ordering=definition.ordering or "",
-        buckets=definition.buckets,
-        hive_style=definition.hive_style,
-        url=table.url,
-        table_uuid=str(definition.table_uuid),
-    )
+    return describe(table.name, table.url, table.definition)

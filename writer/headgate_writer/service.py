@@ -5,11 +5,11 @@ from typing import Any
 
 import grpc
 
-from headgate_proto.api.v1 import errors_pb2, ingest_pb2, tables_pb2
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
+from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
-from headgate_writer.adopted import AdoptedTable
 from headgate_writer.channels import Hold
 from headgate_writer.client_stream import ClientStream, Shared
 from headgate_writer.coordinators import Coordinators
@@ -63,10 +63,11 @@ class IngestService(IngestServiceServicer):
         return writer
 
     def _opened(self, hold: Hold, writer: TableWriter) -> ingest_pb2.Opened:
+        adopted = writer.adopted
         return ingest_pb2.Opened(
             incarnation=hold.incarnation,
             committed_offset=hold.committed_at_open,
-            table=_description(writer.adopted),
+            table=describe(adopted.name, adopted.url, adopted.definition),
             max_in_flight_bytes=self._shared.max_in_flight,
         )
 
@@ -93,18 +94,3 @@ def _opening(first: Any) -> ingest_pb2.OpenChannel:
             f"Take 1 to {_MAX_CHANNEL_BYTES} bytes of UTF-8 without control characters.",
         )
     return opening
-
-
-def _description(adopted: AdoptedTable) -> tables_pb2.TableDescription:
-    definition = adopted.definition
-    return tables_pb2.TableDescription(
-        name=adopted.name,
-        schema=definition.schema.serialize().to_pybytes(),
-        record_key=definition.record_key,
-        partition_by=definition.partition_by,
-        ordering=definition.ordering or "",
-        buckets=definition.buckets,
-        hive_style=definition.hive_style,
-        url=adopted.url,
-        table_uuid=str(definition.table_uuid),
-    )

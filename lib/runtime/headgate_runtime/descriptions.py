@@ -1,0 +1,46 @@
+"""A table as clients are told of it, the same by whichever service."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from headgate_proto.api.v1.tables_pb2 import TableDescription
+
+
+class DefinitionLike(Protocol):
+    """What ``headgate_tables.hudi.definition.Definition`` says of a table; ``schema`` is a pyarrow schema."""
+
+    @property
+    def schema(self) -> Any: ...
+
+    @property
+    def record_key(self) -> Sequence[str]: ...
+
+    @property
+    def partition_by(self) -> Sequence[str]: ...
+
+    @property
+    def ordering(self) -> str | None: ...
+
+    @property
+    def buckets(self) -> int: ...
+
+    @property
+    def hive_style(self) -> bool: ...
+
+    @property
+    def table_uuid(self) -> object: ...
+
+
+def describe(name: str, url: str, definition: DefinitionLike) -> TableDescription:
+    """``url``: where readers find the table."""
+    return TableDescription(
+        name=name,
+        schema=definition.schema.serialize().to_pybytes(),
+        record_key=definition.record_key,
+        partition_by=definition.partition_by,
+        ordering=definition.ordering or "",
+        buckets=definition.buckets,
+        hive_style=definition.hive_style,
+        url=url,
+        table_uuid=str(definition.table_uuid),
+    )
