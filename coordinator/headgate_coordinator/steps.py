@@ -114,8 +114,8 @@ class SteppedStore:
     def version(self, path: str) -> str | None:
         return self._store.version(path)
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
-        return self._store.list_folder(folder, after=after)
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+        return self._store.list_folder(folder, after=after, sizes=sizes)
 
     def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
         return self._store.create_all(files, durable=durable)

@@ -33,9 +33,9 @@ class CountingStore(LocalStore):
         self.opened.append(path)
         return pa.PythonFile(_NotingFile(self._at(path), self.ranges), mode="r")
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         self.listed.append(folder)
-        return super().list_folder(folder, after=after)
+        return super().list_folder(folder, after=after, sizes=sizes)
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:

@@ -68,8 +68,10 @@ class FailingStore(LocalStore):
     def version(self, path: str) -> str | None:
         return self._call(f"version {path}", lambda: super(FailingStore, self).version(path))
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
-        return self._call(f"list_folder {folder}", lambda: super(FailingStore, self).list_folder(folder, after=after))
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+        return self._call(
+            f"list_folder {folder}", lambda: super(FailingStore, self).list_folder(folder, after=after, sizes=sizes)
+        )
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         try:

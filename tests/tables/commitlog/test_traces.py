@@ -113,11 +113,11 @@ def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
     left = [3]
     real = store.list_folder
 
-    def list_folder(folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         if folder == BOUND_FOLDER and left[0]:
             left[0] -= 1
             raise busy()
-        return real(folder, after=after)
+        return real(folder, after=after, sizes=sizes)
 
     monkeypatch.setattr(store, "list_folder", list_folder)
     commit(log, instant)
@@ -221,8 +221,8 @@ def test_t1_a_listing_that_misses_a_slot_created_meanwhile_is_no_gap(store: Faul
         commit(log)
     real = store.list_folder
 
-    def list_folder(folder: str, *, after: str | None = None) -> Listing:
-        listing = real(folder, after=after)
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+        listing = real(folder, after=after, sizes=sizes)
         return Listing([name for name in listing.files if name != number_name(log.state.n - 1)], listing.folders)
 
     monkeypatch.setattr(store, "list_folder", list_folder)
@@ -297,15 +297,15 @@ def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
     instant = log.begin()
     path = f"{stage_folder(log.state.epoch, 'process')}/file"
     real = store.list_folder
-    monkeypatch.setattr(store, "list_folder", lambda folder, after=None: _or_fail(real, folder, after))
+    monkeypatch.setattr(store, "list_folder", lambda folder, **options: _or_fail(real, folder, **options))
     with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
         log.commit(instant, [DataFile("data/file", 4, "", path)], lambda completion: [])
 
 
-def _or_fail(real: Callable[..., Listing], folder: str, after: str | None) -> Listing:
+def _or_fail(real: Callable[..., Listing], folder: str, **options: object) -> Listing:
     if folder == FOLD_FOLDER:
         raise busy()
-    return real(folder, after=after)
+    return real(folder, **options)
 
 
 def test_creating_a_table_whose_files_cannot_be_put_in_place_says_that_it_is_there(store: FaultyStore) -> None:

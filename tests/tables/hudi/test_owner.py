@@ -37,9 +37,9 @@ class Noting(FailingStore):
         super().__init__(root, SystemIds())
         self.listed: list[str] = []
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         self.listed.append(folder)
-        return super().list_folder(folder, after=after)
+        return super().list_folder(folder, after=after, sizes=sizes)
 
 
 class NotingInPlace(Noting, InPlaceStore):

@@ -298,7 +298,7 @@ def test_a_transaction_that_could_not_begin_leaves_nothing_open(tmp_path: Path) 
     create(tmp_path).upsert(rows(("a", 1, "x")))
     table = opened(tmp_path)
     real = table._store.list_folder
-    table._store.list_folder = lambda folder, after=None: busy() if folder == "p" else real(folder, after=after)  # type: ignore[method-assign]
+    table._store.list_folder = lambda folder, **options: busy() if folder == "p" else real(folder, **options)  # type: ignore[method-assign]
     for _ in range(3):
         with pytest.raises(StoreUnavailableError, match=r"busy|did not say"):
             table.upsert(rows(("b", 1, "x")))
@@ -347,11 +347,11 @@ def test_a_reader_of_an_empty_timeline_sees_no_row_before_its_commit(tmp_path: P
     real = reader._store.list_folder
     transactions = []
 
-    def list_folder(folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         if folder == "" and not transactions:
             transactions.append(writer.transaction())
             transactions[0].upsert(rows(("a", 1, "uncommitted")))
-        return real(folder, after=after)
+        return real(folder, after=after, sizes=sizes)
 
     reader._store.list_folder = list_folder  # type: ignore[method-assign]
     assert reader.scan().to_table().num_rows == 0

@@ -1,6 +1,6 @@
 """The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,8 +49,8 @@ class Snapshots:
         self._current = known
         return known
 
-    def take_in(self, instant: str, completion: str, names: Mapping[str, Sequence[str]]) -> None:
-        """A commit of this process: ``names`` of its files by partition. Lists nothing."""
+    def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]]) -> None:
+        """A commit of this process: names and sizes of its files by partition. Lists nothing."""
         known, self._current = self._current, None
         if known is None:
             return
@@ -73,7 +73,7 @@ class Snapshots:
         view.timeline.add(news)
         for _, commit in metadata:
             for partition, stats in commit.stats.items():
-                view.add_files(partition, [stat["path"].rpartition("/")[2] for stat in stats])
+                view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] for stat in stats})
         return True
 
     def _list(self, timeline: Timeline) -> FileSystemView:

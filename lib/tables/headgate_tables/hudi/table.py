@@ -283,8 +283,8 @@ class Table:
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
         """Takes the commit into the view without listing."""
-        names: dict[str, list[str]] = {}
+        names: dict[str, dict[str, int]] = {}
         for status in transaction.statuses:
-            names.setdefault(status.stat.partition, []).append(status.stat.name)
+            names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size
         self._snapshots.take_in(transaction.instant, completion, names)
         self._guard.settle()

@@ -23,17 +23,24 @@ class LogFile(NamedTuple):
     token: str
     name: str
     completion: str
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file (name, or None) and the logs on top of it, oldest first."""
+    """A base file (name, or None) and the logs on top of it, oldest first. Sizes in bytes, 0 where nobody asked for them."""
 
     partition: str
     file_id: str
     base_instant: str
     base: str | None
     logs: tuple[LogFile, ...]
+    base_size: int = 0
+
+    @property
+    def log_bytes(self) -> int:
+        """Of all logs."""
+        return sum(log.size for log in self.logs)
 
     def path(self, name: str) -> str:
         """A file of this slice, from the table's root."""
@@ -42,12 +49,13 @@ class FileSlice:
 
 @dataclass(slots=True)
 class FileGroup:
-    """All files of one file id: base instant to base file name, and logs by name."""
+    """All files of one file id: base instant to base file name, logs by name, sizes of base files by name."""
 
     partition: str
     file_id: str
     bases: dict[str, str] = field(default_factory=dict)
     logs: dict[str, LogFile] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
 
     def slices(self) -> list[FileSlice]:
         """Oldest first. A log is on the newest base whose instant is not after the log's completion, or in a log-only slice."""
@@ -60,7 +68,8 @@ class FileGroup:
             found.append(FileSlice(self.partition, self.file_id, on_base[-1][0].instant, None, tuple(on_base[-1])))
         for index, instant in enumerate(instants):
             logs = tuple(on_base.get(index, ()))
-            found.append(FileSlice(self.partition, self.file_id, instant, self.bases[instant], logs))
+            base = self.bases[instant]
+            found.append(FileSlice(self.partition, self.file_id, instant, base, logs, self.sizes.get(base, 0)))
         return found
 
 
@@ -101,11 +110,13 @@ class FileSystemView:
         """Whether a replacecommit removed the group; its id is never used again (rule FI1)."""
         return (partition, file_id) in self._replaced
 
-    def add_files(self, partition: str, names: Iterable[str]) -> None:
-        """Takes the names of a partition's files in; those of other kinds and of uncommitted instants are left out.
+    def add_files(self, partition: str, names: Iterable[str] | Mapping[str, int]) -> None:
+        """Takes the names of a partition's files in, with their sizes if they are known; those of other kinds and of uncommitted
+        instants are left out.
 
         Raises CorruptFileError for two base files of one group and instant.
         """
+        sizes = names if isinstance(names, Mapping) else {}
         for name in names:
             if name[0] == ".":
                 log = parse_log_name(name)
@@ -114,11 +125,26 @@ class FileSystemView:
                 completion = self._completion(log.instant)
                 if completion is not None:
                     group = self._group(partition, log.file_id)
-                    group.logs[name] = LogFile(log.instant, log.version, log.token, name, completion)
+                    group.logs[name] = LogFile(log.instant, log.version, log.token, name, completion, sizes.get(name, 0))
             else:
                 base = parse_base_name(name)
                 if base is not None and self._completion(base.instant) is not None:
-                    self._add_base(self._group(partition, base.file_id), base.instant, name)
+                    group = self._group(partition, base.file_id)
+                    self._add_base(group, base.instant, name)
+                    group.sizes[name] = sizes.get(name, 0)
+
+    def remove_files(self, partition: str, names: Iterable[str]) -> None:
+        """Forgets files that were deleted; a group without any is gone."""
+        for name in names:
+            parsed = parse_log_name(name) or parse_base_name(name)
+            group = self._groups.get((partition, parsed.file_id)) if parsed is not None else None
+            if group is None or parsed is None:
+                continue
+            if group.logs.pop(name, None) is None and group.bases.get(parsed.instant) == name:
+                del group.bases[parsed.instant]
+                group.sizes.pop(name, None)
+            if not (group.logs or group.bases):
+                del self._groups[partition, group.file_id]
 
     @staticmethod
     def _add_base(group: FileGroup, instant: str, name: str) -> None:
@@ -144,13 +170,13 @@ class FileSystemView:
         return completion
 
 
-def list_folders(store: Store) -> Iterator[tuple[str, list[str]]]:
-    """Every folder of the table but ``.hoodie*`` in its root, with the names of its files; the root is ""."""
+def list_folders(store: Store) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Every folder of the table but ``.hoodie*`` in its root, with the sizes of its files by name; the root is ""."""
     pending = [""]
     while pending:
         folder = pending.pop()
-        listing = store.list_folder(folder)
-        yield folder, listing.files
+        listing = store.list_folder(folder, sizes=True)
+        yield folder, listing.sizes
         below = listing.folders if folder else [name for name in listing.folders if not name.startswith(".hoodie")]
         pending += [f"{folder}/{name}" if folder else name for name in below]
 

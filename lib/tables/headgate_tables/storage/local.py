@@ -73,9 +73,10 @@ class LocalStore:
         found = self._stat(path)
         return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}" if found else None
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         files: list[str] = []
         folders: list[str] = []
+        found: dict[str, int] = {}
         full = self._at(folder)
         try:
             with errors_of_reads(full):
@@ -89,9 +90,11 @@ class LocalStore:
                     for entry in entries:
                         if not entry.name.startswith(TEMP_PREFIX):
                             (folders if entry.is_dir() else files).append(entry.name)
+                            if sizes and not entry.is_dir():
+                                found[entry.name] = _size_of(entry)
         except FileNotFoundError:
             return Listing([], [])
-        return Listing(files, folders)
+        return Listing(files, folders, found)
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         outcome = self._create(path, content, durable)
@@ -216,6 +219,14 @@ class LocalStore:
                 f"{full} could not be opened to be synced: {error.strerror}",
                 fix="Open the table again and look at its commits: the last one may be there.",
             ) from error
+
+
+def _size_of(entry: "os.DirEntry[str]") -> int:
+    """A file that was deleted since its folder was listed counts as empty, as any name does that is gone before it is read."""
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _folder(path: str) -> str:

@@ -56,9 +56,9 @@ class ObjectStore:
         found = self._head(path)
         return found["e_tag"] if found else None
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         try:
-            return self._list(folder) if after is None else self._list_after(folder, after)
+            return self._list(folder, sizes=sizes) if after is None else self._list_after(folder, after)
         except S3Error as error:
             raise failure(error, self._key(folder)) from error
 
@@ -120,13 +120,13 @@ class ObjectStore:
         except S3Error as error:
             raise failure(error, keys[0]) from error
 
-    def _list(self, folder: str) -> Listing:
+    def _list(self, folder: str, *, sizes: bool) -> Listing:
         key = self._key(folder).rstrip("/")
         found = obstore.list_with_delimiter(self._store, key or None)
         cut = len(key) + 1 if key else 0
         # Hadoop leaves empty `folder/` objects, which obstore reports under the folder's own path.
-        files = [entry["path"][cut:] for entry in found["objects"] if entry["path"] != key]
-        return Listing(files, [path[cut:] for path in found["common_prefixes"]])
+        files = {entry["path"][cut:]: entry["size"] for entry in found["objects"] if entry["path"] != key}
+        return Listing(list(files), [path[cut:] for path in found["common_prefixes"]], files if sizes else {})
 
     def _list_after(self, folder: str, after: str) -> Listing:
         """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request.

@@ -9,7 +9,7 @@ is not there raise FileNotFoundError (the caller knows whether that is news or d
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -28,10 +28,11 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One folder: names (last path part) of its files and of its folders, in no order."""
+    """One folder: names (last path part) of its files and of its folders, in no order; sizes of the files if asked for."""
 
     files: list[str]
     folders: list[str]
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 class Store(Protocol):
@@ -63,8 +64,11 @@ class Store(Protocol):
         Linux before 6.13 stamps a folder once per clock tick: two changes within 10 ms may leave it the same tag.
         """
 
-    def list_folder(self, folder: str, *, after: str | None = None) -> Listing:
-        """The folder's direct children; those with names > ``after`` only (``""`` = the root). A missing folder is empty."""
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+        """The folder's direct children; those with names > ``after`` only (``""`` = the root). A missing folder is empty.
+
+        ``sizes``: with the bytes of each file, which costs a local disk a look at each.
+        """
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         """Creates the file with this content if there is none, atomically: nobody sees half of it.

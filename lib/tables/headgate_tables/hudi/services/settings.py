@@ -1,0 +1,201 @@
+"""Settings of one table's services, under Hudi's own keys where Hudi has one. They stand in CONFIG slots and may always change."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from headgate_tables.errors import OptionError
+
+_MIB = 1 << 20
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _choice(*names: str) -> Callable[[str], str]:
+    return {name: name for name in names}.__getitem__
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``key``: Hudi's, or ours under ``headgate.``. ``read`` makes the value from text; ``least``: the smallest sensible one."""
+
+    key: str
+    read: Callable[[str], Any]
+    about: str
+    least: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """Bytes, seconds and counts as the keys in ``SETTINGS`` say."""
+
+    compaction_trigger: str = "NUM_OR_TIME"
+    compaction_commits: int = 20
+    compaction_first_commits: int = 3
+    compaction_seconds: float = 3600.0
+    compaction_log_bytes: int = 128 * _MIB
+    compaction_read_amplification: float = 1.0
+    compaction_target_io_mb: int = 20_480
+    compaction_attempts: int = 3
+    max_log_files: int = 200
+    max_log_bytes: int = 1024 * _MIB
+    clean_automatic: bool = True
+    clean_policy: str = "KEEP_LATEST_COMMITS"
+    clean_commits: int = 10
+    clean_hours: int = 24
+    clean_versions: int = 3
+    clean_min_age: float = 600.0
+    archive_automatic: bool = True
+    archive_max: int = 60
+    archive_min: int = 40
+    retire_after: float = 3600.0
+    bloom: bool = False
+    bloom_entries: int = 60_000
+    bloom_fpp: float = 1e-9
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> "TableSettings":
+        """From texts by key. Raises OptionError for an unknown key or a value that makes no sense."""
+        by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
+        read: dict[str, Any] = {}
+        for key, text in values.items():
+            name = by_key.get(key)
+            if name is None:
+                raise OptionError(f"{key!r} is no setting of a table", fix=f"Settings are {', '.join(sorted(by_key))}.")
+            read[name] = _read(SETTINGS[name], text)
+        settings = cls(**read)
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        if self.archive_min >= self.archive_max:
+            raise OptionError(
+                f"hoodie.keep.min.commits={self.archive_min} is not below hoodie.keep.max.commits={self.archive_max}",
+                fix="Archiving cuts the timeline down from the one to the other; keep them apart by 10 or more.",
+            )
+        if self.clean_policy == "KEEP_LATEST_COMMITS" and self.archive_min <= self.clean_commits:
+            raise OptionError(
+                f"hoodie.keep.min.commits={self.archive_min} is not above hoodie.clean.commits.retained={self.clean_commits}",
+                fix="What is archived cannot be read as of any more, so keep more commits than the cleaner does.",
+            )
+
+    def texts(self) -> dict[str, str]:
+        """Every setting by its key, as text."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {SETTINGS[name].key: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _read(setting: Setting, text: str) -> Any:
+    try:
+        value = setting.read(str(text))
+    except (ValueError, KeyError) as error:
+        raise OptionError(f"{setting.key}={text!r} cannot be read", fix=f"It is {setting.about}.") from error
+    if setting.least is not None and not value >= setting.least:
+        raise OptionError(f"{setting.key}={text!r} is below {setting.least:g}", fix=f"It is {setting.about}.")
+    return value
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "compaction_trigger": Setting(
+        "hoodie.compact.inline.trigger.strategy",
+        _choice("NUM_COMMITS", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+        "NUM_COMMITS, TIME_ELAPSED, NUM_OR_TIME or NUM_AND_TIME: which of the next two make a slice due; bytes always do",
+    ),
+    "compaction_commits": Setting(
+        "hoodie.compact.inline.max.delta.commits",
+        int,
+        "the delta commits in a slice's logs that make it due; fewer: faster reads, and each byte is rewritten more often",
+        1,
+    ),
+    "compaction_first_commits": Setting(
+        "headgate.compaction.first.delta.commits",
+        int,
+        "the same for a slice without a base file, of which read-optimised queries see nothing; at most the one above",
+        1,
+    ),
+    "compaction_seconds": Setting(
+        "hoodie.compact.inline.max.delta.seconds", float, "the age in seconds of a slice's oldest log that makes it due", 1
+    ),
+    "compaction_log_bytes": Setting(
+        "headgate.compaction.log.bytes",
+        int,
+        "bytes of a slice's logs that make it due; below headgate.slice.max.log.bytes",
+        1,
+    ),
+    "compaction_read_amplification": Setting(
+        "headgate.compaction.read.amplification",
+        float,
+        "log bytes per base byte of a slice that make it due; smaller: faster reads, more bytes written",
+        0.01,
+    ),
+    "compaction_target_io_mb": Setting(
+        "hoodie.compaction.target.io",
+        int,
+        "megabytes that one plan reads and writes, at least one slice; larger: later commits",
+        1,
+    ),
+    "compaction_attempts": Setting(
+        "headgate.compaction.attempts", int, "how often an operation may fail before the plan goes on without it", 1
+    ),
+    "max_log_files": Setting(
+        "headgate.slice.max.log.files",
+        int,
+        "log files of one slice at which no more rows are taken; from half of it on rounds come less often",
+        4,
+    ),
+    "max_log_bytes": Setting(
+        "headgate.slice.max.log.bytes",
+        int,
+        "log bytes of one slice at which no more rows are taken; from half of it on they are taken slower",
+        1 << 16,
+    ),
+    "clean_automatic": Setting("hoodie.clean.automatic", _flag, "true or false: whether old file slices are removed"),
+    "clean_policy": Setting(
+        "hoodie.clean.policy",
+        _choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS"),
+        "KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS",
+    ),
+    "clean_commits": Setting(
+        "hoodie.clean.commits.retained", int, "commits as of which the table can be read; more: more storage", 1
+    ),
+    "clean_hours": Setting("hoodie.clean.hours.retained", int, "hours for which the table can be read as of the past", 1),
+    "clean_versions": Setting("hoodie.clean.fileversions.retained", int, "file slices that each group keeps", 1),
+    "clean_min_age": Setting(
+        "headgate.clean.min.age",
+        float,
+        "seconds that a file stays at least after a newer slice has replaced it, by any policy; above the longest query",
+        0,
+    ),
+    "archive_automatic": Setting("hoodie.archive.automatic", _flag, "true or false: whether the timeline is trimmed"),
+    "archive_max": Setting(
+        "hoodie.keep.max.commits", int, "instants on the active timeline at which it is trimmed; more: readers list more", 2
+    ),
+    "archive_min": Setting("hoodie.keep.min.commits", int, "instants that stay then; above hoodie.clean.commits.retained", 1),
+    "retire_after": Setting(
+        "headgate.log.retire.after",
+        float,
+        "seconds after which folded slots are deleted and dead instants forgotten; above any pause of a process",
+        0,
+    ),
+    "bloom": Setting("hoodie.parquet.bloom.filter.enabled", _flag, "true or false: whether base files carry a bloom filter"),
+    "bloom_entries": Setting(
+        "hoodie.index.bloom.num_entries", int, "keys for which a bloom filter is made; twice as many: twice the bytes", 1
+    ),
+    "bloom_fpp": Setting("hoodie.index.bloom.fpp", float, "its share of false hits; smaller: more bytes and CPU", 1e-12),
+}
+
+_OLD_KEYS = {
+    "hoodie.cleaner.policy": "clean_policy",
+    "hoodie.cleaner.commits.retained": "clean_commits",
+    "hoodie.cleaner.hours.retained": "clean_hours",
+    "hoodie.cleaner.fileversions.retained": "clean_versions",
+}
+"""Names that these had in Hudi before 1.0."""
