@@ -3,9 +3,12 @@
 It also passes on what writers say to the tables that are owned here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headgate_coordinator.adoptions import Adoptions
+from headgate_coordinator.compacting import TableCompactions
+from headgate_coordinator.compactors import Compactors
 from headgate_coordinator.leases import NOBODY, Holder
 from headgate_coordinator.messages import refused
 from headgate_coordinator.owned_table import OwnedTable
@@ -20,7 +23,7 @@ from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
 class Board:
     """``names``: tables of the store at the last look. ``owned``: those that serve here. ``troubles``: why a table whose lease is
     ours does not serve. ``holders``: who had a lease when Redis was last asked. ``alive``: coordinators that Redis named then;
-    ``coordinators``: and those that it named shortly before.
+    ``coordinators``: and those that it named shortly before. ``adoptions`` wait for the next try to open a table.
     """
 
     names: Sequence[str] = ()
@@ -29,12 +32,15 @@ class Board:
     holders: dict[str, Holder | None] = field(default_factory=dict)
     alive: Sequence[Holder] = ()
     coordinators: Sequence[Holder] = ()
+    adoptions: Adoptions = field(default_factory=Adoptions)
     own: Holder = NOBODY
     redis_reachable: bool = False
     writers: Writers = field(init=False)
+    compactors: Compactors = field(init=False)
 
     def __post_init__(self) -> None:
         self.writers = Writers(self)
+        self.compactors = Compactors(self)
 
     def joined(self, session: Session) -> None:
         for table in self.owned.values():
@@ -58,6 +64,15 @@ class Board:
             owned.reported(session, report)
         elif report.HasField("open"):
             session.send(wire.ControlResponse(table=refused(report, self.why_not_here(report.table))))
+
+    def workplaces(self) -> Mapping[str, TableCompactions]:
+        """For compactors: the tables that are owned here."""
+        return {name: owned.compactions for name, owned in self.owned.items()}
+
+    def workplace(self, table: str, epoch: int) -> TableCompactions | None:
+        """Of another ownership nothing counts."""
+        owned = self.owned.get(table)
+        return owned.compactions if owned is not None and owned.address.epoch == epoch else None
 
     def why_not_here(self, table: str) -> errors_pb2.Error:
         """What an open of a table is told that this coordinator does not serve."""

@@ -4,7 +4,6 @@ Slots are not pipelined (rule C), so a table needs one thread and no more; what 
 and answered as events.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,11 +11,43 @@ from typing import Any, TypeAlias
 from headgate_coordinator import events
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_tables.commitlog.times import parse_time
-from headgate_tables.errors import RetryLater
+from headgate_tables.errors import FixCall, RetryLater
 from headgate_tables.hudi import Table, Transaction
+from headgate_tables.hudi.services.settings import TableSettings
 
-Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets
+
+@dataclass(frozen=True, slots=True)
+class RunService:
+    """Something that somebody outside of rounds asked for. ``call`` gets the table, on the committer's thread.
+
+    ``done`` or ``failed`` is called once, from that thread, with what came of it.
+    """
+
+    call: Callable[[Table], Any]
+    done: Callable[[Any], None]
+    failed: Callable[[BaseException], None]
+
+    def run(self, table: Table) -> None:
+        """What the caller can put right is his alone; anything else says something about the table, or us, and is raised too."""
+        try:
+            result = self.call(table)
+        except (RetryLater, FixCall) as error:
+            self.failed(error)
+        except BaseException as error:
+            self.failed(error)
+            raise
+        else:
+            self.done(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
+
+
+Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | RunService | Maintain | FinishPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +63,16 @@ class LastCommit:
 class Committer:
     """``table``: owned by this process. ``report`` takes events, from the committer's thread. ``now_ms``: the wall clock."""
 
-    def __init__(self, table: Table, now_ms: Callable[[], int], report: Callable[[Event], None]) -> None:
+    def __init__(self, table: Table, now_ms: Callable[[], int], report: Callable[[Event | CompactionEvent], None]) -> None:
         self.last = LastCommit()
+        self.settings: Mapping[str, str] = {}
+        self.more_to_maintain = False
+        self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms
         self._report = report
         self._open: dict[tuple[int, int], Transaction] = {}
-        self._log_files: Counter[tuple[str, str]] = Counter()
-
-    @property
-    def most_log_files(self) -> int:
-        """That one file group got since this coordinator took the table: what a reader of it has to merge, and more."""
-        return max(self._log_files.values(), default=0)
+        self.figures = figures_of(table)
 
     def execute(self, work: Work) -> None:
         """Does it and reports. What was certainly not decided is reported as refused.
@@ -59,6 +88,13 @@ class Committer:
                 self._drop(work.generation, work.round)
             case WinOffsets():
                 self._win_offsets(work)
+            case RunService():
+                work.run(self._table)
+                self._look_at_plans()
+            case Maintain():
+                self._maintain()
+            case FinishPlan():
+                self._finish_plan(work)
 
     def tidy(self) -> None:
         """Between rounds, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
@@ -68,13 +104,52 @@ class Committer:
             return
 
     def look_back(self) -> None:
-        """What the newest commit was before this ownership, if the store answers."""
+        """What there was before this ownership: open plans, and the newest commit if the store answers."""
+        self._look_at_plans()
         try:
             commits = self._table.commits()
         except RetryLater:
             return
         if commits:
             self.last = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
+
+    def _maintain(self) -> None:
+        """What a busy store refuses is due again later, and so is what waits for the table to be listed."""
+        self.more_to_maintain = False
+        try:
+            step = self._table.maintain()
+            self.more_to_maintain = step.more and bool(step.did)
+        except RetryLater:
+            pass  # due again later
+        self._look_at_plans()
+
+    def _finish_plan(self, work: FinishPlan) -> None:
+        """A plan that is not open any more was cancelled, and its results count for nothing (rule W5)."""
+        try:
+            if work.instant in self._table.plans:
+                self._table.finish_plan(work.instant, work.finished, work.dropped)
+        except RetryLater as error:
+            self._report(FinishRefused(work.instant, str(error)))
+            return
+        self._look_at_plans(done=work.instant)
+
+    def _look_at_plans(self, done: str = "") -> None:
+        """Tells which plans are open that were not, and the other way round. ``done``: one that was completed just now."""
+        settings, plans = self._table.settings, self._table.plans
+        self.settings = _changed(settings)
+        for instant in sorted(self._plans - plans.keys()):
+            self._report(PlanClosed(instant, done=instant == done))
+        for instant in sorted(plans.keys() - self._plans):
+            self._report(PlanOpened(instant, plans[instant].operations, settings.compaction_attempts))
+        self._plans = set(plans)
+        self._count_slices()
+
+    def _count_slices(self, *, always: bool = False) -> None:
+        """Behind everything that may have changed them; ``always``: also when they are as they were."""
+        figures = figures_of(self._table)
+        if always or figures != self.figures:
+            self.figures = figures
+            self._report(figures)
 
     def _issue(self, work: IssueInstant) -> None:
         try:
@@ -96,6 +171,8 @@ class Committer:
             self._report(events.CommitRefused(work.generation, work.round, str(error)))
             return
         self._report(events.Published(work.generation, work.round))
+        if work.files:
+            self._count_slices(always=True)
 
     def _commit_files(self, work: Commit) -> None:
         transaction = self._open[work.generation, work.round]
@@ -106,7 +183,6 @@ class Committer:
             decided=lambda: self._report(events.SlotWon(work.generation, work.round)),
         )
         del self._open[work.generation, work.round]
-        self._log_files.update((status.stat.partition, status.stat.file_id) for status in work.files)
         self.last = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
     def _commit_offsets(self, work: Commit) -> None:
@@ -136,6 +212,20 @@ class Committer:
     def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, list[Any]]:
         now = self._now_ms()
         return {name: [*record, now] for name, record in channels.items()}
+
+
+def _changed(settings: TableSettings) -> Mapping[str, str]:
+    """By key, those that are not as they come: services of other versions need not know the others."""
+    usual = TableSettings().texts()
+    return {key: text for key, text in settings.texts().items() if text != usual[key]}
+
+
+def figures_of(table: Table) -> events.SliceFigures:
+    """The fullest slices as the table's handle knows them, without I/O, and what its settings allow."""
+    settings, figures = table.settings, table.slice_figures()
+    if figures is None:
+        return events.SliceFigures(0, 0, settings.max_log_files, settings.max_log_bytes, counted=False)
+    return events.SliceFigures(figures.log_files, figures.log_bytes, settings.max_log_files, settings.max_log_bytes)
 
 
 def forget_idle(table: Table, before_ms: int) -> None:

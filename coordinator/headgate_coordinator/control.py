@@ -2,24 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
 
-from headgate_coordinator.writers import Session, Writers
+from headgate_coordinator.streams import Stream
+from headgate_coordinator.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
 from headgate_runtime.world import Clock
 
-LOOKS = 5
-"""Looks at a silent writer before it is lost: the timeout is counted in them, so that a pause of ours is not held against it."""
-
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
-
-
-class _StreamEndedError(Exception):
-    """Ends the three tasks of a stream; its text is why."""
 
 
 class Coordination(rpc.CoordinationServiceServicer):
@@ -53,17 +48,13 @@ class Coordination(rpc.CoordinationServiceServicer):
     ) -> None:
         hello = await self._hello(request_iterator, context)
         session = self._writers.join(hello.process, hello.address)
+        stream: Stream[wire.ControlRequest, wire.ControlResponse] = Stream(
+            session, partial(self._writers.take, session), self._clock, self._timeout_s
+        )
         why = "its control stream was cancelled"
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._read(session, request_iterator))
-                tasks.create_task(self._watch(session))
-                tasks.create_task(self._until_cut(session))
-                tasks.create_task(self._write(session, context))
-        except* _StreamEndedError as ended:
-            why = str(ended.exceptions[0])
-        except* grpc.aio.BaseError as broken:
-            why = f"its control stream broke: {broken.exceptions[0]}"
+            welcome = wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms))
+            why = await stream.serve(request_iterator, context, welcome, self._sent)
         finally:
             self._writers.lose(session, why)
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
@@ -78,32 +69,11 @@ class Coordination(rpc.CoordinationServiceServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a control stream begins with a hello: process and address")
         return first.hello
 
-    async def _read(self, session: Session, requests: AsyncIterator[wire.ControlRequest]) -> None:
-        async for message in requests:
-            self._writers.take(session, message)
-        raise _StreamEndedError("it ended its control stream")
-
-    async def _watch(self, session: Session) -> None:
-        silent = 0
-        while silent < LOOKS:
-            heard = session.heard
-            await self._clock.sleep(self._timeout_s / LOOKS)
-            silent = 0 if session.heard != heard else silent + 1
-        raise _StreamEndedError(f"nothing was heard of it for {self._timeout_s:g} s")
-
-    async def _until_cut(self, session: Session) -> None:
-        await session.cut()
-        raise _StreamEndedError(session.ended or "")
-
-    async def _write(self, session: Session, context: Context) -> None:
-        await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms)))
-        while (message := await session.next_order()) is not None:
-            await context.write(message)
-            match message.table.WhichOneof("message"):
-                case "barrier":
-                    self._reached("barrier_sent")
-                case "decided":
-                    self._reached("acks_sent")
-                case _:
-                    pass
-        raise _StreamEndedError(session.ended or "")
+    def _sent(self, message: wire.ControlResponse) -> None:
+        match message.table.WhichOneof("message"):
+            case "barrier":
+                self._reached("barrier_sent")
+            case "decided":
+                self._reached("acks_sent")
+            case _:
+                pass

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from headgate_coordinator.instructions import Refusal
+
 
 @dataclass(frozen=True, slots=True)
 class WriterJoined:
@@ -73,6 +75,15 @@ class Flushed:
     round: int
     files: Sequence[Any]
     key_group_bytes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFull:
+    """A bucket side must not get much more of it: a slice has its share, or memory is full and may not be flushed."""
+
+    process: str
+    generation: int
+    round: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +168,36 @@ class OffsetsRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceFigures:
+    """From the committer, after commits and compactions: the most log files and log bytes of any slice, and their limits.
+
+    ``counted`` False: nobody has looked at the slices since this ownership began; files and bytes say nothing.
+    """
+
+    files: int
+    bytes: int
+    max_files: int
+    max_bytes: int
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorsCounted:
+    """So many compactors are connected here now."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline named by ``TableCoordinator.deadline`` has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsked:
+    """Somebody needs the table for himself: what is not sent is given up, every channel ends, then the ownership does (CH8)."""
+
+    refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +214,7 @@ Event: TypeAlias = (
     | RoundAsked
     | BarrierPassed
     | Flushed
+    | RoundFull
     | Broken
     | OpenRequested
     | ChannelEnded
@@ -184,6 +224,9 @@ Event: TypeAlias = (
     | CommitRefused
     | OffsetsWon
     | OffsetsRefused
+    | SliceFigures
+    | CompactorsCounted
     | Tick
+    | EndAsked
     | DrainAsked
 )

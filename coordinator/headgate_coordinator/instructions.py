@@ -6,12 +6,21 @@ from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a round may add to any one slice: log files, that of its end included, and their bytes. 0: not bounded."""
+
+    files: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Who takes part in ``round``: (process, address) each, and per key group an index into them (rule RO3)."""
 
     round: int
     members: Sequence[tuple[str, str]]
     assignment: Sequence[int]
+    share: Share = Share()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +93,20 @@ class EndChannel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The writer has no part in this table any more."""
+    """The writer has no part in this table any more. ``refusal``: what its clients are told, if not to look for another one."""
+
+    refusal: Refusal | None = None
 
 
-Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """From now on the writer takes rows of the table at ``rate`` Arrow bytes a second at most (0: no limit), or none at all."""
+
+    rate: int = 0
+    stopped: Refusal | None = None
+
+
+Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release | Throttle
 
 
 @dataclass(frozen=True, slots=True)

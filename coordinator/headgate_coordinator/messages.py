@@ -13,6 +13,9 @@ from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.timeline.commit_metadata import WriteStat
 
+RETRY_STOPPED_MS = 1000
+"""How long a client waits with its batch while a table takes no rows. Compaction takes longer; a try costs one batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -23,11 +26,12 @@ class Address:
     url: str
     definition: str
     drop_beaten: bool
+    restored: str = ""
 
     @classmethod
-    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, drop_beaten: bool) -> "Address":
-        """``definition`` goes out as its CONFIG slot has it."""
-        return cls(name, epoch, url, json.dumps(definition.encode()), drop_beaten)
+    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, drop_beaten: bool, restored: str = "") -> "Address":
+        """``definition`` goes out as its CONFIG slot has it. ``restored``: the newest restore's instant."""
+        return cls(name, epoch, url, json.dumps(definition.encode()), drop_beaten, restored)
 
 
 def event_of(process: str, report: wire.TableReport) -> events.Event | None:
@@ -45,6 +49,8 @@ def event_of(process: str, report: wire.TableReport) -> events.Event | None:
             return events.Flushed(process, generation, flushed.round, files, dict(flushed.key_group_bytes))
         case "broken":
             return events.Broken(process, generation, report.broken.why)
+        case "round_full":
+            return events.RoundFull(process, generation, report.round_full.round)
         case "ask_round":
             return events.RoundAsked(process, generation)
         case "open":
@@ -68,7 +74,9 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
     message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
     match order:
         case instructions.Adopt(plan):
-            message.adopt.CopyFrom(wire.Adopt(plan=_plan(plan), url=to.url, definition=to.definition, drop_beaten=to.drop_beaten))
+            adopt = wire.Adopt(plan=_plan(plan), url=to.url, definition=to.definition)
+            adopt.drop_beaten, adopt.restored = to.drop_beaten, to.restored
+            message.adopt.CopyFrom(adopt)
         case instructions.Barrier(number, following):
             message.barrier.CopyFrom(wire.Barrier(round=number, next=_plan(following)))
         case instructions.Instant(number, instant):
@@ -84,9 +92,19 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
             message.open_refused.CopyFrom(wire.OpenRefused(request=request, error=_error(refusal)))
         case instructions.EndChannel(channel, hold, refusal):
             message.end_channel.CopyFrom(wire.EndChannel(channel=channel, hold=hold, error=_error(refusal)))
-        case instructions.Release():
-            message.release.CopyFrom(wire.Release())
+        case instructions.Release(refusal):
+            message.release.CopyFrom(wire.Release(error=_error(refusal) if refusal else None))
+        case instructions.Throttle():
+            message.throttle.CopyFrom(_throttle(order))
     return message
+
+
+def _throttle(throttle: instructions.Throttle) -> wire.Throttle:
+    why = throttle.stopped
+    if why is None:
+        return wire.Throttle(bytes_per_second=throttle.rate)
+    error = wire_error(errors_pb2.Code.Value(why.code), why.message, why.fix, retry_after_ms=RETRY_STOPPED_MS)
+    return wire.Throttle(stopped=True, why=error)
 
 
 def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrder:
@@ -97,7 +115,10 @@ def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrde
 
 def _plan(plan: instructions.Plan) -> wire.Plan:
     members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in plan.members]
-    return wire.Plan(round=plan.round, members=members, assignment=plan.assignment)
+    share = plan.share
+    return wire.Plan(
+        round=plan.round, members=members, assignment=plan.assignment, slice_files=share.files, slice_bytes=share.nbytes
+    )
 
 
 def _error(refusal: instructions.Refusal) -> errors_pb2.Error:

@@ -4,17 +4,25 @@ One task decides; a second one hands slot work to the committer's thread. Nothin
 """
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 
 from headgate_coordinator import events, instructions
-from headgate_coordinator.committer import Committer, Work
+from headgate_coordinator.committer import Committer, Maintain, RunService, Work
+from headgate_coordinator.compacting import TableCompactions
+from headgate_coordinator.compactions import CompactionPolicy, Compactions
+from headgate_coordinator.compactors import Compactors
 from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Instruction
+from headgate_coordinator.instructions import Instruction, Refusal
 from headgate_coordinator.messages import Address, event_of, order_of, refused
 from headgate_coordinator.metrics import TableMetrics
+from headgate_coordinator.operations import CompactionEvent, FinishPlan
+from headgate_coordinator.requests import Requests
 from headgate_coordinator.steps import RoundSteps
 from headgate_coordinator.table_coordinator import TableCoordinator
 from headgate_coordinator.writers import Session, Writers
@@ -22,8 +30,24 @@ from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_runtime.world import World, pass_on
+from headgate_tables.errors import ReopenTable
+from headgate_tables.hudi import Table
 
 _log = structlog.get_logger()
+_T = TypeVar("_T")
+_ROUNDS_FIRST, _SERVICES = 0, 1
+"""In what order waiting work is done: what is asked for from outside never holds up a round by more than itself."""
+
+COUNTING_S = 0.05
+"""Between two looks whether the listing of a table that was taken over has come in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePolicy:
+    """``interval``: seconds between looks at what is due for the table's health; ``compaction``: of its operations."""
+
+    interval: float
+    compaction: CompactionPolicy
 
 
 class OwnedTable:
@@ -33,8 +57,10 @@ class OwnedTable:
         self,
         address: Address,
         core: TableCoordinator,
-        committer: Callable[[Callable[[Event], None]], Committer],
+        committer: Callable[[Callable[[Event | CompactionEvent], None]], Committer],
         writers: Writers,
+        compactors: Compactors,
+        service_policy: ServicePolicy,
         world: World,
         metrics: TableMetrics,
         threads: Executor,
@@ -47,8 +73,24 @@ class OwnedTable:
         self._threads = threads
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        self._work: asyncio.Queue[Work] = asyncio.Queue()
+        self._work: asyncio.PriorityQueue[tuple[int, int, Work]] = asyncio.PriorityQueue()
+        self._order = itertools.count()
+        self._requests = Requests(self._loop, lambda work: self._put(work, _SERVICES))
+        self._last_work: RunService | None = None
         self._committer = committer(self._report)
+        self._service_interval = service_policy.interval
+        self._compactors = compactors
+        self._compactor_count: int | None = None
+        self._maintenance_waits = False
+        self.compactions = TableCompactions(
+            address,
+            Compactions(service_policy.compaction, world.clock.monotonic()),
+            compactors,
+            lambda plan: self._put(plan, _SERVICES),
+            lambda: self._committer.settings,
+            world.clock,
+            metrics,
+        )
         self._steps = None if world.reached is pass_on else RoundSteps(world.reached)
         self._parts: set[str] = set()
         self._drained = False
@@ -58,9 +100,12 @@ class OwnedTable:
         """From the event loop's own thread."""
         self._events.put_nowait(event)
 
-    def _report(self, event: Event) -> None:
+    def _report(self, event: Event | CompactionEvent) -> None:
         """From the committer's thread."""
-        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+        if isinstance(event, CompactionEvent):
+            self._loop.call_soon_threadsafe(self.compactions.feed, event)
+        else:
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     def joined(self, session: Session) -> None:
         """A writer that does not leave gets a part in the table."""
@@ -94,6 +139,26 @@ class OwnedTable:
             error = wire_error(errors_pb2.CODE_UNAVAILABLE, "the table has just changed hands", "Open the channel again shortly.")
             session.send(wire.ControlResponse(table=refused(report, error)))
 
+    async def ask(self, call: Callable[[Table], _T]) -> _T:
+        """``call`` of the table's handle, between two slots; rounds go first. Raises what it raises, or ReopenTable."""
+        return await self._requests.ask(call)
+
+    async def ask_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
+        """Ends every channel with ``refusal``, and all that is not decided; then ``call`` is alone with the table (rule CH8).
+
+        The ownership ends with that, whatever comes of it. Raises as ``ask``; ReopenTable also when somebody else came first.
+        """
+        if self._last_work is not None or self._drained:
+            raise ReopenTable("the table is being handed over", fix="Send the same again shortly.")
+        self._last_work, answer = self._requests.work(call)
+        self.feed(events.EndAsked(refusal))
+        return await answer
+
+    @property
+    def ended_for_a_request(self) -> bool:
+        """And not to be handed over."""
+        return self._last_work is not None
+
     async def run(self) -> None:
         """Until the core has drained. Raises what the committer raises: then the ownership has ended."""
         thread = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{self.address.table}")
@@ -102,13 +167,20 @@ class OwnedTable:
             self.joined(session)
         try:
             async with asyncio.TaskGroup() as tasks:
-                work = tasks.create_task(self._commit(thread))
+                rest = (self._commit(thread), self.compactions.run(), self._look_after())
+                working = [tasks.create_task(each) for each in rest]
                 await self._decide()
-                work.cancel()
+                for task in working:
+                    task.cancel()
+            if self._last_work is not None:
+                await self._loop.run_in_executor(thread, self._committer.execute, self._last_work)
         finally:
             self._let_go()
-            # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
-            await asyncio.shield(self._loop.run_in_executor(self._threads, thread.shutdown))
+            try:
+                # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
+                await asyncio.shield(self._loop.run_in_executor(self._threads, thread.shutdown))
+            finally:
+                self._requests.end()
 
     async def _decide(self) -> None:
         while not self._drained:
@@ -132,10 +204,36 @@ class OwnedTable:
     async def _commit(self, thread: Executor) -> None:
         await self._loop.run_in_executor(thread, self._committer.look_back)
         while True:
-            work = await self._work.get()
+            _, _, work = await self._work.get()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
+            self._ask_for_maintenance(behind=work)
             if self._work.empty():
                 await self._loop.run_in_executor(thread, self._committer.tidy)
+
+    async def _look_after(self) -> None:
+        """Also a table that takes no rows has slices that grow old, and files that may go."""
+        while True:
+            self._count_compactors()
+            self._ask_for_maintenance()
+            # Until the slices are counted nothing is committed, see ``Ladder``.
+            counted = self._committer.figures.counted
+            await self._clock.sleep(self._service_interval if counted else min(COUNTING_S, self._service_interval))
+
+    def _count_compactors(self) -> None:
+        if (count := len(self._compactors)) != self._compactor_count:
+            self._compactor_count = count
+            self.feed(events.CompactorsCounted(count))
+
+    def _ask_for_maintenance(self, behind: Work | None = None) -> None:
+        """At each interval, and ``behind`` work that leaves something to do. One step waits at a time."""
+        if isinstance(behind, Maintain):
+            self._maintenance_waits = False
+            due = self._committer.more_to_maintain
+        else:
+            due = behind is None or isinstance(behind, instructions.Commit | FinishPlan)
+        if due and not self._maintenance_waits:
+            self._maintenance_waits = True
+            self._put(Maintain(), _SERVICES)
 
     def _do(self, instruction: Instruction) -> None:
         if self._steps is not None:
@@ -152,7 +250,10 @@ class OwnedTable:
             case instructions.Drained():
                 self._drained = True
             case _:
-                self._work.put_nowait(instruction)
+                self._put(instruction, _ROUNDS_FIRST)
+
+    def _put(self, work: Work, rank: int) -> None:
+        self._work.put_nowait((rank, next(self._order), work))
 
     def _send(self, send: instructions.Send) -> None:
         session = self._writers.get(send.process)
@@ -179,7 +280,16 @@ class OwnedTable:
             self._metrics.files.inc(self._core.last_round_files)
             self._metrics.bytes.inc(self._core.last_round_bytes)
             self._metrics.seconds.observe(self._core.last_round_seconds)
-            self._metrics.log_files.set(self._committer.most_log_files)
+        elif isinstance(event, events.SliceFigures):
+            self._count_pressure(event)
+
+    def _count_pressure(self, figures: events.SliceFigures) -> None:
+        pressure, metrics = self._core.pressure, self._metrics
+        metrics.log_files.set(figures.files)
+        metrics.log_bytes.set(figures.bytes)
+        metrics.stretch.set(pressure.stretch)
+        metrics.rate.set(pressure.rate or 0)
+        metrics.stopped.set(pressure.stopped is not None)
 
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
@@ -198,5 +308,7 @@ class OwnedTable:
             round_seconds=self._core.last_round_seconds,
             round_files=last.files,
             round_bytes=last.bytes,
-            alarms=self._core.alarms,
+            alarms=[*self._core.alarms, *self.compactions.alarms],
+            operations=self.compactions.status(),
+            operations_queued=self.compactions.core.queued,
         )

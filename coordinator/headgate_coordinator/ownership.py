@@ -14,11 +14,12 @@ import structlog
 
 from headgate_coordinator import events
 from headgate_coordinator.board import Board
-from headgate_coordinator.committer import Committer
+from headgate_coordinator.committer import Committer, figures_of
+from headgate_coordinator.compactions import CompactionPolicy
 from headgate_coordinator.leases import Holder, Leases
 from headgate_coordinator.messages import Address
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.owned_table import OwnedTable
+from headgate_coordinator.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
@@ -75,6 +76,9 @@ class Ownership:
             settings.checkpoint_bytes,
             settings.checkpoint_timeout,
             settings.writer_timeout,
+        )
+        self._service_policy = ServicePolicy(
+            settings.service_interval, CompactionPolicy(settings.compaction_timeout, settings.compaction_pause)
         )
         self.looked = asyncio.Event()
         """Set once the first look has come to its end."""
@@ -192,6 +196,7 @@ class Ownership:
                 await clock.sleep(pause)
         finally:
             self._board.troubles.pop(table, None)
+            self._board.adoptions.refuse(table)
             del self._serving[table]
             await self._leases.release(table)
 
@@ -203,10 +208,8 @@ class Ownership:
     async def _own(self, table: str) -> TablesError | None:
         """One ownership, from the fence to its end; None after a drain."""
         try:
-            owned = await self._open(table)
-            self._board.troubles.pop(table, None)
-            self._board.owned[table] = owned
-            await owned.run()
+            while await self._own_once(table) and self._stands:
+                pass
             return None
         except TablesError as error:
             return _bearable(error)
@@ -215,23 +218,38 @@ class Ownership:
             if not all(isinstance(error, TablesError) for error in errors):
                 raise
             return _bearable(errors[0])
+
+    async def _own_once(self, table: str) -> bool:
+        """Whether it ended for a request, and is ours still."""
+        owned = await self._open(table)
+        self._board.troubles.pop(table, None)
+        self._board.owned[table] = owned
+        self._board.adoptions.refuse(table)
+        try:
+            await owned.run()
         finally:
-            self._board.owned.pop(table, None)
+            del self._board.owned[table]
+        return owned.ended_for_a_request
 
     async def _open(self, table: str) -> OwnedTable:
-        handle = await self._blocking(lambda: self._storage.own(table, self._leases.own.address))
+        adoption = self._board.adoptions.take(table)
+        handle = await self._blocking(lambda: self._storage.own(table, self._leases.own.address, adoption))
         definition = self._storage.describe(table).definition
         metrics = self._metrics.of(table)
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
         clock = self._world.clock
-        address = Address.of(table, handle.epoch, handle.url, definition, drop_beaten=self._settings.drop_beaten)
-        core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic())
+        drop_beaten, restored = self._settings.drop_beaten, handle.restored
+        address = Address.of(table, handle.epoch, handle.url, definition, drop_beaten=drop_beaten, restored=restored)
+        limits = await self._blocking(lambda: figures_of(handle))
+        core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic(), limits)
         return OwnedTable(
             address,
             core,
             lambda report: Committer(handle, clock.now_ms, report),
             self._board.writers,
+            self._board.compactors,
+            self._service_policy,
             self._world,
             metrics,
             self._threads,

@@ -11,7 +11,8 @@ class Wish:
     ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
     filling round were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
     sent, or the generation began. ``recovering``: None once a round of this generation has had its barrier, else the number of
-    aborts in a row before it (0 after a takeover).
+    aborts in a row before it (0 after a takeover). ``stretch``: how many times further rounds are apart while log files wait for
+    compaction.
     """
 
     at_once: bool
@@ -20,6 +21,7 @@ class Wish:
     fullest: int
     since: float
     recovering: int | None
+    stretch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,9 @@ class RoundPolicy:
             return wish.since
         times = []
         if wish.asked or wish.fullest >= self.checkpoint_bytes:
-            times.append(wish.since + self.checkpoint_min_interval)
+            times.append(wish.since + self.checkpoint_min_interval * wish.stretch)
         if wish.dirty_since is not None and wish.recovering is None:
-            times.append(wish.since + self.checkpoint_interval)
+            times.append(wish.since + self.checkpoint_interval * wish.stretch)
         elif wish.dirty_since is not None and wish.recovering is not None:
             # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
             times.append(max(wish.since, wish.dirty_since) + self.recovery(wish.recovering))

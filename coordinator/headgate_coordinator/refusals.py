@@ -24,6 +24,16 @@ FORBIDDEN = Refusal(
     "the channel belongs to another principal",
     "Use another channel name, or the principal that opened it first.",
 )
+RESTORED = Refusal(
+    "CODE_TABLE_RESTORED",
+    "an operator takes the table back to an older state",
+    "Open the channel again: the answer is the offset from which to send again.",
+)
+ADOPTED = Refusal(
+    "CODE_REWOUND",
+    "an operator adopts what another program did to the table",
+    "Open the channel again and send again what lies behind the committed offset.",
+)
 NOT_RECORDED = Refusal(
     "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
 )

@@ -18,13 +18,17 @@ class Phase(Enum):
 
 
 class Round:
-    """What one round is and what has come in for it; its members are pinned (rule RO3)."""
+    """What one round is and what has come in for it; its members are pinned (rule RO3).
+
+    ``takes_rows``: False while nothing may be taken into it since slices are full.
+    """
 
     def __init__(self, generation: int, plan: Plan) -> None:
         self.generation = generation
         self.plan = plan
         self.members = dict(plan.members)
         self.phase = Phase.FILLING
+        self.takes_rows = True
         self.instant_asked = False
         self.instant_issued = False
         self.barrier_at = 0.0

@@ -21,15 +21,20 @@ class Rounds:
         return self.older if self.older is not None and self.older.generation == self.generation else None
 
     @property
+    def behind(self) -> Sequence[Round]:
+        """Rounds before the filling one that are not over: won ones that are not published, then the older one."""
+        return [*self.unpublished, *([self.older] if self.older is not None else [])]
+
+    @property
     def busy(self) -> set[str]:
         """Processes that have a part in a round of this generation which is not over."""
-        own = [each for each in (self.filling, *self._behind()) if each.generation == self.generation]
+        own = [each for each in (self.filling, *self.behind) if each.generation == self.generation]
         return {process for each in own for process in each.members}
 
     @property
     def decided(self) -> int:
         """Every round of this generation up to it is committed and published."""
-        return min((each.number - 1 for each in self._behind()), default=self.filling.number - 1)
+        return min((each.number - 1 for each in self.behind), default=self.filling.number - 1)
 
     @property
     def blocked(self) -> bool:
@@ -39,11 +44,11 @@ class Rounds:
     @property
     def over(self) -> bool:
         """Nothing but the filling round is left."""
-        return not self._behind()
+        return not self.behind
 
     def find(self, generation: int, number: int) -> Round | None:
         """By name, of any generation."""
-        every = (*self._behind(), self.filling)
+        every = (*self.behind, self.filling)
         return next((each for each in every if (each.generation, each.number) == (generation, number)), None)
 
     def ask_instant(self, number: int) -> list[IssueInstant]:
@@ -80,6 +85,3 @@ class Rounds:
         self.generation += 1
         self.filling = Round(self.generation, plan)
         return given_up
-
-    def _behind(self) -> list[Round]:
-        return [*self.unpublished, *([self.older] if self.older is not None else [])]

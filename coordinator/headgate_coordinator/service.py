@@ -7,14 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 
 from headgate_coordinator.board import Board
+from headgate_coordinator.compaction_service import CompactionService
 from headgate_coordinator.control import Coordination
 from headgate_coordinator.leases import Holder, Leases
+from headgate_coordinator.maintenance_service import Maintenance
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.ownership import Ownership
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
 from headgate_coordinator.tables_service import Tables
+from headgate_proto.api.v1.maintenance_pb2_grpc import add_MaintenanceServiceServicer_to_server
 from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server
+from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceServicer_to_server
 from headgate_proto.cluster.v1.coordination_pb2_grpc import add_CoordinationServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.metrics import metrics, served
@@ -25,7 +29,12 @@ THREADS = 8
 """Calls of the store at a time besides the committers'. More: many tables are taken over sooner, by more requests at once."""
 GRACE_S = 1.0
 """What calls have to end in after the drain; the writers' control streams end with it."""
-SERVICES = ("headgate.api.v1.TableService", "headgate.cluster.v1.CoordinationService")
+SERVICES = (
+    "headgate.api.v1.TableService",
+    "headgate.api.v1.MaintenanceService",
+    "headgate.cluster.v1.CoordinationService",
+    "headgate.cluster.v1.CompactionService",
+)
 
 _log = structlog.get_logger()
 
@@ -48,10 +57,15 @@ async def serve(
     registry = metrics("coordinator")
     figures = Metrics(registry)
     figures.writers.set_function(lambda: len(board.writers))
+    figures.compactors.set_function(lambda: len(board.compactors))
     with ThreadPoolExecutor(THREADS, thread_name_prefix="store") as threads, served(registry, settings):
         server = Server(settings)
         add_TableServiceServicer_to_server(Tables(board, storage, threads, created), server.grpc)
+        maintenance = Maintenance(board, storage, threads, created, settings.operators, world.clock)
+        add_MaintenanceServiceServicer_to_server(maintenance, server.grpc)
         add_CoordinationServiceServicer_to_server(_coordination(board, settings, world), server.grpc)
+        compaction = CompactionService(board.compactors, world.clock, timeout_s=settings.compactor_timeout)
+        add_CompactionServiceServicer_to_server(compaction, server.grpc)
         bound = await server.start()
         address = settings.advertised(bound)
         own = board.own = Holder(settings.name or address, world.ids.token(), address)
@@ -66,7 +80,7 @@ async def serve(
                 await server.health.set(True, *SERVICES)
                 ready(bound)
         finally:
-            for session in board.writers:
+            for session in [*board.writers, *board.compactors]:
                 session.end("the coordinator has ended", flush=True)
             await server.stop(GRACE_S)
             await leases.close()

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import ByteSize, Duration, NamedValues
+from headgate_runtime.values import ByteSize, Duration, NamedValues, Words
 
 _NAME = re.compile(r"[!-~]{1,255}")
 
@@ -74,6 +74,35 @@ class CoordinatorSettings(ServiceSettings):
     )
     drain_timeout: Duration = Field(
         10.0, gt=0, description="on SIGTERM, how long rounds may take to commit before their tables are handed over anyway"
+    )
+    operators: Words = Field(
+        default_factory=list,
+        description="principals that may compact, clean, restore, adopt and configure tables, separated by commas; "
+        "empty: whoever may send rows",
+    )
+    service_interval: Duration = Field(
+        1.0,
+        gt=0,
+        description="how often each table is looked at for compaction, cleaning and archiving that is due, besides after each "
+        "round; a look is from memory and costs a table without work next to nothing",
+    )
+    compaction_timeout: Duration = Field(
+        1200.0,
+        gt=0,
+        description="an operation of which nothing grows at its compactor for so long has failed there, and is tried again; a "
+        "slow one that goes on is left alone",
+    )
+    compaction_pause: Duration = Field(
+        5.0,
+        gt=0,
+        description="before an operation that failed is tried again, or a plan that the store did not take; twice as long each "
+        "time, up to 32 times",
+    )
+    compactor_timeout: Duration = Field(
+        10.0,
+        gt=0,
+        description="a compactor is lost after this silence and others get its operations; shorter: a dead one is noticed sooner "
+        "and work that a busy one has done is thrown away. It is asked to say something ten times as often",
     )
     drop_beaten: bool = Field(
         True, description="a flush drops rows that a row of the same key and flush beats; off only in tests that count rows"

@@ -4,6 +4,7 @@ Production has no ``reached``; then none of this is made.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +13,14 @@ from headgate_coordinator import events, instructions
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Instruction, Plan
 from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER, Kind
-from headgate_tables.storage.store import Buffers, Listing, Outcome, Store
+from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
 
 Reached = Callable[[str], None]
 
-_SLOT_STEPS = {Kind.COMMIT: "slot", Kind.FENCE: "fence", Kind.DEAD: "dead", Kind.OFFSETS: "incarnation_slot"}
+_SLOT_STEPS = {Kind.COMMIT: "slot", Kind.FENCE: "fence", Kind.DEAD: "dead", Kind.OFFSETS: "incarnation_slot"} | {
+    Kind.PLAN: "plan",
+    Kind.PLAN_DONE: "plan_done",
+}
 _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")
 
@@ -122,6 +126,9 @@ class SteppedStore:
 
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
         self._store.stage(files)
+
+    def spool(self, path: str, staged: str) -> AbstractContextManager[Spool]:
+        return self._store.spool(path, staged)
 
     def replace(self, path: str, content: Buffers) -> None:
         self._store.replace(path, content)

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
-from headgate_coordinator.committer import forget_idle
+from headgate_coordinator.committer import RunService, forget_idle
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.steps import SteppedStore
 from headgate_runtime.world import World, pass_on
-from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.errors import TablesError, UnsupportedTableError
 from headgate_tables.hudi import Holder, Table, create_table, open_table
 from headgate_tables.hudi.catalog import Catalog, check_name
 from headgate_tables.hudi.definition import Definition
@@ -17,6 +18,8 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +94,47 @@ class Storage:
         self._catalog.add(wanted.name, wanted.name)
         return self._describe(table, wanted.name)
 
-    def own(self, name: str, address: str) -> Table:
-        """Opens and fences; ``address`` is where to connect for those who find the table owned."""
-        table = open_table(
-            self._catalog.table_url(name),
+    def own(self, name: str, address: str, adoption: RunService | None = None) -> Table:
+        """Opens and fences; ``address`` is where to connect for those who find the table owned.
+
+        ``adoption``: what has to be done to the table before it can be owned.
+        """
+        if adoption is not None:
+            self._adopt(name, address, adoption)
+        table = self._open(self._catalog.table_url(name), address)
+        self._describe(table, name)
+        table.own()
+        forget_idle(table, self._world.clock.now_ms() - self._retention_ms)
+        return table
+
+    def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
+        """A table under the store's root that has no entry yet: ``call`` makes it ours, then it gets one.
+
+        Raises NotATableError, and what ``call`` raises.
+        """
+        check_name(name)
+        with self._open(self._url_of_new(name), address) as table:
+            adopted = call(table)
+        self._catalog.add(name, name)
+        return adopted
+
+    def _adopt(self, name: str, address: str, adoption: RunService) -> None:
+        try:
+            table = self._open(self._catalog.table_url(name), address)
+        except TablesError as error:
+            adoption.failed(error)
+            raise
+        with table:
+            adoption.run(table)
+
+    def _open(self, url: str, address: str) -> Table:
+        return open_table(
+            url,
             storage_options=self._options,
             system=self._system,
             holder=Holder("cluster", self._system.host, self._system.pid, address),
             wrap_store=self._wrap(),
         )
-        self._describe(table, name)
-        table.own()
-        forget_idle(table, self._world.clock.now_ms() - self._retention_ms)
-        return table
 
     def _describe(self, table: Table, name: str) -> Described:
         if table.definition is None:

@@ -4,6 +4,7 @@ It mirrors Hudi's StreamWriteOperatorCoordinator, with two rounds at a time: one
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator import events
@@ -21,12 +22,16 @@ from headgate_coordinator.instructions import (
     Instant,
     Instruction,
     Order,
+    Plan,
+    Refusal,
     Release,
     Send,
 )
+from headgate_coordinator.intake import Intake
 from headgate_coordinator.members import Members
 from headgate_coordinator.planning import Planner
 from headgate_coordinator.policy import RoundPolicy, Wish
+from headgate_coordinator.pressure import Pressure
 from headgate_coordinator.refusals import HANDING_OVER, MOVED
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
@@ -35,6 +40,7 @@ _OfWriter = events.WriterJoined | events.WriterLost | events.WriterLeaving | eve
 _OfGeneration = (
     events.InstantAsked
     | events.RoundAsked
+    | events.RoundFull
     | events.BarrierPassed
     | events.Flushed
     | events.Broken
@@ -48,11 +54,18 @@ class TableCoordinator:
     """Made anew for each ownership: ``channels`` is what the slots say, name to [incarnation, committed offset, principal, …].
 
     Times are monotonic seconds. Instructions are to be executed in order, those for the committer one after the other. After
-    a deposition or an unknown outcome it is thrown away.
+    a deposition or an unknown outcome it is thrown away. ``figures``: of the slices as they are now; without them nothing bounds
+    what rounds add to a slice.
     """
 
     def __init__(
-        self, epoch: int, channels: Mapping[str, Sequence[Any]], policy: RoundPolicy, key_groups: int, now: float
+        self,
+        epoch: int,
+        channels: Mapping[str, Sequence[Any]],
+        policy: RoundPolicy,
+        key_groups: int,
+        now: float,
+        figures: events.SliceFigures | None = None,
     ) -> None:
         self.epoch = epoch
         self.last_round_seconds = 0.0
@@ -63,6 +76,7 @@ class TableCoordinator:
         self._members = Members()
         self._channels = Channels(channels)
         self._planner = Planner(key_groups)
+        self._intake = Intake(figures, policy.checkpoint_interval)
         self._rounds = Rounds()
         self._asked = False
         self._dirty_since: float | None = None
@@ -102,7 +116,12 @@ class TableCoordinator:
         alarms = [] if self._rounds.filling.members or self._draining else ["no writer takes part in the table"]
         if self._aborts:
             alarms.append(f"no round was decided since {self._aborts} were given up, the last one because {self._why}")
-        return alarms
+        return alarms + self._intake.ladder.alarms
+
+    @property
+    def pressure(self) -> Pressure:
+        """What is done so that slices stay within their limits."""
+        return self._intake.pressure
 
     # What happens.
 
@@ -121,6 +140,10 @@ class TableCoordinator:
         elif isinstance(event, events.OffsetsRefused):
             self._out.append(Alarm(f"channel records were refused: {event.why}"))
             self._out += self._channels.offsets_refused(event.number, self._standing())
+        elif isinstance(event, events.SliceFigures | events.CompactorsCounted):
+            self._count(event)
+        elif isinstance(event, events.EndAsked):
+            self._end(event.refusal)
         elif isinstance(event, events.DrainAsked):
             self._draining = True
             self._look_at_opens()
@@ -165,6 +188,10 @@ class TableCoordinator:
             self._out += self._channels.ended(event, self._last_round_of(event.process), self._standing())
         elif isinstance(event, events.RoundAsked):
             self._asked = True
+        elif isinstance(event, events.RoundFull):
+            if event.round == self._rounds.filling.number:
+                self._asked = self._intake.held = True
+                self._tell_pace()
         elif isinstance(event, events.InstantAsked):
             self._out += self._rounds.ask_instant(event.round)
         elif isinstance(event, events.Broken):
@@ -209,6 +236,7 @@ class TableCoordinator:
             self.last_round_seconds = self._now - published.barrier_at
             self.last_round_files = len(published.files)
             self.last_round_bytes = published.bytes
+        self._intake.ladder.published(published)
         self._look_at_opens()
 
     def _refused(self, refused: Round, why: str) -> None:
@@ -229,8 +257,9 @@ class TableCoordinator:
             self._commit(flushing)
         self._give_up_what_is_late()
         if not self._rounds.filling.members and (eligible := self._eligible()):
-            self._rounds.fill(self._planner.plan(self._rounds.filling.number, eligible))
+            self._rounds.fill(self._plan(self._rounds.filling.number, eligible, self._rounds.behind))
             self._adopt(self._rounds.filling.members)
+            self._begin_taking()
         self._note_dirt()
         due = self._due() if self._may_end() else None
         if due is not None and due <= self._now:
@@ -264,21 +293,25 @@ class TableCoordinator:
 
     def _end_round(self) -> None:
         """The border: barriers to the round's members, the next round's plan to those who are new (rules RO3, RO7)."""
-        following = self._planner.plan(self._rounds.filling.number + 1, self._eligible())
+        before = [*self._rounds.behind, self._rounds.filling]
+        following = self._plan(self._rounds.filling.number + 1, self._eligible(), before)
         staying = dict(following.members)
         for process in self._rounds.filling.members:
             if process not in staying:  # its clients go before the barrier, so that none of their rows comes behind it
                 self._out += self._channels.end_all(process, HANDING_OVER if self._draining else MOVED, self._standing())
+        for process, order in self._intake.stops(sorted(self._members.adopted)):
+            self._tell(process, order)
         ended = self._rounds.end(following, self._now)
         self._tell_all(ended, Barrier(ended.number, following))
         self._adopt(process for process in staying if process not in ended.members)
         self._begin_waiting(None)
+        self._begin_taking()
 
     def _abort(self, why: str) -> None:
         """Everything that is not sent is given up, in a new generation (rule RO2)."""
         self._aborts, self._why = self._aborts + 1, why
         self._out.append(Alarm(f"generation {self.generation} was given up: {why}"))
-        plan = self._planner.plan(1, self._eligible())
+        plan = self._plan(1, self._eligible(), [each for each in self._rounds.behind if each.phase is not Phase.FLUSHING])
         for given_up in self._rounds.abort(plan):
             self._drop(given_up)
         self._channels.rewind()
@@ -287,10 +320,48 @@ class TableCoordinator:
         self._members.adopted.clear()
         self._adopt(told)
         self._begin_waiting(self._aborts)
+        self._begin_taking()
+
+    def _end(self, refusal: Refusal) -> None:
+        """Nobody takes rows any more, and all that is not sent is given up (rule CH8); a sent slot is decided first (rule RO2).
+
+        Writers are released under the generation that they know, so that their clients hear why.
+        """
+        self._draining = True
+        for process in self._members.all:
+            self._tell(process, Release(refusal))
+            self._members.remove(process)
+        for given_up in self._rounds.abort(self._planner.plan(1, [])):
+            self._drop(given_up)
+        self._channels.rewind()
+        self._members.adopted.clear()
+        self._begin_waiting(None)
 
     def _begin_waiting(self, recovering: int | None) -> None:
         """For the next reason to end a round; ``recovering``: how many aborts came one after the other, None behind a barrier."""
         self._asked, self._dirty_since, self._since, self._recovering = False, None, self._now, recovering
+        self._intake.held = False
+
+    def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> Plan:
+        """Of a round that is to begin; ``before``: all whose rows may still become files."""
+        return replace(self._planner.plan(number, members), share=self._intake.begin(before))
+
+    def _begin_taking(self) -> None:
+        """The filling round is new: rows come into it, or none as long as slices are full."""
+        self._rounds.filling.takes_rows = self._intake.is_open
+        self._tell_pace()
+
+    def _count(self, event: events.SliceFigures | events.CompactorsCounted) -> None:
+        if isinstance(event, events.SliceFigures):
+            self._intake.ladder.counted(event)
+        else:
+            self._intake.ladder.compactors = event.count
+        self._intake.look(self._rounds.filling, self._rounds.behind)
+        self._tell_pace()
+
+    def _tell_pace(self) -> None:
+        for process, order in self._intake.changes(sorted(self._members.adopted), self._rounds.filling.members):
+            self._tell(process, order)
 
     def _drop(self, each: Round) -> None:
         if each.instant_asked:
@@ -330,15 +401,19 @@ class TableCoordinator:
         self._out += self._channels.look_again(self._standing())
 
     def _may_end(self) -> bool:
-        """Only when the older round is decided (rule RO1)."""
-        return self._rounds.older is None and bool(self._rounds.filling.members)
+        """Only when the older round is decided (rule RO1), and its files have room."""
+        rounds = self._rounds
+        return (
+            rounds.older is None and bool(rounds.filling.members) and self._intake.ladder.fits([*rounds.behind, rounds.filling])
+        )
 
     def _due(self) -> float | None:
         filling = self._rounds.filling
         moving = dict(self._eligible()).keys() != filling.members.keys()
         at_once = moving or self._draining or self._channels.wanted >= filling.number
         fullest = max(self._members.uncommitted(self._rounds.flushing), default=0)
-        return self._policy.due(Wish(at_once, self._asked, self._dirty_since, fullest, self._since, self._recovering))
+        stretch = self._intake.pressure.stretch
+        return self._policy.due(Wish(at_once, self._asked, self._dirty_since, fullest, self._since, self._recovering, stretch))
 
     def _note_dirt(self) -> None:
         """Rows at a bucket side count too: no accepted row is left without a round, whatever was heard of loads."""
@@ -357,6 +432,7 @@ class TableCoordinator:
     def _adopt(self, processes: Iterable[str]) -> None:
         for process in processes:
             self._members.adopted.add(process)
+            self._intake.adopted(process)
             self._tell(process, Adopt(self._rounds.filling.plan))
 
     def _tell_all(self, each: Round, order: Order) -> None:

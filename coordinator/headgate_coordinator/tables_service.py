@@ -71,6 +71,16 @@ class Tables(rpc.TableServiceServicer):
                 )
                 for session in board.writers
             ],
+            compactors=[
+                api.CompactorStatus(
+                    process=session.process,
+                    host=session.host,
+                    leaving=session.leaving,
+                    free=session.free,
+                    running=len(session.attempts),
+                )
+                for session in board.compactors
+            ],
             tables=[board.status(table) for table in sorted(tables)],
             redis_reachable=board.redis_reachable,
         )

@@ -4,10 +4,10 @@ The stream is the registration (rule RO8): a writer is there from its hello to t
 stream of the process says counts no more.
 """
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from headgate_coordinator.streams import Outbox
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 
 QUEUED_ORDERS = 16_384
@@ -33,50 +33,22 @@ class Watcher(Protocol):
         """It says something about one table."""
 
 
-class Session:
+class Session(Outbox[wire.ControlResponse]):
     """One control stream. ``pending``: tables that have not released the writer since it said that it leaves."""
 
     def __init__(self, process: str, address: str) -> None:
+        super().__init__(QUEUED_ORDERS, "it does not read its control stream")
         self.process = process
         self.address = address
         self.leaving = False
         self.released = False
         self.pending: set[str] = set()
         self.loads: dict[str, int] = {}
-        self.ended: str | None = None
-        self.heard = 0
-        self._cut = asyncio.Event()
-        self._orders: asyncio.Queue[wire.ControlResponse | None] = asyncio.Queue()
 
     @property
     def uncommitted_bytes(self) -> int:
         """Arrow bytes of all tables of which it has told us."""
         return sum(self.loads.values())
-
-    def send(self, message: wire.ControlResponse) -> None:
-        """Queues an order behind the others (rule RO9); a writer that does not read is cut off, the owner never waits."""
-        if self.ended is not None:
-            return
-        if self._orders.qsize() >= QUEUED_ORDERS:
-            self.end("it does not read its control stream")
-        else:
-            self._orders.put_nowait(message)
-
-    def end(self, why: str, *, flush: bool = False) -> None:
-        """Cuts the stream, if ``flush`` behind what is queued; the registration ends as the stream's coroutine does."""
-        if self.ended is None:
-            self.ended = why
-            self._orders.put_nowait(None)
-            if not flush:
-                self._cut.set()
-
-    async def cut(self) -> None:
-        """Returns when the stream has to end now, whatever is queued or being sent."""
-        await self._cut.wait()
-
-    async def next_order(self) -> wire.ControlResponse | None:
-        """None: everything is sent and the stream has to end."""
-        return await self._orders.get()
 
 
 class Writers:
@@ -116,7 +88,6 @@ class Writers:
 
     def take(self, session: Session, message: wire.ControlRequest) -> None:
         """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more."""
-        session.heard += 1
         if session.ended is not None:
             return
         match message.WhichOneof("message"):

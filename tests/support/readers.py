@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hudi import HudiTableBuilder
+from hudi import HudiQueryType, HudiReadOptions, HudiTableBuilder
 
 from headgate_tables import hudi
 from support.same_rows import assert_same_rows
@@ -42,3 +42,19 @@ def assert_all_agree(spark: Any, path: Path, expected: pa.Table, *, schema_by_sp
     assert_same_rows(read_by_us(path), expected, "our reader")
     assert_same_rows(without_meta(read_by_hudi_rs(path)), expected, "hudi-rs", fewer_types=schema_by_spark)
     assert_same_rows(without_meta(read_by_spark(spark, path)), expected, "Spark", fewer_types=True)
+
+
+def query_by_hudi_rs(
+    path: Path | str, *, mode: str = "snapshot", as_of: str | None = None, since: str | None = None
+) -> list[dict[str, Any]]:
+    """The same queries as ``Table.scan`` knows; rows with meta columns. ``since``, and ``as_of`` with it: completion times."""
+    options = HudiReadOptions()
+    if mode == "read_optimized":
+        options = options.with_hudi_option("hoodie.read.use.read_optimized.mode", "true")
+    if since is not None:
+        options = options.with_query_type(HudiQueryType.Incremental).with_start_timestamp(since)
+        options = options if as_of is None else options.with_end_timestamp(as_of)
+    elif as_of is not None:
+        options = options.with_as_of_timestamp(as_of)
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read(options)
+    return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]

@@ -32,10 +32,11 @@ LIMIT_S = 60.0
 
 
 class Client:
-    """``address``: host:port of a coordinator. ``tables``: its TableService."""
+    """``address``: host:port of a coordinator. ``tables``: its TableService; ``channel``: for others."""
 
     def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
         self.address = address
+        self.channel = channel
         self.tables: Any = TableServiceStub(channel)
 
     async def create(self, name: str, schema: pa.Schema, **options: Any) -> api.TableDescription:

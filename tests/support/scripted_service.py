@@ -77,13 +77,14 @@ class Channel:
 class Stored:
     """A table: its description, its channels, its committed rows in order, and the batches of which they came.
 
-    ``log`` holds channel, offset, operation and rows of each.
+    ``log`` holds channel, offset, operation and rows of each. ``restored`` names the newest restore.
     """
 
     description: tables_pb2.TableDescription
     channels: dict[str, Channel] = field(default_factory=lambda: defaultdict(Channel))
     rows: list[Row] = field(default_factory=list)
     log: list[tuple[str, int, int, list[Row]]] = field(default_factory=list)
+    restored: str = ""
 
 
 class Cluster:
@@ -124,6 +125,7 @@ class Cluster:
         stored = self.tables[table]
         stored.channels[channel].committed = offset
         stored.channels[channel].stream = "restored"
+        stored.restored = f"restored to {rows} rows"
         del stored.rows[rows:]
 
     async def stop_writer(self, address: str) -> None:
@@ -301,6 +303,7 @@ class Stream:
                 committed_offset=self.channel.committed,
                 table=self.table.description,
                 max_in_flight_bytes=self.cluster.knobs.max_in_flight_bytes,
+                restored=self.table.restored,
             )
         )
 

@@ -100,7 +100,7 @@ def test_a_bucket_with_larger_rows_has_more_bytes() -> None:
 
 
 def waiting(round: int, *sizes: int, closing: bool = False) -> Waiting:
-    return Waiting(round, np.array(sizes, np.int64), closing)
+    return Waiting(round, np.array(sizes, np.int64), closing, np.array(sizes, np.int64))
 
 
 def chosen(*rounds: Waiting, portion: int = 100, full: int = 1_000, pressed: bool = False) -> tuple[int, list[int]] | None:

@@ -22,11 +22,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Who takes part in ``round``. ``assignment``: uint16[key groups], each an index into ``members``; empty without members."""
+    """Who takes part in ``round``. ``assignment``: uint16[key groups], each an index into ``members``; empty without members.
+
+    ``slice_files``, ``slice_bytes``: what the round may add to any one file slice; 0: as much as it takes.
+    """
 
     round: int
     members: tuple[Member, ...]
     assignment: KeyGroupTable
+    slice_files: int = 0
+    slice_bytes: int = 0
 
     def index(self, process: str) -> int | None:
         """The member of that process id, None when it has no part in the round."""
@@ -37,7 +42,8 @@ class Plan:
 class AdoptedTable:
     """A table under one ownership and generation (rule RO2). ``store``: the table's folder; ``url``: where it is.
 
-    ``drop_beaten``: a flush drops what another row of the same key in it beats; off only in tests.
+    ``drop_beaten``: a flush drops what another row of the same key in it beats; off only in tests. ``restored``: the instant of
+    the table's newest restore, for clients (rule CH8).
     """
 
     name: str
@@ -47,3 +53,4 @@ class AdoptedTable:
     definition: Definition
     drop_beaten: bool
     store: Store
+    restored: str = ""

@@ -19,13 +19,13 @@ from headgate_tables.errors import TablesError
 from headgate_tables.hudi.changes import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.adopted import AdoptedTable, Plan
-from headgate_writer.buffers import Budget, Flush, Portion, RoundBuffer, Waiting, next_flush
+from headgate_writer.buffers import Budget, Bytes, Flush, Portion, RoundBuffer, Waiting, next_flush
 from headgate_writer.flushing import flush
 from headgate_writer.heap import Filed
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals
 
-Report: TypeAlias = Callable[[wire.AskInstant | wire.Flushed], None]
+Report: TypeAlias = Callable[[wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Flushed], None]
 
 FULL_BUCKET: Final = 64 << 20
 """Arrow bytes at which a bucket is flushed before its round ends. Larger: fewer log files of a hot bucket."""
@@ -40,8 +40,9 @@ class _Round:
         self.barriers: set[str] = set()
         self.buffer = RoundBuffer()
         self.statuses: list[wire.FileStatus] = []
-        self.versions: Counter[int] = Counter()
         self.begun = False
+        self.asked = False
+        self.full = False
         self.flushed = False
 
     @property
@@ -53,6 +54,11 @@ class _Round:
     def flushable(self) -> bool:
         """Rows may be written: the instant stands on the timeline (rule P3)."""
         return bool(self.instant) and self.plan is not None
+
+    @property
+    def early(self) -> Bytes:
+        """int64[groups]: bytes that may be flushed before the round's end: as long as files are left for that (rule EX4)."""
+        return self.buffer.early(self.plan.slice_files if self.plan is not None else 0)
 
 
 class BucketSide:
@@ -83,6 +89,7 @@ class BucketSide:
         self.arrivals: dict[str, Arrivals] = {}
         self._rounds: dict[int, _Round] = {}
         self._decided = 0
+        self._written = self._flushed = 0
         self._over = False
         self._wake = asyncio.Event()
         self._share = budget.join(self._wake.set)
@@ -188,14 +195,43 @@ class BucketSide:
     def _count(self) -> None:
         if not self._over:
             rounds = self._rounds.values()
-            largest = max((int(each.buffer.sizes.max(initial=0)) for each in rounds if each.flushable), default=0)
+            ready = [each.buffer.sizes if each.closing else each.early for each in rounds if each.flushable]
+            largest = max((int(sizes.max(initial=0)) for sizes in ready), default=0)
             self._share.set(sum(each.buffer.nbytes for each in rounds), largest)
+            self._watch_limits(largest)
+
+    def _watch_limits(self, largest: int) -> None:
+        """Rows that have come cannot be sent back, so that the owner has to hear of it before a limit is reached."""
+        barred = False
+        for number, each in self._rounds.items():
+            if each.plan is None or each.closing:
+                continue
+            limit = each.plan.slice_bytes
+            most = int(each.buffer.totals.max(initial=0)) * self._log_bytes_per_byte if limit else 0
+            stuck = self._budget.is_over and not largest and bool(each.instant) and bool(each.buffer.sizes.any())
+            barred = barred or stuck
+            if (stuck or (limit and most >= limit)) and not each.full:
+                each.full = True
+                self._report(wire.RoundFull(round=number))
+            elif limit and 2 * most >= limit and not each.asked:
+                each.asked = True
+                self._report(wire.AskRound())
+        if barred != self._share.barred:
+            self._share.barred = barred
+            self._budget.changed()
+
+    @property
+    def _log_bytes_per_byte(self) -> float:
+        """What rows of this table became in log files, and at least 1: small rows grow, large ones are compressed."""
+        return max(1.0, self._written / self._flushed) if self._flushed else 1.0
 
     def _next(self) -> Flush | None:
         if self._over:
             return None
         waiting = [
-            Waiting(number, each.buffer.sizes, each.closing) for number, each in sorted(self._rounds.items()) if each.flushable
+            Waiting(number, each.buffer.sizes, each.closing, each.early)
+            for number, each in sorted(self._rounds.items())
+            if each.flushable
         ]
         return next_flush(waiting, portion=self._budget.soft // 2, full=FULL_BUCKET, pressed=self._share.pressed)
 
@@ -205,7 +241,6 @@ class BucketSide:
             current.begun = True
             self._world.reached("first_flush_begun")
         portion = current.buffer.take_out(chosen.codes)
-        current.versions.update(portion.codes.tolist())
         self._share.leaving = int(portion.nbytes.sum())
         try:
             statuses, rest = await self._in_executor(current, portion)
@@ -218,13 +253,15 @@ class BucketSide:
             return
         self._world.reached("file_durable")
         current.statuses += statuses
+        self._written += sum(status.size for status in statuses)
+        self._flushed += int(portion.nbytes.sum())
         current.buffer.taken(portion, rest)
         self._settle(chosen.round)
 
     async def _in_executor(self, current: _Round, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
         assert current.plan is not None  # noqa: S101 - what is flushable has a plan
         ordinal = current.plan.index(self._process) or 0
-        versions = [current.versions[code] for code in portion.codes.tolist()]
+        versions = current.buffer.files[portion.codes].tolist()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._executor,

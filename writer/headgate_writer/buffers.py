@@ -83,10 +83,15 @@ class Budget:
 
     def pressed(self) -> Share | None:
         """Who has to flush now: the one with the largest bucket, when ``soft`` bytes wait and are not being flushed."""
-        if sum(share.nbytes - share.leaving for share in self._shares) < self.soft:
+        if not self.is_over:
             return None
         most = max(self._shares, key=lambda share: share.largest)
         return most if most.largest else None
+
+    @property
+    def is_over(self) -> bool:
+        """``soft`` bytes wait and are not being flushed."""
+        return sum(share.nbytes - share.leaving for share in self._shares) >= self.soft
 
     def changed(self) -> None:
         """A share has: who waits for room may go on, who has to flush is woken."""
@@ -100,8 +105,10 @@ class Budget:
 
     def _update(self) -> None:
         _set(self._has_room, self.used < self.hard)
-        # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well.
-        _set(self._has_bucket_room, self._waiting < (self.soft + self.hard) // 2)
+        # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well. A barred
+        # share frees nothing before its round's barriers are here, and those come behind rows that are on their way.
+        barred = any(share.barred for share in self._shares)
+        _set(self._has_bucket_room, barred or self._waiting < (self.soft + self.hard) // 2)
 
 
 def _set(event: asyncio.Event, value: bool) -> None:
@@ -112,12 +119,16 @@ def _set(event: asyncio.Event, value: bool) -> None:
 
 
 class Share:
-    """``nbytes``: held in buckets; ``leaving``: of these, being flushed; ``largest``: the largest bucket that can be flushed."""
+    """``nbytes``: held in buckets; ``leaving``: of these, being flushed; ``largest``: the largest bucket that can be flushed.
+
+    ``barred``: memory is full of rows that no further file may be written for before their round ends.
+    """
 
     def __init__(self, budget: Budget, wake: Callable[[], None]) -> None:
         self._budget = budget
         self.wake = wake
         self.nbytes = self.leaving = self.largest = 0
+        self.barred = False
 
     @property
     def pressed(self) -> bool:
@@ -138,6 +149,7 @@ class RoundBuffer:
         self._codes: dict[tuple[str, int], int] = {}
         self._waiting: Bytes = np.zeros(0, np.int64)
         self._total: Bytes = np.zeros(0, np.int64)
+        self._files: Bytes = np.zeros(0, np.int64)
         self._heap = Heap()
 
     @property
@@ -149,6 +161,15 @@ class RoundBuffer:
     def totals(self) -> Bytes:
         """int64[groups]: bytes of each bucket that were ever added."""
         return self._total[: len(self.groups)]
+
+    @property
+    def files(self) -> Bytes:
+        """int64[groups]: how often each bucket was taken out; each time is one log file."""
+        return self._files[: len(self.groups)]
+
+    def early(self, limit: int) -> Bytes:
+        """int64[groups]: as ``sizes``, but 0 for a bucket whose next file is the last of ``limit``: that of the round's end."""
+        return np.where(self.files < limit - 1, self.sizes, 0) if limit else self.sizes
 
     @property
     def nbytes(self) -> int:
@@ -169,6 +190,7 @@ class RoundBuffer:
 
         The bytes still count until ``taken``.
         """
+        self._files[codes] += 1
         return Portion(self._heap.empty(), codes, self._waiting[codes], self.groups)
 
     def taken(self, portion: Portion, rest: Sequence[Filed]) -> None:
@@ -188,6 +210,7 @@ class RoundBuffer:
             grown = np.zeros(max(more, len(self._waiting)), np.int64)
             self._waiting = np.concatenate([self._waiting, grown])
             self._total = np.concatenate([self._total, grown])
+            self._files = np.concatenate([self._files, grown])
         return numbers
 
 
@@ -203,11 +226,15 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What one round could flush. ``closing``: all of its rows are there, its end waits for the flush."""
+    """What one round could flush. ``closing``: all of its rows are there, its end waits for the flush.
+
+    ``early``: of ``sizes`` what may be flushed before that; each flush is one more log file of a slice.
+    """
 
     round: int
     sizes: Bytes
     closing: bool
+    early: Bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,13 +255,13 @@ def next_flush(rounds: Sequence[Waiting], *, portion: int, full: int, pressed: b
         if waiting.closing and waiting.sizes.any():
             return Flush(waiting.round, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
     for waiting in rounds:
-        if (waiting.sizes >= full).any():
-            return Flush(waiting.round, _within(np.flatnonzero(waiting.sizes >= full), waiting.sizes, portion))
+        if (waiting.early >= full).any():
+            return Flush(waiting.round, _within(np.flatnonzero(waiting.early >= full), waiting.early, portion))
     if pressed:
-        most = max(rounds, key=lambda waiting: int(waiting.sizes.max(initial=0)), default=None)
-        if most is not None and most.sizes.any():
-            largest_first = np.argsort(-most.sizes, kind="stable")[: np.count_nonzero(most.sizes)]
-            return Flush(most.round, _within(largest_first, most.sizes, portion))
+        most = max(rounds, key=lambda waiting: int(waiting.early.max(initial=0)), default=None)
+        if most is not None and most.early.any():
+            largest_first = np.argsort(-most.early, kind="stable")[: np.count_nonzero(most.early)]
+            return Flush(most.round, _within(largest_first, most.early, portion))
     return None
 
 

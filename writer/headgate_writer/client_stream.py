@@ -93,10 +93,11 @@ class ClientStream:
             # Also from a batch that is not taken: the following ones count on it.
             if schema := batch.schema:
                 self._schema = self._shared.admission.schema(schema)
-            verdict = hold.judge(after, offset)
+            verdict = self._judge(after, offset)
             if verdict is Verdict.TAKE:
                 admitted = await self._decoded(batch, wire_bytes)
-                verdict = hold.judge(after, offset)  # an earlier batch may have failed meanwhile
+                # An earlier batch may have failed meanwhile, or the table been stopped: nothing of it may come behind that order.
+                verdict = self._judge(after, offset)
                 if verdict is Verdict.TAKE:
                     self._writer.put(hold.take(offset, wire_bytes, admitted))
                     return
@@ -107,6 +108,12 @@ class ClientStream:
         elif isinstance(verdict, errors_pb2.Error):
             hold.refuse(offset, verdict)
 
+    def _judge(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
+        verdict = self._hold.judge(after, offset)
+        if verdict is Verdict.TAKE and (stopped := self._writer.pace.refusal) is not None:
+            return stopped
+        return verdict
+
     async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
         decode = self._shared.admission.decode
         if wire_bytes <= INLINE_BYTES:
@@ -114,7 +121,11 @@ class ClientStream:
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
 
     async def _room(self) -> None:
-        """Half of what may be in flight asks for a round; past all of it, or of the memory, the client is not read (rule CH7)."""
+        """Half of what may be in flight asks for a round; past all of it, or of the memory, the client is not read (rule CH7).
+
+        Nor is it while the table takes rows slowly, since its slices wait for compaction.
+        """
+        await self._writer.pace.wait()
         for budget in self._shared.budgets:
             if not budget.has_room:
                 await budget.room()

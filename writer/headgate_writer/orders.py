@@ -15,7 +15,8 @@ from headgate_writer.adopted import AdoptedTable, Member, Plan
 def read_plan(plan: wire.Plan) -> Plan:
     """A round's members and assignment."""
     members = tuple(Member(member.process, member.address) for member in plan.members)
-    return Plan(plan.round, members, np.array(plan.assignment, dtype=np.uint16))
+    assignment = np.array(plan.assignment, dtype=np.uint16)
+    return Plan(plan.round, members, assignment, plan.slice_files, plan.slice_bytes)
 
 
 def read_adopt(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AdoptedTable:
@@ -28,4 +29,5 @@ def read_adopt(order: wire.TableOrder, storage_options: Mapping[str, str], ids: 
         definition=Definition.decode(json.loads(order.adopt.definition)),
         drop_beaten=order.adopt.drop_beaten,
         store=open_store(order.adopt.url, storage_options, ids),
+        restored=order.adopt.restored,
     )

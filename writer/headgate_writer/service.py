@@ -69,6 +69,7 @@ class IngestService(IngestServiceServicer):
             committed_offset=hold.committed_at_open,
             table=describe(adopted.name, adopted.url, adopted.definition),
             max_in_flight_bytes=self._shared.max_in_flight,
+            restored=adopted.restored,
         )
 
 

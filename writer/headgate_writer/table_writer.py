@@ -19,10 +19,18 @@ from headgate_writer.channels import Entry, Hold
 from headgate_writer.exchange import ExchangeOut
 from headgate_writer.metrics import Totals
 from headgate_writer.orders import read_plan
+from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
 
 Content: TypeAlias = (
-    wire.AskInstant | wire.BarrierPassed | wire.Flushed | wire.Broken | wire.AskRound | wire.OpenRequest | wire.ChannelEnded
+    wire.AskInstant
+    | wire.BarrierPassed
+    | wire.Flushed
+    | wire.Broken
+    | wire.AskRound
+    | wire.RoundFull
+    | wire.OpenRequest
+    | wire.ChannelEnded
 )
 _FIELD = {
     wire.AskInstant: "ask_instant",
@@ -30,6 +38,7 @@ _FIELD = {
     wire.Flushed: "flushed",
     wire.Broken: "broken",
     wire.AskRound: "ask_round",
+    wire.RoundFull: "round_full",
     wire.OpenRequest: "open",
     wire.ChannelEnded: "channel_ended",
 }
@@ -67,11 +76,12 @@ class Parts:
 
 
 class TableWriter:
-    """Made by an Adopt, ends with ``close``. ``run`` does its work until then."""
+    """Made by an Adopt, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken."""
 
     def __init__(self, adopted: AdoptedTable, plan: Plan, owner: Owner, parts: Parts, totals: Totals) -> None:
         self.adopted = adopted
         self.owner = owner
+        self.pace = Pace(parts.world.clock)
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
@@ -162,6 +172,7 @@ class TableWriter:
 
     def put(self, entry: Entry) -> None:
         """Into the pipeline."""
+        self.pace.took(entry.batch.nbytes if entry.batch is not None else 0)
         self._pipeline.put(entry)
 
     def ask_round(self) -> None:

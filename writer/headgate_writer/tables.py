@@ -128,8 +128,10 @@ class Tables:
                 writer.open_refused(order.open_refused)
             case "end_channel":
                 writer.end_channel(order.end_channel)
+            case "throttle":
+                writer.pace.order(order.throttle)
             case "release":
-                self._drop(writer, moved())
+                self._drop(writer, order.release.error if order.release.HasField("error") else moved())
             case _:
                 _log.warning("an order that this version does not know", table=writer.name)
 

@@ -24,6 +24,11 @@ class Access:
         tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
         return headgate.connect(list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout)
 
+    def connect_async(self) -> headgate.aio.Headgate:
+        """The same, for asyncio."""
+        tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
+        return headgate.aio.connect(list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout)
+
     def at(self, address: str) -> "Access":
         """The same cluster, one coordinator."""
         return replace(self, addresses=[address])

@@ -15,10 +15,17 @@ _COMMANDS: Mapping[str, str] = {
     "dev": "headgate_cli.dev.command:dev",
     "coordinator": "headgate_cli.services:coordinator",
     "writer": "headgate_cli.services:writer",
+    "compactor": "headgate_cli.services:compactor",
     "table": "headgate_cli.table.command:table",
     "load": "headgate_cli.load.command:load",
     "status": "headgate_cli.status:status",
     "verify": "headgate_cli.verify:verify",
+    "compact": "headgate_cli.maintenance.compact:compact",
+    "clean": "headgate_cli.maintenance.clean:clean",
+    "archive": "headgate_cli.maintenance.clean:archive",
+    "savepoint": "headgate_cli.maintenance.savepoint:savepoint",
+    "restore": "headgate_cli.maintenance.savepoint:restore",
+    "configure": "headgate_cli.maintenance.configure:configure",
 }
 
 

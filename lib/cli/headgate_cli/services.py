@@ -1,4 +1,4 @@
-"""`headgate coordinator` and `headgate writer`: the services themselves, in the place of this process."""
+"""`headgate coordinator`, `headgate writer` and `headgate compactor`: the services themselves, in the place of this process."""
 
 import os
 import sys
@@ -20,6 +20,13 @@ def coordinator(arguments: tuple[str, ...]) -> None:
 def writer(arguments: tuple[str, ...]) -> None:
     """Runs one writer (its own --help lists the settings)."""
     _become("headgate_writer", arguments)
+
+
+@click.command("compactor", context_settings=_SETTINGS, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def compactor(arguments: tuple[str, ...]) -> None:
+    """Runs one compactor (its own --help lists the settings)."""
+    _become("headgate_compactor", arguments)
 
 
 def _become(module: str, arguments: tuple[str, ...]) -> None:

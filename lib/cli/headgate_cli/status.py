@@ -20,7 +20,7 @@ from headgate_cli.output import Output, json_option, size
 @json_option
 @click.pass_obj
 def status(output: Output, watch: bool, interval: float, access: Access) -> None:
-    """Shows coordinators, writers and tables.
+    """Shows coordinators, writers, compactors, tables, and how far each compaction is.
 
     `round s`, `files` and `bytes` are the price of a table's last round: its time from barrier to published, and the data
     files it wrote. A longer checkpoint_interval makes rounds dearer and rarer.
@@ -44,6 +44,7 @@ def gather(access: Access) -> dict[str, Any]:
     """One record of the whole cluster; tables are asked of every coordinator that is alive. Raises HeadgateError when none is."""
     first = _status(access)
     tables = {found.name: _table(found, first) for found in first.tables}
+    compactors = [asdict(found) for found in first.compactors]
     silent = set()
     for other in first.coordinators:
         if other.name == first.coordinator:
@@ -53,6 +54,7 @@ def gather(access: Access) -> dict[str, Any]:
         except headgate.RetryLater:
             silent.add(other.name)
             continue
+        compactors = _with_running(compactors, answer)
         # Who owns a table knows more of it than who has only heard.
         known = [found for found in answer.tables if found.state == "owned" or found.name not in tables]
         tables |= {found.name: _table(found, answer) for found in known}
@@ -60,8 +62,18 @@ def gather(access: Access) -> dict[str, Any]:
         "redis_reachable": first.redis_reachable,
         "coordinators": [{**asdict(found), "answers": found.name not in silent} for found in first.coordinators],
         "writers": [asdict(found) for found in first.writers],
+        "compactors": compactors,
         "tables": [tables[name] for name in sorted(tables)],
     }
+
+
+def _with_running(compactors: list[dict[str, Any]], answer: headgate.Status) -> list[dict[str, Any]]:
+    """Each coordinator knows of its own tables' operations alone."""
+    others = {found.process: asdict(found) for found in answer.compactors}
+    known = {compactor["process"] for compactor in compactors}
+    for compactor in compactors:
+        compactor["running"] += others.get(compactor["process"], {"running": 0})["running"]
+    return [*compactors, *(found for process, found in others.items() if process not in known)]
 
 
 def _status(access: Access) -> headgate.Status:
@@ -89,7 +101,13 @@ def _show(output: Output, found: dict[str, Any]) -> None:
     writers = [{**writer, "uncommitted": size(writer["uncommitted_bytes"])} for writer in found["writers"]]
     output.records(writers, ["address", "process", "leaving", "uncommitted"], empty="no writers: rows have nowhere to go")
     output.say("")
+    output.records(found["compactors"], empty="no compactors: logs grow, and reads get slower")
+    output.say("")
     output.records([_priced(table) for table in found["tables"]], empty="no tables")
+    running = [_progress(table, operation) for table in found["tables"] for operation in table["operations"]]
+    if running:
+        output.say("")
+        output.records(running)
     for table in found["tables"]:
         for alarm in table["alarms"]:
             output.say(f"{table['name']}: {alarm}", fg="yellow")
@@ -109,6 +127,27 @@ def _priced(table: dict[str, Any]) -> dict[str, Any]:
         "round s": table["round_seconds"],
         "files": table["round_files"],
         "bytes": size(table["round_bytes"]),
+        "compacting": _compacting(table),
+    }
+
+
+def _compacting(table: dict[str, Any]) -> str | None:
+    running, queued = len(table["operations"]), table["operations_queued"]
+    return f"{running} + {queued} wait" if queued else str(running) if running else None
+
+
+def _progress(table: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    """A running operation, for people."""
+    whole = operation["of_bytes"]
+    return {
+        "compacting": f"{table['name']} {operation['partition']}".strip(),
+        "file group": operation["file_id"],
+        "at": operation["host"] or operation["compactor"],
+        "try": operation["attempt"],
+        "read": f"{size(operation['bytes_done'])} of {size(whole)}",
+        "%": min(100, round(100 * operation["bytes_done"] / whole)) if whole else None,
+        "rows": operation["rows_done"],
+        "s": round(operation["seconds"], 1),
     }
 
 

@@ -39,6 +39,7 @@ from headgate.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnexplainedAnswerError,
+    UnknownOutcomeError,
 )
 from headgate.status import Status
 from headgate.transport import Tls
@@ -76,6 +77,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnexplainedAnswerError",
+    "UnknownOutcomeError",
     "aio",
     "connect",
 ]

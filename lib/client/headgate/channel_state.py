@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.entries import Acks, Ask, Cut, Entry, Piece, Refusal
+from headgate.entries import Acks, Ask, Cut, Entry, Pause, Piece, Refusal
 from headgate.errors import InvalidArgumentError, TableRestoredError, UnexplainedAnswerError
 from headgate_proto.api.v1 import errors_pb2 as wire
 
@@ -24,6 +24,8 @@ _NEVER_OURS = (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP, wire.CODE_AFTER_F
 """What is sent follows what was sent, with the same cut, so that none of these can answer it."""
 MERGE_BYTES = 512 * 1024
 """Small calls that wait together become one message up to this size. More would only keep the event loop longer at a time."""
+_SHORTEST_PAUSE = 0.1
+"""Seconds between two tries at a batch that a writer does not take now, if it does not say how long to wait."""
 
 
 @dataclass(slots=True)
@@ -43,9 +45,12 @@ class ChannelState:
     _explained: int = 0
     _forgotten: int = 0
     _restored: bool = False
+    _restore: str = ""
     _flush_at: int = 0
     _flush_sent: bool = False
     _closing: bool = False
+    _pause: float = 0.0
+    _one_by_one: bool = False
 
     # --- what the caller does ---
 
@@ -110,10 +115,13 @@ class ChannelState:
 
     # --- what the stream does ---
 
-    def next_message(self) -> Entry | Ask | None:
+    def next_message(self) -> Entry | Ask | Pause | None:
         """What to send next on the open stream; None when there is nothing or the channel stands still."""
         if not self.is_open or self.refusal is not None:
             return None
+        if self._pause:
+            pause, self._pause = Pause(self._pause), 0.0
+            return pause
         if self._flush_at and not self._flush_sent and self._explained >= self._flush_at:
             self._flush_sent = True
             return Ask.FLUSH
@@ -132,9 +140,10 @@ class ChannelState:
         """Whether rows were sent that no writer has acknowledged in any way."""
         return self.is_open and self.refusal is None and self._explained > self.acks.received
 
-    def opened(self, incarnation: int, committed: int, allowed_bytes: int) -> None:
+    def opened(self, incarnation: int, committed: int, allowed_bytes: int, restore: str = "") -> None:
         """The stream is open: what is committed is dropped, the rest will be sent (again).
 
+        ``restore`` names the table's newest restore: a producer that was cut off while it happened learns of it here.
         Raises UnexplainedAnswerError, or TableRestoredError when rows that left memory are no longer committed (rule CH8).
         """
         _explain(not self.is_open, "an open that was answered before")
@@ -145,6 +154,7 @@ class ChannelState:
         else:
             # A reconnect never raises the incarnation (rule CH4), and a lower one would be another history of the channel.
             _explain(incarnation == self.incarnation, f"incarnation {incarnation} to a reconnect of {self.incarnation}")
+            self._restored = self._restored or restore != self._restore
             self._check_committed(committed)
             while self._unsent and self._unsent[0].offset <= committed:
                 self.bytes_in_flight -= self._unsent.popleft().size
@@ -155,7 +165,7 @@ class ChannelState:
         self.acks = Acks(committed, committed, committed)
         self._explained = committed
         self._settle_flush()
-        self._restored = False
+        self._restored, self._restore = False, restore
         self._void.clear()
         self.is_open = True
 
@@ -168,6 +178,7 @@ class ChannelState:
         fell = any(new < old for new, old in zip(acks, before, strict=True))
         _explain(not fell, f"{acks} after {before}")
         self.acks = acks
+        self._one_by_one = self._one_by_one and acks.received == before.received
         while self._sent and self._sent[0].offset <= acks.queryable:
             entry = self._sent.popleft()
             self.bytes_in_flight -= entry.size
@@ -177,6 +188,7 @@ class ChannelState:
     def refused(self, offset: int, accepted: int, error: wire.Error) -> None:
         """A batch was not taken. Merged calls are cut apart and sent again one by one, so that only the bad one stands still.
 
+        With ACTION_RETRY nothing is wrong with it: it is sent again after a pause, and what follows only once it was taken.
         Raises UnexplainedAnswerError.
         """
         _explain(self.is_open, "a refusal before it was open")
@@ -194,7 +206,9 @@ class ChannelState:
             self._void.appendleft(last.offset)
         self._unsent.appendleft(at_fault)
         self._explained = accepted
-        if len(at_fault.pieces) > 1:
+        if error.action == wire.ACTION_RETRY:
+            self._pause, self._one_by_one = max(error.retry_after_ms / 1000, _SHORTEST_PAUSE), True
+        elif len(at_fault.pieces) > 1:
             self._unsent.popleft()
             self._unsent.extendleft(reversed(list(_apart(at_fault))))
         else:
@@ -207,6 +221,7 @@ class ChannelState:
         self._unsent.extendleft(reversed(self._sent))
         self._sent.clear()
         self._flush_sent = False
+        self._pause = 0.0
         self.acks = self.acks._replace(received=self.acks.durable)
 
     # --- inside ---
@@ -214,9 +229,11 @@ class ChannelState:
     def _may_send(self, entry: Entry) -> bool:
         """Large batches go one after the other; small ones wait while one is unanswered, and travel together then.
 
-        So does a skip: it does not say what it follows, and behind a batch that gets refused it would give that one up too.
+        So does a skip: it does not say what it follows, and behind a batch that gets refused it would give that one up too. So
+        does every entry while the table takes no rows, lest all of them go out for one refusal.
         """
-        return not (entry.mergeable or entry.kind is None) or self._explained == self.acks.received
+        alone = entry.mergeable or entry.kind is None or self._one_by_one
+        return not alone or self._explained == self.acks.received
 
     def _merged(self) -> Entry:
         entry = self._unsent.popleft()

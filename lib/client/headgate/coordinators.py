@@ -1,7 +1,8 @@
 """Calls to whichever coordinator answers: any of them answers for every table."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -64,19 +65,29 @@ class Coordinators:
 
         Raises what the coordinator answers; UnavailableError after ``timeout`` seconds.
         """
+        return await self.until(lambda maybe_done: self.once(method, request(maybe_done)), timeout)
+
+    async def until(self, attempt: Callable[[bool], Awaitable[Answer]], timeout: float, *, patient: bool = False) -> Answer:
+        """Repeats ``attempt`` for as long as its CallFailedError says so; it is told whether an earlier one may have been done.
+
+        ``patient``: an attempt may take any time, once somebody works on it; only new ones are not made any more. Raises what a coordinator answers; UnavailableError after ``timeout`` seconds.
+        """
         backoff = Backoff(self._system)
         maybe_done = False
         last: Failure | None = None
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as deadline:
+                end = deadline.when()
                 while True:
                     try:
-                        return await self.once(method, request(maybe_done))
+                        deadline.reschedule(None if patient else end)
+                        return await attempt(maybe_done)
                     except CallFailedError as error:
                         last = error.failure
                         if last.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
                             raise last.error from None
                         maybe_done = maybe_done or last.unknown_outcome
+                        deadline.reschedule(end)
                     await backoff.pause(last.retry_after)
         except TimeoutError:
             why = f": {last.error.message}" if last else ""
@@ -92,6 +103,10 @@ class Coordinators:
         return list(answer.addresses)
 
     async def once(self, method: Method[Answer], request: Message, seconds: float = _CALL_SECONDS) -> Answer:
+        """One call, of whichever coordinator answers it. Raises CallFailedError with the last failure."""
+        return await self.ask_each(lambda address: self._ask(address, method, request, seconds))
+
+    async def ask_each(self, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
         """Asks each address at most once, and where they point to. Raises CallFailedError with the last failure."""
         waiting = list(self._addresses)
         failure = Failure(UnavailableError("no coordinator is known", fix="Name one."), wire.ACTION_RETRY)
@@ -100,7 +115,7 @@ class Coordinators:
                 break
             address = waiting.pop(0)
             try:
-                answer = await self._ask(address, method, request, seconds)
+                answer = await ask(address)
             except CallFailedError as error:
                 failure = error.failure
                 if failure.action == wire.ACTION_RESUME and failure.address:
@@ -116,11 +131,18 @@ class Coordinators:
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
         stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(self._transport.unary(address))
-        try:
+        with failing_calls(address):
             return await method(stub)(request, timeout=seconds, metadata=self._transport.metadata)
-        except aio.AioRpcError as error:
-            failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
-            raise CallFailedError(failure) from error
+
+
+@contextlib.contextmanager
+def failing_calls(address: str) -> Iterator[None]:
+    """What gRPC raises becomes a CallFailedError."""
+    try:
+        yield
+    except aio.AioRpcError as error:
+        failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
+        raise CallFailedError(failure) from error
 
 
 def addresses_of(address: str | Sequence[str]) -> list[str]:

@@ -57,6 +57,12 @@ class Ask(enum.Enum):
     CLOSE = "close"
 
 
+class Pause(NamedTuple):
+    """Nothing is sent for so many seconds: the writer takes no rows of the table just now."""
+
+    seconds: float
+
+
 class Refusal(NamedTuple):
     """The entry that stands in the way, and why."""
 

@@ -3,7 +3,7 @@
 HeadgateError
 ├── RetryLater                   the same call may succeed later; what was taken is kept and still being sent
 │   ├── UnavailableError             no coordinator, writer or owner of the table answered in time
-│   ├── OverloadedError              a limit of memory of the cluster is reached
+│   ├── OverloadedError              a limit is reached: memory, or log files that wait for compaction
 │   └── NotCommittedError            a wait ended first; ``offset``, ``level`` and ``acks`` say what is missing
 ├── Resume                       this channel object is finished; open the channel again, go on behind its committed offset
 │   └── TableRestoredError           an operator took the table back behind rows that this producer saw committed
@@ -22,6 +22,7 @@ HeadgateError
     ├── UnauthenticatedError         no token, a wrong one, or one without the right
     ├── TableQuarantinedError        another program wrote to the table
     ├── UnexplainedAnswerError       a server said what cannot be true; nothing of it was adopted
+    ├── UnknownOutcomeError          a call that must not be made twice broke off: look whether it was carried out
     └── InternalError                a defect, here or in the cluster
 """
 
@@ -56,7 +57,7 @@ class UnavailableError(RetryLater):
 
 
 class OverloadedError(RetryLater):
-    """A limit of memory of the cluster is reached."""
+    """A limit is reached: of a writer's memory, or of log files that wait for compaction."""
 
 
 class NotCommittedError(RetryLater):
@@ -161,6 +162,10 @@ class TableQuarantinedError(GiveUp):
 
 class UnexplainedAnswerError(GiveUp):
     """A server said what cannot be true after what was sent; nothing of it was adopted, and the channel stands still."""
+
+
+class UnknownOutcomeError(GiveUp):
+    """A call that must not be made twice broke off without an answer. Look whether it was carried out."""
 
 
 class InternalError(GiveUp):

@@ -9,13 +9,15 @@ from collections.abc import Callable
 
 from headgate.channel_state import ChannelState
 from headgate.encoding import Encoder, decoded
-from headgate.entries import Ask, Cut, Entry, Level, Refusal
+from headgate.entries import Ask, Cut, Entry, Level, Pause, Refusal
 from headgate.errors import BatchRefusedError, ClosedError, HeadgateError, NotCommittedError, UnavailableError, code_name
 from headgate.rows import RowFormat
 
+_KEPT = "What was taken is kept and still being sent: wait again, or end the program and go on behind committed_offset."
+
 
 class SharedChannel:
-    """Made on the event loop. ``trouble`` is why the last stream ended."""
+    """Made on the event loop. ``trouble`` is why the last stream ended, ``held_back`` why the table takes no rows just now."""
 
     def __init__(self, table: str, name: str, encoder: Encoder, limit: int) -> None:
         self.table = table
@@ -25,6 +27,7 @@ class SharedChannel:
         self.lock = threading.Lock()
         self.failure: HeadgateError | None = None
         self.trouble: HeadgateError | None = None
+        self.held_back: HeadgateError | None = None
         self.is_closing = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -70,7 +73,7 @@ class SharedChannel:
 
     # --- the event loop ---
 
-    async def next_message(self) -> Entry | Ask:
+    async def next_message(self) -> Entry | Ask | Pause:
         """What to send next, as soon as there is something."""
         while True:
             with self.lock:
@@ -103,7 +106,7 @@ class SharedChannel:
                     self._check_progress(offset)
                     await self._changed.wait()
         except TimeoutError:
-            raise self._not_in_time(timeout, offset, level) from self.trouble
+            raise self._not_in_time(timeout, offset, level) from self.held_back or self.trouble
 
     def reached(self, level: Level) -> int:
         """The offset up to which rows have reached it."""
@@ -118,7 +121,8 @@ class SharedChannel:
             raise _refused(refusal)
 
     def _not_in_time(self, timeout: float, offset: int, level: Level | None) -> HeadgateError:
-        trouble = f" ({self.trouble.message})" if self.trouble else ""
+        why = self.held_back or self.trouble
+        trouble = f" ({why.message})" if why else ""
         if self.state.incarnation == 0:
             return UnavailableError(
                 f"channel {self.name!r} could not be opened within {timeout:g} s{trouble}",
@@ -128,7 +132,7 @@ class SharedChannel:
         what = f"rows up to offset {offset} are not {level}" if level else f"no room for more rows behind offset {offset}"
         return NotCommittedError(
             f"channel {self.name!r}: {what} after {timeout:g} s, durable are those up to {acks.durable}{trouble}",
-            fix="What was taken is kept and still being sent: wait again, or end the program and go on behind committed_offset.",
+            fix=f"{self.held_back.fix} {_KEPT}" if self.held_back else _KEPT,
             offset=offset,
             level=level,
             acks=acks,

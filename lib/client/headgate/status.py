@@ -29,6 +29,32 @@ class WriterStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactorStatus:
+    """One compactor: operations that it would take now, and those of the asked coordinator's tables that run there."""
+
+    process: str
+    host: str
+    leaving: bool
+    free: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStatus:
+    """One file slice that becomes a base file just now. Bytes of input: read so far, and all; ``seconds`` since it began."""
+
+    partition: str
+    file_id: str
+    compactor: str
+    host: str
+    attempt: int
+    rows_done: int
+    bytes_done: int
+    of_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class TableStatus:
     """One table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
 
@@ -49,6 +75,8 @@ class TableStatus:
     round_files: int
     round_bytes: int
     alarms: tuple[str, ...]
+    operations: tuple[OperationStatus, ...]
+    operations_queued: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +87,7 @@ class Status:
     redis_reachable: bool
     coordinators: tuple[CoordinatorStatus, ...]
     writers: tuple[WriterStatus, ...]
+    compactors: tuple[CompactorStatus, ...]
     tables: tuple[TableStatus, ...]
 
     @classmethod
@@ -69,6 +98,7 @@ class Status:
             redis_reachable=answer.redis_reachable,
             coordinators=tuple(_part(CoordinatorStatus, part) for part in answer.coordinators),
             writers=tuple(_part(WriterStatus, part) for part in answer.writers),
+            compactors=tuple(_part(CompactorStatus, part) for part in answer.compactors),
             tables=tuple(_part(TableStatus, part) for part in answer.tables),
         )
 
@@ -77,4 +107,6 @@ def _part(kind: type[Part], message: Message) -> Part:
     values: dict[str, Any] = {field.name: getattr(message, field.name) for field in fields(kind)}  # type: ignore[arg-type]
     if "alarms" in values:
         values["alarms"] = tuple(values["alarms"])
+    if "operations" in values:
+        values["operations"] = tuple(_part(OperationStatus, each) for each in values["operations"])
     return kind(**values)

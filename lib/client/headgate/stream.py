@@ -7,8 +7,8 @@ import grpc
 from grpc import aio
 
 from headgate.coordinators import CallFailedError, Coordinators
-from headgate.entries import Acks, Ask, Entry
-from headgate.errors import HeadgateError, UnavailableError
+from headgate.entries import Acks, Ask, Entry, Pause
+from headgate.errors import HeadgateError, UnavailableError, from_wire
 from headgate.shared_channel import SharedChannel, closed
 from headgate.system import Clock
 from headgate.transport import Failure, Transport, failure_of, failure_of_status
@@ -64,7 +64,11 @@ class Stream:
         try:
             await call.write(ingest_pb2.AppendRequest(open=opening))
             while True:
-                await call.write(self._request(await channel.next_message()))
+                message = await channel.next_message()
+                if isinstance(message, Pause):
+                    await self._clock.sleep(message.seconds)
+                else:
+                    await call.write(self._request(message))
         except (aio.AioRpcError, asyncio.InvalidStateError):
             return
 
@@ -119,14 +123,19 @@ class Stream:
             match answer.WhichOneof("message"):
                 case "opened":
                     opened = answer.opened
-                    state.opened(opened.incarnation, opened.committed_offset, opened.max_in_flight_bytes)
+                    state.opened(opened.incarnation, opened.committed_offset, opened.max_in_flight_bytes, opened.restored)
                 case "acks":
+                    received = state.acks.received
                     state.acked(Acks(answer.acks.received, answer.acks.durable, answer.acks.queryable))
+                    if state.acks.received > received:
+                        self._channel.held_back = None
                 case "refused":
                     refused = answer.refused
-                    if refused.error.action != wire.ACTION_FIX_CALL:
+                    if refused.error.action not in (wire.ACTION_FIX_CALL, wire.ACTION_RETRY):
                         return failure_of(refused.error)
                     state.refused(refused.offset, refused.accepted, refused.error)
+                    if refused.error.action == wire.ACTION_RETRY:
+                        self._channel.held_back = from_wire(refused.error)
                     self._schema = b""  # the server need not have taken over that of a refused batch
                 case "ended":
                     return self._ended(answer.ended)

@@ -16,6 +16,7 @@ TablesError
 │   ├── NullOrderingError        the ordering column holds null
 │   ├── PartitionValueError      a partition value cannot be a folder name
 │   ├── OptionError              an argument is out of its range or contradicts another
+│   ├── RangeGoneError           the past that is asked for was archived or cleaned away
 │   ├── NotATableError           no Hudi table at this place
 │   ├── TableExistsError         there is a table already
 │   └── TransactionError         commit out of order, or use after its end
@@ -101,6 +102,10 @@ class PartitionValueError(FixCall):
 
 class OptionError(FixCall):
     """An argument is out of its range or contradicts another."""
+
+
+class RangeGoneError(FixCall):
+    """The past that is asked for was archived or cleaned away; the message names the oldest point that can be read."""
 
 
 class NotATableError(FixCall):

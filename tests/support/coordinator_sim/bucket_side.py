@@ -80,12 +80,20 @@ class BucketSide:
                 bucket.asked = True
                 yield events.InstantAsked(self._process, generation, round_)
             whole = self._is_whole(round_, bucket)
-            if bucket.rows and bucket.instant and (early or whole):
+            if bucket.rows and bucket.instant and (whole or (early and self._may_flush(round_, bucket))):
                 bucket.files.append(File(bucket.instant, self._process, tuple(bucket.rows)))
                 bucket.rows = []
             if whole and not bucket.rows and not bucket.done:
                 bucket.done = True
                 yield events.Flushed(self._process, generation, round_, tuple(bucket.files), dict(bucket.bytes))
+
+    def _may_flush(self, round_: int, bucket: Bucket) -> bool:
+        """One file is kept for the round's end."""
+        plan = self.plans.get(round_)
+        if plan is None:
+            return False
+        limit = plan.share.files
+        return not limit or len(bucket.files) < limit - 1 or "early files" in self._broken
 
     def _is_whole(self, round_: int, bucket: Bucket) -> bool:
         plan = self.plans.get(round_)

@@ -4,6 +4,7 @@ from collections.abc import Set
 from random import Random
 
 from headgate_coordinator import events
+from headgate_coordinator.events import SliceFigures
 from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.table_coordinator import TableCoordinator
 from support.coordinator_sim.bucket_side import Exchange, Tag
@@ -14,7 +15,12 @@ from support.coordinator_sim.writer import Writer
 
 
 class Cluster:
-    """``broken``: rules that writers do not keep. ``same_process``: a restarted writer keeps its process id (against RO8)."""
+    """``broken``: rules that writers do not keep. ``same_process``: a restarted writer keeps its process id (against RO8).
+
+    ``limit``: log files of a slice; 0: they are not bounded.
+    """
+
+    limit = 0
 
     def __init__(
         self,
@@ -25,7 +31,7 @@ class Cluster:
         same_process: bool = False,
     ) -> None:
         self.random = Random(seed)
-        self.log = SlotLog()
+        self.log = SlotLog(self.limit)
         self.now = 100.0
         self.puts: list[Slot] = []
         self.refusals = self.random.choice((0.0, 0.02))
@@ -101,7 +107,8 @@ class Cluster:
 
     def _owner(self, epoch: int) -> Owner:
         policy = RoundPolicy(checkpoint_interval=self._interval)
-        core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now)
+        figures = SliceFigures(0, 0, self.limit, 1 << 30, counted=False) if self.limit else None
+        core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now, figures)
         return Owner(self.log, epoch, core, self.random, self.puts, self.refusals)
 
     def take_over(self) -> None:
@@ -134,6 +141,9 @@ class Cluster:
             if due is not None and due <= self.now:
                 owner.tell(events.Tick(), self.now)
         self.retire()
+
+    def look_after(self) -> None:
+        """What the newest owner does for its table's health, once faults have stopped."""
 
     # Writers and producers.
 

@@ -133,6 +133,29 @@ class SendsBarriersEarly(TableCoordinator):
             super()._of_committer(event)
 
 
+class CountsNoRoundsUnderWay(TableCoordinator):
+    """Backpressure: what rounds may still add to slices is not counted before a further one takes rows."""
+
+    def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> instructions.Plan:  # noqa: ARG002
+        return super()._plan(number, members, ())
+
+
+class StopsBehindTheBarrier(TableCoordinator):
+    """Backpressure: writers hear that the next round has no room behind the barrier that begins it."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._intake.stops = lambda _: []  # type: ignore[method-assign,misc]
+
+
+class CommitsUncounted(TableCoordinator):
+    """Backpressure: a new owner commits before it knows how full the slices are."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._intake.ladder.fits = lambda _: True  # type: ignore[method-assign]
+
+
 class HearsNoLoads(TableCoordinator):
     """RO7: uncommitted rows ask for no round."""
 

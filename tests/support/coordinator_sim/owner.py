@@ -1,6 +1,7 @@
 """One ownership of the table: the real TableCoordinator, its committer, and the control streams that it serves."""
 
 from collections import deque
+from dataclasses import dataclass
 from random import Random
 
 from headgate_coordinator import events, instructions
@@ -41,11 +42,26 @@ class Link:
             self.down.append((generation, order))
 
 
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """These slices get base files, and have no log files then."""
+
+    slices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Tells what the slices are like."""
+
+
+Work = Instruction | Compact | Count
+
+
 class Committer:
     """Executes slot work one after the other; a slot request is repeated until its outcome is known (rule C4)."""
 
     def __init__(self, log: SlotLog, epoch: int, random: Random, puts: list[Slot], refusals: float) -> None:
-        self.queue: deque[Instruction] = deque()
+        self.queue: deque[Work] = deque()
         self.answers: deque[Event] = deque()
         self.deposed = False
         self.refusals = refusals
@@ -56,25 +72,25 @@ class Committer:
         self._number = len(log.slots)
         self._instants: dict[tuple[int, int], str] = {}
         self._issued = 0
-        self._sent: tuple[Slot, Instruction] | None = None
-        self._publish: events.Published | None = None
+        self._sent: tuple[Slot, Work] | None = None
+        self._publish: deque[Event] = deque()
+        self.counted = False
 
     @property
     def idle(self) -> bool:
         """Nothing is left to do."""
-        return not self.queue and self._sent is None and self._publish is None
+        return not self.queue and self._sent is None and not self._publish
 
     def step(self) -> None:
         """One step of whatever is first."""
-        if self._publish is not None:
-            self.answers.append(self._publish)
-            self._publish = None
+        if self._publish:
+            self.answers.append(self._publish.popleft())
         elif self._sent is not None:
             self._look(*self._sent)
         elif self.queue:
             self._begin(self.queue.popleft())
 
-    def _begin(self, work: Instruction) -> None:
+    def _begin(self, work: Work) -> None:
         refused = self._random.random() < self.refusals
         if isinstance(work, instructions.DropRound):
             self._instants.pop((work.generation, work.round), None)
@@ -87,6 +103,10 @@ class Committer:
                 self._send(Slot(self._number, "offsets", channels=work.channels), work)
         elif isinstance(work, instructions.Commit):
             self._commit(work, refused)
+        elif isinstance(work, Compact):
+            self._send(Slot(self._number, "compaction", compacted=work.slices), work)
+        elif isinstance(work, Count):
+            self.answers.append(self.figures)
 
     def _issue(self, work: instructions.IssueInstant, refused: bool) -> None:
         if any(each > (work.generation, work.round) for each in self._instants):
@@ -111,11 +131,11 @@ class Committer:
         else:
             self._send(Slot(self._number, "commit", instant, work.files, work.channels), work)
 
-    def _send(self, slot: Slot, work: Instruction) -> None:
+    def _send(self, slot: Slot, work: Work) -> None:
         self._sent = (slot, work)
         self._puts.append(slot)
 
-    def _look(self, slot: Slot, work: Instruction) -> None:
+    def _look(self, slot: Slot, work: Work) -> None:
         if len(self._log.slots) <= slot.number:
             return
         self._sent = None
@@ -128,7 +148,24 @@ class Committer:
         elif isinstance(work, instructions.Commit):
             self._instants.pop((work.generation, work.round), None)
             self.answers.append(events.SlotWon(work.generation, work.round))
-            self._publish = events.Published(work.generation, work.round)
+            self._publish.append(events.Published(work.generation, work.round))
+            if work.files and self._log.limit:
+                self._publish.append(self.figures)
+        elif isinstance(work, Compact):
+            self.counted = True
+            self.answers.append(self.figures)
+
+    @property
+    def figures(self) -> events.SliceFigures:
+        """Of this moment; zeros that say so before the slices were counted."""
+        files = max(self._log.log_files) if self.counted else 0
+        return events.SliceFigures(files, 0, self._log.limit, 1 << 30, counted=self.counted)
+
+    def count(self) -> None:
+        """The listing has come in."""
+        if not self.counted:
+            self.counted = True
+            self.queue.append(Count())
 
 
 class Owner:

@@ -70,6 +70,7 @@ def _pass(cluster: Cluster, seconds: float) -> None:
 
 def _settle(cluster: Cluster) -> None:
     """Control streams and slot work."""
+    cluster.look_after()
     for link in list(cluster.links):
         for _ in range(len(link.up) + 1):
             cluster.hear(link)

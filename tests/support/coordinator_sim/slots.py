@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 ChannelRecord = tuple[int, int, str]
+SLICES = 4
+"""A row's is its key modulo this."""
 
 
 class Row(NamedTuple):
@@ -43,13 +45,19 @@ class Slot:
     kind: str
     instant: str | None = None
     files: Sequence[File] = ()
+    compacted: Sequence[int] = ()
     channels: Mapping[str, ChannelRecord] = field(default_factory=dict)
 
 
 class SlotLog:
-    """Create-only: the first request for a number has it (rule C)."""
+    """Create-only: the first request for a number has it (rule C).
 
-    def __init__(self) -> None:
+    ``limit``: log files of a slice that must never be passed; 0: none, and nobody is told of them.
+    """
+
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+        self.log_files = [0] * SLICES
         self.slots: list[Slot] = []
         self.channels: dict[str, ChannelRecord] = {}
         self.committed_rows = 0
@@ -64,6 +72,9 @@ class SlotLog:
         if slot.kind == "commit":
             self._check_instant(slot)
             self._check_rows(slot)
+            self._check_slices(slot)
+        for number in slot.compacted:
+            self.log_files[number] = 0
         for name, record in slot.channels.items():
             self._check_record(name, record)
         self.channels.update(slot.channels)
@@ -102,6 +113,13 @@ class SlotLog:
             if sorted(offsets) != list(range(before + 1, after + 1)):
                 raise ViolationError(f"{name} goes from {before} to {after} with the rows {sorted(offsets)}")
         self.committed_rows += len(rows)
+
+    def _check_slices(self, slot: Slot) -> None:
+        for file in slot.files:
+            for number in {row.key % SLICES for row in file.rows}:
+                self.log_files[number] += 1
+        if self.limit and max(self.log_files) > self.limit:
+            raise ViolationError(f"slices have {self.log_files} log files, the limit is {self.limit}")
 
     def _check_record(self, name: str, record: ChannelRecord) -> None:
         incarnation, offset, principal = self.channels.get(name, (0, 0, record[2]))

@@ -61,6 +61,7 @@ class Writer:
         self.holds: dict[str, HeldChannel] = {}
         self.requests: dict[int, Producer] = {}
         self.side = BucketSide(self.process, self._broken)
+        self.stopped = False
         self._grown: dict[str, int] = {}
         self._noted: dict[int, dict[str, int]] = {}
         self._taken: dict[int, int] = {}
@@ -106,6 +107,8 @@ class Writer:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
             self.side.plans[order.next.round] = order.next
+        elif isinstance(order, instructions.Throttle):
+            self.stopped = order.stopped is not None
         elif isinstance(order, instructions.Instant):
             self.side.instant(order.round, order.instant)
         elif isinstance(order, instructions.Decided):
@@ -167,6 +170,8 @@ class Writer:
         """The next batch of a connection, or its end."""
         held = self.holds.get(connection.channel)
         mine = held is not None and (held.connection is connection or "late batches" in self._broken)
+        if connection.batches and self.stopped and held is not None and "stops" not in self._broken:
+            return  # refused; its client sends it again
         if connection.batches:
             after, rows = connection.batches.popleft()
             if held is not None and mine and after == held.accepted:

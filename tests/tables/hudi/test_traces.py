@@ -23,12 +23,14 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
-from headgate_tables.hudi.sweep import FORGET_AFTER_MS
+from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import FileSystemView, list_data_files
 from headgate_tables.storage.store import Listing, Outcome
 from support.systems import FaultyStore, SetClock, system
 from support.tables import by_hudi_rs, create, keys, notes, rows
+
+FORGET_AFTER_MS = round(TableSettings().retire_after * 1000)
 
 
 class InPlaceStore(FaultyStore):

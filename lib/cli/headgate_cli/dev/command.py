@@ -25,6 +25,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 @click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Of the first coordinator.")
 @click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="On ports counted from --port.")
 @click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64))
+@click.option("--compactors", default=1, show_default=True, type=click.IntRange(0, 64))
 @click.option(
     "--checkpoint-interval",
     default="1s",
@@ -37,7 +38,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 @json_option
 @click.pass_obj
 def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: float, **options: Any) -> None:
-    """Runs a cluster on this machine: Redis, coordinators and writers.
+    """Runs a cluster on this machine: Redis, coordinators, writers and compactors.
 
     What dies is started again. Ctrl-C stops everything in order; a second one at once. The tables stay in the store, and the
     next `headgate dev` goes on with them. Everything listens on 127.0.0.1 only.
@@ -50,7 +51,7 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
       HEADGATE_CHECKPOINT_BYTES=64MiB headgate dev       every setting of `headgate coordinator --help` works so
 
     With --json each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),
-    stopping, stopped, killed. Processes are named redis, coordinator-N, writer-N and come with "pid".
+    stopping, stopped, killed. Processes are named redis, coordinator-N, writer-N, compactor-N and come with "pid".
     """  # noqa: D301 - click wants the backspace
     cluster = _cluster(store, **options)
     folder = None if verbose else logs or _log_folder(cluster.store)
@@ -76,14 +77,15 @@ async def _run(supervisor: Supervisor, cluster: Cluster, said: "_Said") -> None:
     await supervisor.run(waves, said.ready, stop)
 
 
-def _cluster(store: str, port: int, coordinators: int, writers: int, checkpoint_interval: str) -> Cluster:
+def _cluster(store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str) -> Cluster:
     for number in range(coordinators):
         _check_free(port + number)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         redis_port = int(listener.getsockname()[1])
     url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
-    return Cluster(url, port, coordinators, writers, redis_port, {"coordinator": ["--checkpoint-interval", checkpoint_interval]})
+    options = {"coordinator": ["--checkpoint-interval", checkpoint_interval]}
+    return Cluster(url, port, coordinators, writers, compactors, redis_port, options)
 
 
 def _check_free(port: int) -> None:

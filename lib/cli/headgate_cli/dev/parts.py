@@ -28,17 +28,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What ``headgate dev`` was asked for. ``options`` go to coordinators and writers by the name of the part's kind."""
+    """What ``headgate dev`` was asked for. ``options`` go to services by the name of the part's kind."""
 
     store: str
     port: int
     coordinators: int
     writers: int
+    compactors: int
     redis_port: int
     options: Mapping[str, Sequence[str]]
 
 
-WRITERS, COORDINATORS, REDIS = 0, 1, 2
+WORKERS, COORDINATORS, REDIS = 0, 1, 2
 
 
 def redis_part(cluster: Cluster, program: str) -> Part:
@@ -49,16 +50,16 @@ def redis_part(cluster: Cluster, program: str) -> Part:
 
 
 def service_parts(cluster: Cluster) -> list[Part]:
-    """Coordinators on ports counted from ``port``; writers on ports that the system chooses."""
+    """Coordinators on ports counted from ``port``; writers and compactors on ports that the system chooses."""
     addresses = [f"127.0.0.1:{cluster.port + number}" for number in range(cluster.coordinators)]
     parts = []
     for number, address in enumerate(addresses, 1):
         argv = ["--listen", address, "--name", f"coordinator-{number}", "--store", cluster.store]
         argv += ["--redis", f"redis://127.0.0.1:{cluster.redis_port}/0", *cluster.options.get("coordinator", ())]
         parts.append(_service("coordinator", number, argv, COORDINATORS))
-    for number in range(1, cluster.writers + 1):
-        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(addresses)]
-        parts.append(_service("writer", number, [*argv, *cluster.options.get("writer", ())], WRITERS))
+    for kind, count in (("writer", cluster.writers), ("compactor", cluster.compactors)):
+        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(addresses), *cluster.options.get(kind, ())]
+        parts += [_service(kind, number, argv, WORKERS) for number in range(1, count + 1)]
     return parts
 
 

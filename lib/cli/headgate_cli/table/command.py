@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import headgate
 from headgate_cli.cluster import Access
+from headgate_cli.maintenance.adopt import adopt
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
@@ -20,6 +21,9 @@ _NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3:
 @click.group("table")
 def table() -> None:
     """Create tables, and look into them."""
+
+
+table.add_command(adopt)
 
 
 @table.command("create")

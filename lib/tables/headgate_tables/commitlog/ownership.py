@@ -7,11 +7,12 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from headgate_tables.commitlog.publish import REVOKED, DataFile, DerivedFile, encode_derived, make_durable, publish
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, STAGE_FOLDER, Kind, Slot, number_name, seal
+from headgate_tables.commitlog.publish import REVOKED, DataFile, DerivedFile, encode_derived, given_up, make_durable, publish
+from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import TimeGenerator
+from headgate_tables.commitlog.truncate import truncate, write_fold
 from headgate_tables.commitlog.win import create_for_certain, win
 from headgate_tables.errors import (
     DeposedError,
@@ -52,6 +53,7 @@ class CommitLog:
         self._serves = False
         self._behind: list[Slot] = []
         self._looked_for: set[str] = set()
+        self._deleted: set[str] = set()
 
     @property
     def owned(self) -> bool:
@@ -84,13 +86,33 @@ class CommitLog:
         Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
         Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
         """
+        self.fence()
+        self._catch_up()
+        newly, self._serves = not self._serves, True
+        return newly
+
+    def fence(self) -> None:
+        """``own`` without putting anything in place: another program may have archived or rolled back what slots decided
+        (hazard H8), so that only ``adopt`` can tell what is still missing. Raises as ``own``.
+        """
         self._check_alive()
         if self._times is None:
             while not self._fence():
                 pass
+
+    def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
+        """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
+
+        ``newest``: the largest time on the timeline; all that are issued from here on are above it, the instants reserved now too.
+        Raises ClockError (nothing was decided then), DeposedError, OutcomeUnknownError.
+        """
+        self._check_alive()
+        times = self._issued()
+        times.observe(newest)
+        time = times.next()
+        reserved = [times.next() for _ in range(ALIVE)]
+        self._append(Kind.ADOPT, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
         self._catch_up()
-        newly, self._serves = not self._serves, True
-        return newly
 
     def _catch_up(self) -> None:
         """What fails here is tried again before anything new is decided, so that slots are published in order (rule P1)."""
@@ -98,7 +120,7 @@ class CommitLog:
             self._revoke_stages()
         while self._behind:
             with self._ending_on_failed_sync():
-                publish(self.store, self._system.clock, self._behind[0])
+                publish(self.store, self._system.clock, self._behind[0], given_up(self._unfolded))
             del self._behind[0]
 
     def begin(self) -> str:
@@ -163,6 +185,43 @@ class CommitLog:
         self._publish_own(slot)
         return completion
 
+    def decide(self, kind: Kind, build: Callable[[str], Mapping[str, Any]]) -> str:
+        """Wins a slot of a table service and publishes what it derives.
+
+        ``build`` makes the body from a fresh time, which is also returned: the instant of what begins, the completion time of
+        what ends. The view it looks at is that of this moment: no slot is in flight (rule TM2). Open transactions stay open,
+        but for RESTORE. Raises as ``commit``.
+        """
+        self.own()
+        time = self._issued().next()
+        body = build(time)
+        if kind is Kind.RESTORE:
+            self._used = max(self._used, *self._open, "")
+            self._open.clear()
+            reserved = [self._issued().next() for _ in range(ALIVE)]
+        else:
+            reserved = self._renewed()
+        slot = self._append(kind, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
+        if slot in self._behind:
+            self._publish_own(slot)
+        return time
+
+    def next_time(self) -> str:
+        """A time of the table's one generator (rule TM1), for a service that needs two. Raises ClockError."""
+        self.own()
+        return self._issued().next()
+
+    def delete_given_up(self) -> None:
+        """Deletes the files whose names slots have declared dead (rule D1); the next slot says that they are gone."""
+        for key, names in self.state.deleting.items():
+            if key not in self._deleted:
+                # One after the other, in the slot's order: a reader of the timeline must never find a gap in it (hazard H8).
+                for name in names:
+                    if name.startswith(".hoodie/"):
+                        self.store.delete([name])
+                self.store.delete(name for name in names if not name.startswith(".hoodie/"))
+                self._deleted.add(key)
+
     def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
         """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
 
@@ -222,12 +281,15 @@ class CommitLog:
         self._check_alive()
         self._catch_up()
         self.make_durable()
-        name = number_name(self.state.n)
         with self._ending_on_failed_sync():
-            for path, content in ((f"{FOLD_FOLDER}/{name}", seal(self.state.encode())), (f"{BOUND_FOLDER}/{name}", b"")):
-                create_for_certain(self.store, self._system.clock, path, content, durable=True)
+            write_fold(self.store, self._system.clock, self.state)
         self.state.folded = self.state.n
         self._unfolded = []
+
+    def truncate(self, retire_after_ms: int) -> None:
+        """Deletes slots that a fold older than ``retire_after_ms`` holds (rule G3)."""
+        self._check_alive()
+        truncate(self.store, self._system.clock, retire_after_ms)
 
     def make_durable(self) -> None:
         """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
@@ -247,7 +309,7 @@ class CommitLog:
         """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
         try:
             try:
-                publish(self.store, self._system.clock, slot)
+                publish(self.store, self._system.clock, slot, given_up([slot]))
             except MissingFileError:
                 if read_state(self.store)[0].epoch == self.state.epoch:
                     raise
@@ -300,10 +362,13 @@ class CommitLog:
         return alive + [self._issued().next() for _ in range(ALIVE - len(alive))]
 
     def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
+        if deleted := sorted(self._deleted):
+            body = {**body, "deleted": deleted}
         slot = self._slot(kind, body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True
             raise self._deposed_error()
+        self._deleted.difference_update(deleted)
         return slot
 
     def _win(self, slot: Slot) -> bool:
@@ -321,7 +386,7 @@ class CommitLog:
             self._failed = None
             raise
         if own_hash is not None:
-            if slot.kind is Kind.COMMIT:
+            if slot.kind is Kind.COMMIT or slot.body.get("publish"):
                 self._behind.append(slot)
             self._unfolded.append(slot)
             self.state.apply(slot, own_hash)

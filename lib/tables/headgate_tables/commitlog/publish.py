@@ -6,7 +6,7 @@ completed instant is the last of them, so readers see the commit only when all e
 
 import base64
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,18 +52,25 @@ def derived_files(slot: Slot) -> list[DerivedFile]:
     return [(path, base64.b64decode(content)) for path, content in slot.body.get("publish", [])]
 
 
-def publish(store: Store, clock: Clock, slot: Slot) -> None:
-    """Puts the slot's files in place; what is there already stays, unless a power cut left it torn.
+def given_up(slots: Sequence[Slot]) -> set[str]:
+    """Names that these slots declared dead: no earlier slot may put them in place again (rule T6)."""
+    return {name for slot in slots for name in slot.body.get("names", ())}
+
+
+def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = ()) -> None:
+    """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn.
 
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, StoreUnavailableError.
     """
     for file in data_files(slot):
-        if file.stage:
+        if file.stage and file.path not in dead:
             _link(store, file)
     for path, content in derived_files(slot):
+        if path in dead:
+            continue
         # Others may rewrite the properties, so no slot could tell a torn file of that name from theirs: those are synced at once.
         outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG)
-        if outcome is Outcome.EXISTS and slot.kind is Kind.COMMIT:
+        if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
             _put_right(store, path, content, slot.n)
 
 
@@ -104,8 +111,9 @@ def _revoked_names(store: Store, stage: str) -> Iterator[str]:
 
 def make_durable(store: Store, slots: Sequence[Slot]) -> None:
     """Syncs what ``publish`` left to the page cache, then removes the staged names (before a fold, rule G1)."""
+    dead = given_up(slots)
     staged = [file for slot in slots for file in data_files(slot) if file.stage]
-    derived = [file for slot in slots for file in derived_files(slot)]
+    derived = [file for slot in slots for file in derived_files(slot) if file[0] not in dead]
     folders = {path.rpartition("/")[0] for path in [*(path for path, _ in derived), *(file.path for file in staged)]}
     # An empty file is all name; its folder holds it.
     store.sync([path for path, content in derived if content], folders | {folder.rpartition("/")[0] for folder in folders})

@@ -32,6 +32,14 @@ class Kind(enum.StrEnum):
     COMMIT = "COMMIT"
     OFFSETS = "OFFSETS"
     DEAD = "DEAD"
+    PLAN = "PLAN"
+    PLAN_DONE = "PLAN_DONE"
+    PLAN_CANCELLED = "PLAN_CANCELLED"
+    CLEAN = "CLEAN"
+    SAVEPOINT = "SAVEPOINT"
+    RESTORE = "RESTORE"
+    ARCHIVE = "ARCHIVE"
+    ADOPT = "ADOPT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What the slots up to some number say together (rule T5): a pure fold over slots, nothing else goes in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +30,17 @@ class Holder:
 class LogState:
     """The commit log after slot ``n``; ``n`` = -1 before any.
 
-    ``commits`` maps instant to completion time; ``reserved`` holds the round instants alive now, oldest first (rule TM4);
-    ``dead`` the dead instants whose files are not yet known to be gone, each with the names that a slot gave up for
-    deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused process may still show one of them.
+    ``commits`` maps each completed instant of the active timeline to its completion time, whatever its action; ``reserved``
+    holds the round instants alive now, oldest first (rule TM4); ``dead`` the dead instants whose files are not yet known to be
+    gone, each with the names that a slot gave up for deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused
+    process may still show one of them.
     ``channels`` maps a channel's name to [incarnation, committed offset, principal, time] (rules CH4, CH5).
+    ``plans``: instants of open compactions with their operations as PLAN slots have them. ``refused``: outputs of operations
+    that a plan was completed without; a late compactor may still create them. ``savepoints``: saved instants with
+    {completion of the savepoint, point = completion of what it saves, channels}. ``deleting``: names that a slot gave up and
+    that may still be there, under a key that a later slot's ``deleted`` takes out. ``archived``: every instant up to it has left
+    the active timeline. ``cleaned``: what the table was before this completion time cannot be read any more, savepoints
+    excepted. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
     """
 
     n: int = -1
@@ -47,6 +54,13 @@ class LogState:
     dead: dict[str, list[str] | None] = field(default_factory=dict)
     gone: dict[str, None] = field(default_factory=dict)
     channels: dict[str, list[Any]] = field(default_factory=dict)
+    plans: dict[str, list[Any]] = field(default_factory=dict)
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    savepoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deleting: dict[str, list[str]] = field(default_factory=dict)
+    archived: str = ""
+    cleaned: str = ""
+    restored: str = ""
     folded: int = -1
 
     def apply(self, slot: Slot, own_hash: str) -> None:
@@ -57,24 +71,110 @@ class LogState:
                 fix="A slot was removed or changed from outside; restore `.hoodie/.headgate` from a copy.",
             )
         body = slot.body
-        if slot.kind is Kind.CONFIG:
-            self.config = dict(body)
-        elif slot.kind is Kind.FENCE:
+        for key in body.get("deleted", ()):
+            self.deleting.pop(key, None)
+        if slot.kind is Kind.FENCE:
             self.epoch = slot.epoch
             self.holder = Holder(**body["holder"])
-        elif slot.kind is Kind.COMMIT:
-            self.commits[body["instant"]] = body["completion"]
-            self.channels.update(body.get("channels", {}))
-        elif slot.kind is Kind.OFFSETS:
-            self.channels.update(body["channels"])
-            for name in body["forget"]:
-                self.channels.pop(name, None)
+        elif slot.kind in _APPLY:
+            _APPLY[slot.kind](self, body)
         if "reserved" in body:
             self._reserve(body["reserved"])
         if slot.kind is Kind.DEAD:
             self._bury(body["named"], body["swept"])
         self.time = max([self.time, body.get("time", ""), body.get("completion", ""), *body.get("reserved", [])])
         self.n, self.last_hash = slot.n, own_hash
+
+    def _configure(self, body: Mapping[str, Any]) -> None:
+        """Slot 0 says what the table is, later ones change its settings."""
+        self.config = dict(body) if not self.config else {**self.config, "settings": body["settings"]}
+
+    def _commit(self, body: Mapping[str, Any]) -> None:
+        self.commits[body["instant"]] = body["completion"]
+        self.channels.update(body.get("channels", {}))
+
+    def _offsets(self, body: Mapping[str, Any]) -> None:
+        self.channels.update(body["channels"])
+        for name in body["forget"]:
+            self.channels.pop(name, None)
+
+    def _plan(self, body: Mapping[str, Any]) -> None:
+        self.plans[body["instant"]] = body["operations"]
+
+    def _plan_done(self, body: Mapping[str, Any]) -> None:
+        instant = body["instant"]
+        self.plans.pop(instant, None)
+        self.commits[instant] = body["completion"]
+        if body["names"]:
+            self.refused[instant] = body["names"]
+
+    def _plan_cancelled(self, body: Mapping[str, Any]) -> None:
+        self.plans.pop(body["instant"], None)
+        self.dead[body["instant"]] = body["names"]
+
+    def _clean(self, body: Mapping[str, Any]) -> None:
+        self.commits[body["instant"]] = body["completion"]
+        self.deleting[body["instant"]] = body["names"]
+        self.cleaned = max(self.cleaned, body["earliest"])
+
+    def _savepoint(self, body: Mapping[str, Any]) -> None:
+        if "removed" in body:
+            self.savepoints.pop(body["removed"], None)
+            self.deleting[f"savepoint {body['removed']}"] = body["names"]
+        else:
+            self.savepoints[body["saved"]] = {key: body[key] for key in ("completion", "point", "channels")}
+
+    def _restore(self, body: Mapping[str, Any]) -> None:
+        """Rule CH8: offsets go back with the rows, incarnations never do."""
+        for instant in body["undone"]:
+            self.commits.pop(instant, None)
+            self.savepoints.pop(instant, None)
+            self.refused.pop(instant, None)
+            if self.plans.pop(instant, None) is not None:
+                self.dead[instant] = body["outputs"].get(instant, [])
+            else:
+                self.gone[instant] = None
+        self.commits[body["instant"]] = body["completion"]
+        self.deleting[body["instant"]] = body["names"]
+        self.channels = dict(body["channels"])
+        self.restored = body["instant"]
+
+    def _archive(self, body: Mapping[str, Any]) -> None:
+        self.deleting[f"archive {body['until']}"] = body["names"]
+        self._archived_until(body["until"])
+
+    def _archived_until(self, until: str) -> None:
+        self.archived = until
+        for known in (self.commits, self.gone, self.refused):
+            for instant in [instant for instant in known if instant <= until]:
+                del known[instant]
+
+    def _adopt(self, body: Mapping[str, Any]) -> None:
+        """What another program did becomes ours (rule F): its instants, its savepoints, the plans it left or finished, what it
+        rolled back or archived, its file groups and schema. ``dead``: instants that can never complete, with data that may come late.
+        """
+        for instant in [*body["removed"], *body["dead"]]:
+            self.commits.pop(instant, None)
+            self.plans.pop(instant, None)
+            self.refused.pop(instant, None)
+        self.gone.update(dict.fromkeys(body["removed"]))
+        self.dead.update(body["dead"])
+        for instant in body["completed"]:
+            for known in (self.plans, self.dead, self.gone):
+                known.pop(instant, None)  # type: ignore[attr-defined]
+        self.commits.update(body["completed"])
+        self.plans.update(body["plans"])
+        self.refused.update(body["refused"])
+        for instant in body["unsaved"]:
+            self.savepoints.pop(instant, None)
+        self.savepoints.update(body["savepoints"])
+        # Data first: a file whose instant has left the timeline would pass for an archived one (hazard H9).
+        names = body["names"]
+        self.deleting[f"adopt {body['time']} data"] = [name for name in names if not name.startswith(".hoodie/")]
+        self.deleting[f"adopt {body['time']}"] = [name for name in names if name.startswith(".hoodie/")]
+        self.config = {**self.config, **body["config"]}
+        self._archived_until(max(self.archived, body["archived"]))
+        self.cleaned = max(self.cleaned, body["cleaned"])
 
     def _reserve(self, reserved: list[str]) -> None:
         """Rule TM4: reserved before, not any more, not committed: dead from this slot on."""
@@ -91,7 +191,20 @@ class LogState:
 
     def knows(self, instant: str) -> bool:
         """Whether a slot reserved this instant; one that none did is a foreign writer's (rule F)."""
-        return instant in self.commits or instant in self.reserved or instant in self.dead or instant in self.gone
+        known = (self.commits, self.reserved, self.dead, self.gone, self.plans)
+        return instant <= self.archived or any(instant in each for each in known)
+
+    def decided(self, instant: str, action: str, completion: str) -> bool:
+        """Whether a slot decided that the instant completed so; of the archived ones nothing is known any more."""
+        if action == "savepoint":
+            return instant in self.savepoints and self.savepoints[instant]["completion"] == completion
+        return instant <= self.archived or self.commits.get(instant) == completion
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What CONFIG slots set, by key."""
+        found: Mapping[str, str] = self.config.get("settings", {})
+        return found
 
     def encode(self) -> dict[str, Any]:
         """The whole state, as a fold holds it."""
@@ -106,15 +219,31 @@ class LogState:
             "commits": self.commits,
             "dead": self.dead,
             "gone": list(self.gone),
-            "channels": self.channels,
+            **{key: getattr(self, key) for key in _AS_THEY_ARE},
         }
 
     @classmethod
     def decode(cls, content: Mapping[str, Any]) -> "LogState":
         """A fold's state."""
         holder = content["holder"]
-        fields = {
-            key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead", "channels")
-        }
+        fields = {key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead")}
+        fields |= {key: content[key] for key in _AS_THEY_ARE}
         gone = dict.fromkeys(content["gone"])
         return cls(holder=Holder(**holder) if holder else None, gone=gone, folded=content["n"], **fields)
+
+
+_AS_THEY_ARE = ("channels", "plans", "refused", "savepoints", "deleting", "archived", "cleaned", "restored")
+
+_APPLY: Mapping[Kind, Callable[[LogState, Mapping[str, Any]], None]] = {
+    Kind.CONFIG: LogState._configure,
+    Kind.COMMIT: LogState._commit,
+    Kind.OFFSETS: LogState._offsets,
+    Kind.PLAN: LogState._plan,
+    Kind.PLAN_DONE: LogState._plan_done,
+    Kind.PLAN_CANCELLED: LogState._plan_cancelled,
+    Kind.CLEAN: LogState._clean,
+    Kind.SAVEPOINT: LogState._savepoint,
+    Kind.RESTORE: LogState._restore,
+    Kind.ARCHIVE: LogState._archive,
+    Kind.ADOPT: LogState._adopt,
+}

@@ -31,9 +31,9 @@ def read_state(store: Store, *, folds: bool = True) -> tuple[LogState, list[Slot
     """The state after the newest slot, and the slots read for it (those behind the newest fold).
 
     Every slot below the newest is final, because a slot is created only once and in order.
-    ``folds=False`` reads from slot 0 on, for checking. Raises CorruptFileError for a gap or a broken chain.
+    ``folds=False`` reads from the oldest slot on, for checking. Raises CorruptFileError for a gap or a broken chain.
     """
-    state = _newest_fold(store) if folds else LogState()
+    state = _newest_fold(store) if folds else _oldest_state(store)
     names = store.list_folder(SLOT_FOLDER, after=number_name(state.n) if state.n >= 0 else None).files
     numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
     slots: list[Slot] = []
@@ -51,9 +51,21 @@ def read_state(store: Store, *, folds: bool = True) -> tuple[LogState, list[Slot
     return state, slots
 
 
-def _newest_fold(store: Store) -> LogState:
-    newest = max((name for name in store.list_folder(FOLD_FOLDER).files if name.isdigit()), default=None)
-    if newest is None:
+def _oldest_state(store: Store) -> LogState:
+    """Before slot 0; once slots were deleted behind it, the oldest fold that is followed by slots (rule G3)."""
+    first = min((name for name in store.list_folder(SLOT_FOLDER, after=number_name(0)).files if name.isdigit()), default=None)
+    if first is None or int(first) == 1:
         return LogState()
-    path = f"{FOLD_FOLDER}/{newest}"
+    folds = store.list_folder(FOLD_FOLDER).files
+    return _read_fold(store, min((name for name in folds if name.isdigit() and int(name) >= int(first) - 1), default=None))
+
+
+def _newest_fold(store: Store) -> LogState:
+    return _read_fold(store, max((name for name in store.list_folder(FOLD_FOLDER).files if name.isdigit()), default=None))
+
+
+def _read_fold(store: Store, name: str | None) -> LogState:
+    if name is None:
+        return LogState()
+    path = f"{FOLD_FOLDER}/{name}"
     return LogState.decode(unseal(store.get(path).to_pybytes(), path))

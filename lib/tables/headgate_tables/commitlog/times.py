@@ -39,6 +39,10 @@ class TimeGenerator:
         self._clock = clock
         self._last = parse_time(floor)
 
+    def observe(self, time: str) -> None:
+        """What another program issued: the next time is above it too (rule TM1). 14 digits stand for a whole second."""
+        self._last = max(self._last, parse_time(time.ljust(TIME_DIGITS, "9")))
+
     def next(self) -> str:
         """A time above every one issued before. Raises ClockError when the clock is more than 5 s behind the last one."""
         self._last = max(self.now(), self._last + 1)

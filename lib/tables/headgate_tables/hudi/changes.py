@@ -19,7 +19,6 @@ from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.duplicates import one_row_per_key
-from headgate_tables.hudi.keys.bucket import file_id
 from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
@@ -117,7 +116,7 @@ class ChangeWriter:
 
     def _encode(self, file: _File) -> NewFile:
         partition, bucket = file.batch.partition, file.batch.bucket
-        group = file_id(self._definition.table_uuid, partition, bucket, 0)
+        group = self._definition.file_id(partition, bucket)
         blocks = list(self._blocks(file, group))
         content = encode_log_file(file.instant, self._avro, blocks, self._layout)
         name = log_name(group, file.instant, file.version, WRITE_TOKEN)

@@ -9,9 +9,8 @@ from headgate_tables.commitlog.ownership import create_log
 from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.errors import OptionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.log.deletes import check_ordering_type
 from headgate_tables.hudi.properties import PROPERTIES_PATH, render
-from headgate_tables.hudi.routing import route
+from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.table import Table, open_table
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
@@ -63,7 +62,7 @@ def create_table(
         url_encode=url_encode,
         table_uuid=system.ids.table_uuid(),
     )
-    _check_definition(definition)
+    check_definition(definition)
 
     def reopen() -> Table:
         return open_table(url, storage_options=storage_options, system=system, wrap_store=wrap_store)
@@ -97,17 +96,10 @@ def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _check_definition(definition: Definition) -> None:
-    definition.check()
-    if definition.ordering:
-        check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
-    no_rows = definition.schema.empty_table()
-    route(no_rows, definition)
-
-
 def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:
     there = table.definition
-    same = there is not None and there.encode() | {"table_uuid": ""} == wanted.encode() | {"table_uuid": ""}
+    its_own = {"table_uuid": "", "groups": {}}
+    same = there is not None and there.encode() | its_own == wanted.encode() | its_own
     if not exist_ok:
         raise TableExistsError(f"{table.url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
     if not same:

@@ -3,13 +3,14 @@
 import base64
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError, OptionError, SchemaError, UnsupportedTableError
+from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
 from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
@@ -88,7 +89,10 @@ def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2)."""
+    """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
+
+    ``groups``: file group ids by partition and bucket, where they are not what ``table_uuid`` gives: other programs made them.
+    """
 
     name: str
     schema: pa.Schema
@@ -100,6 +104,12 @@ class Definition:
     url_encode: bool
     table_uuid: uuid.UUID
     key_groups: int = KEY_GROUPS
+    groups: Mapping[str, Mapping[int, str]] = field(default_factory=dict, compare=False)
+
+    def file_id(self, partition: str, bucket: int, k: int = 0) -> str:
+        """The bucket's k-th file group (rule FI1): the one that exists for k = 0, so that all writers agree without a look."""
+        known = self.groups.get(partition, {}).get(bucket) if k == 0 else None
+        return known or bucket_index.file_id(self.table_uuid, partition, bucket, k)
 
     def check(self) -> None:
         """Raises OptionError or SchemaError for a definition that makes no sense."""
@@ -172,7 +182,7 @@ class Definition:
 
     def encode(self) -> dict[str, Any]:
         """As it stands in the CONFIG slot."""
-        return {
+        encoded = {
             "name": self.name,
             "schema": base64.b64encode(self.schema.serialize()).decode(),
             "record_key": list(self.record_key),
@@ -184,6 +194,7 @@ class Definition:
             "table_uuid": str(self.table_uuid),
             "key_groups": self.key_groups,
         }
+        return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
 
     @classmethod
     def decode(cls, config: Mapping[str, Any]) -> "Definition":
@@ -199,7 +210,16 @@ class Definition:
             url_encode=config["url_encode"],
             table_uuid=uuid.UUID(config["table_uuid"]),
             key_groups=config["key_groups"],
+            groups={
+                partition: {int(bucket): file_id for bucket, file_id in groups.items()}
+                for partition, groups in config.get("groups", {}).items()
+            },
         )
+
+
+def encode_groups(groups: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, str]]:
+    """As they stand in CONFIG and ADOPT slots."""
+    return {partition: {str(bucket): file_id for bucket, file_id in each.items()} for partition, each in groups.items()}
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.keys.bucket import bucket_of, file_id
+from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.routing import Group
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
@@ -80,7 +80,7 @@ class GroupIds:
     def _new_id(self, group: Group) -> str:
         k = 0
         while True:
-            found = file_id(self._definition.table_uuid, group.partition, group.bucket, k)
+            found = self._definition.file_id(group.partition, group.bucket, k)
             if self._view is None or not self._view.was_replaced(group.partition, found):
                 return found
             k += 1

@@ -147,5 +147,6 @@ def _not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
     return [
         instant
         for instant in instants
-        if not state.knows(instant.time) or (instant.completion and state.commits.get(instant.time) != instant.completion)
+        if not state.knows(instant.time)
+        or (instant.completion and not state.decided(instant.time, instant.action, instant.completion))
     ]

@@ -130,10 +130,13 @@ def _float_bits(values: pa.Array[Any]) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class BaseOutcome:
-    """Base rows against the winners of the logs. ``keep``: bool[rows]; ``beaten``: winners that a base row beats, int64."""
+    """Base rows against the winners of the logs. ``keep``: bool[rows]; ``beaten``: winners that a base row beats, int64;
+    ``beating``: those that take a base row's place, or away.
+    """
 
     keep: Mask
     beaten: Positions
+    beating: Positions
 
 
 def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | None) -> BaseOutcome:
@@ -143,15 +146,15 @@ def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | 
     """
     found = pc.index_in(keys, value_set=winners.keys)
     matched = found.is_valid().to_numpy(zero_copy_only=False)
-    if winners.ordering is None or ordering is None:
-        return BaseOutcome(~matched, np.empty(0, dtype=np.int64))
-    at = np.flatnonzero(matched)
     candidates = pc.drop_null(found).to_numpy(zero_copy_only=False).astype(np.int64)
+    if winners.ordering is None or ordering is None:
+        return BaseOutcome(~matched, np.empty(0, dtype=np.int64), candidates)
+    at = np.flatnonzero(matched)
     base_wins = _exceeds(ordering.take(at), winners.ordering.take(candidates))
     base_wins &= ~winners.unconditional[candidates]
     keep = ~matched
     keep[at[base_wins]] = True
-    return BaseOutcome(keep, candidates[base_wins])
+    return BaseOutcome(keep, candidates[base_wins], candidates[~base_wins])
 
 
 def _exceeds(left: pa.Array[Any], right: pa.Array[Any]) -> Mask:

@@ -21,6 +21,7 @@ from headgate_tables.hudi.duplicates import one_row_per_key
 from headgate_tables.hudi.keys.bucket import Hashes, buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, partition_paths
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
+from headgate_tables.hudi.log.deletes import check_ordering_type
 
 Ints = npt.NDArray[np.int64]
 _SMALL = 1 << 16
@@ -76,6 +77,14 @@ def address(table: pa.Table, definition: Definition) -> Addressed:
     hashes = record_hashes(records, key_spec)
     codes = partition_codes.astype(np.int64) * definition.buckets + buckets_of_hashes(hashes, definition.buckets)
     return Addressed(records.keys, ordering, hashes, codes, paths)
+
+
+def check_definition(definition: Definition) -> None:
+    """Whether rows of such a table can be keyed, placed and ordered. Raises OptionError, SchemaError, UnsupportedTypeError."""
+    definition.check()
+    if definition.ordering:
+        check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
+    route(definition.schema.empty_table(), definition)
 
 
 def route(table: pa.Table, definition: Definition) -> Routed:

@@ -1,4 +1,4 @@
-"""A snapshot of rows: which slices, which columns, merged batches out.
+"""The rows of a query: which slices, which columns, merged batches out.
 
 One slice at a time: keys and ordering values of its logs decide the winners, then the base file streams past them, then the
 winning log rows follow. Memory holds the keys of one slice's logs and one batch, whatever the table's size.
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partition_path
-from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, with_meta
+from headgate_tables.hudi.query import Selection
+from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, with_meta
 from headgate_tables.hudi.slice_reader import SliceReader, Wanted
-from headgate_tables.hudi.snapshot import Snapshot
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
 
@@ -23,13 +23,17 @@ Partition = str | Mapping[str, Any]
 
 
 class Scan:
-    """A snapshot, fixed when it was made; reading it again gives the same rows."""
+    """A query, fixed when it was made; reading it again gives the same rows.
+
+    ``schema``: of the rows. ``as_of``: completion time of the newest commit that it counts, "" when there is none; what
+    ``since=`` takes to read on from here.
+    """
 
     def __init__(
         self,
         store: Store,
         layout: Layout,
-        snapshot: Snapshot,
+        selection: Selection,
         columns: Sequence[str] | None,
         partitions: Sequence[Partition] | None,
         expression: pc.Expression | None,
@@ -38,7 +42,8 @@ class Scan:
     ) -> None:
         self._store = store
         self._layout = layout
-        self._snapshot = snapshot
+        self.as_of = selection.as_of
+        self._snapshot = snapshot = selection.snapshot
         full = with_meta(snapshot.schema)
         _check_columns(columns, meta_columns=meta_columns)
         output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
@@ -46,11 +51,12 @@ class Scan:
         used = _used_by(expression, full)
         # NaN is in no minimum and no maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
         prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
-        self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression, prune)
+        commits = pc.field(COMMIT_TIME).isin(list(selection.commits)) if selection.commits is not None else None
+        used += [COMMIT_TIME] if commits is not None else []
+        self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression, prune, commits)
         self._partitions = _checked_partitions(partitions, layout, snapshot.schema)
-        slices = list(snapshot.view.latest_slices())
-        selected = {path: self._selects(path) for path in {part.partition for part in slices}}
-        self._slices = [part for part in slices if selected[part.partition]]
+        selected = {path: self._selects(path) for path in {part.partition for part in selection.slices}}
+        self._slices = [part for part in selection.slices if selected[part.partition]]
         self.schema = pa.schema([full.field(name) for name in output])
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -66,7 +72,8 @@ class Scan:
         return tuple(self._slices)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        reader = SliceReader(self._store, self._layout, with_meta(self._snapshot.schema), self._snapshot.view.timeline)
+        schema, timeline = with_meta(self._snapshot.schema), self._snapshot.view.timeline
+        reader = SliceReader(self._store, self._layout, schema, timeline, self.as_of)
         for part in self._slices:
             for table in reader.read(part, self._wanted):
                 yield from table.to_batches()

@@ -1,12 +1,14 @@
 """The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.past import Past
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.meta_columns import without_meta
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
@@ -25,18 +27,34 @@ class Snapshot:
     schema: pa.Schema
 
 
+_TELLING = frozenset(["deltacommit", "commit", "clean"])
+"""Actions whose metadata name every file that came or went."""
+
+
 class Snapshots:
     """Makes the newest snapshot of one table."""
 
-    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None, decided: Callable[[], Iterable[str]]) -> None:
-        """``schema``: the table's own when it is known without asking the commits. ``decided``: paths of data files that
+    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None, decided: Callable[[], Iterable[DataFile]]) -> None:
+        """``schema``: the table's own when it is known without asking the commits. ``decided``: data files that
         slots name; a listing alone could not tell that one of them is missing.
         """
         self._store = store
         self._layout = layout
         self._fixed_schema = schema
         self._decided = decided
+        self.past = Past(store, layout)
         self._current: Snapshot | None = None
+        self._is_kept = False
+        self._missed: list[tuple[Instant, Mapping[str, Mapping[str, int]]]] | None = None
+
+    @property
+    def kept(self) -> Snapshot | None:
+        """What ``take_in`` keeps current, for who owns the table: nothing is listed. None before anything was listed."""
+        return self._current if self._is_kept else None
+
+    def let_go(self) -> None:
+        """Others may have written since the last call of ``current``: the table has just become ours."""
+        self._is_kept = False
 
     def current(self) -> Snapshot:
         """Lists the timeline, and the folders only when something else than delta commits has happened since the last call."""
@@ -46,48 +64,71 @@ class Snapshots:
             known = Snapshot(self._list(timeline), self._schema(timeline))
         elif self._fixed_schema is None:
             known = Snapshot(known.view, self._schema(timeline))
-        self._current = known
+        self._current, self._is_kept = known, True
         return known
 
-    def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]]) -> None:
-        """A commit of this process: names and sizes of its files by partition. Lists nothing."""
+    def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]], action: str = "deltacommit") -> None:
+        """What this process completed: names and sizes of new files by partition. Lists nothing."""
+        done = Instant(instant, action, State.COMPLETED, completion)
+        if self._missed is not None:
+            self._missed.append((done, names))
         known, self._current = self._current, None
         if known is None:
             return
-        known.view.timeline.add([Instant(instant, "deltacommit", State.COMPLETED, completion)])
-        for partition, files in names.items():
-            known.view.add_files(partition, files)
+        _add(known.view, done, names)
         self._current = known
 
+    def forget(self) -> None:
+        """What is known may be wrong: the next call lists again."""
+        self._current = None
+
+    def begin_listing(self) -> None:
+        """From here on ``take_in`` notes what a listing that begins now may not see."""
+        self._missed = []
+
+    def end_listing(self, folders: Sequence[tuple[str, Mapping[str, int]]]) -> Snapshot:
+        """Takes in what ``list_folders`` gave meanwhile, perhaps on another thread, and what was noted since."""
+        timeline = read_timeline(self._store)
+        view = self._view(timeline, folders)
+        for done, names in self._missed or ():
+            _add(view, done, names)
+        self._missed = None
+        self._current, self._is_kept = Snapshot(view, self._schema(timeline)), True
+        return self._current
+
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
-        """Brings the view up to ``timeline`` by the metadata of new delta commits; False when that is not all that happened."""
-        before, after = view.timeline.completed, timeline.completed
-        if before.keys() - after.keys() or (after and timeline.start < view.timeline.start and before):
+        """Brings the view up to ``timeline`` by what new instants say of their files; False when that does not tell all."""
+        news = news_of(view.timeline, timeline)
+        if news is None:
             return False
-        news = [after[time] for time in after.keys() - before.keys()]
-        if any(instant.action != "deltacommit" for instant in news):
-            return False
-        metadata = [(instant, self._metadata(instant)) for instant in news]
+        commits = [self.metadata(instant) for instant in news if instant.action != "clean"]
+        cleaned = [self.past.cleaned(instant) for instant in news if instant.action == "clean"]
         # Forgotten until it is whole again: an interrupt must not leave a view that knows a commit, but not its files.
         self._current = None
-        view.timeline.add(news)
-        for _, commit in metadata:
+        view.follow(timeline)
+        for commit in commits:
             for partition, stats in commit.stats.items():
-                view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] for stat in stats})
+                view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})
+        for clean in cleaned:
+            for partition, names in clean.files.items():
+                view.remove_files(partition, names)
         return True
 
     def _list(self, timeline: Timeline) -> FileSystemView:
+        return self._view(timeline, list_folders(self._store))
+
+    def _view(self, timeline: Timeline, folders: Iterable[tuple[str, Mapping[str, int]]]) -> FileSystemView:
         replaced: dict[tuple[str, str], str] = {}
         for instant in timeline.writes():
             if instant.action == "replacecommit":
-                for partition, file_ids in self._metadata(instant).replaced.items():
+                for partition, file_ids in self.metadata(instant).replaced.items():
                     replaced.update({(partition, file_id): instant.time for file_id in file_ids})
         view = FileSystemView(timeline, replaced, lambda: archived_completions(self._store, self._layout.history_folder))
-        for folder, files in list_folders(self._store):
+        for folder, files in folders:
             view.add_files(folder, files)
-        for path in self._decided():
-            folder, _, name = path.rpartition("/")
-            view.add_files(folder, [name])
+        for file in self._decided():
+            folder, _, name = file.path.rpartition("/")
+            view.add_files(folder, {name: file.size})
         return view
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
@@ -95,15 +136,38 @@ class Snapshots:
         if self._fixed_schema is not None:
             return self._fixed_schema
         for instant in reversed(timeline.writes()):
-            text = self._metadata(instant).extra.get("schema")
+            text = self.metadata(instant).extra.get("schema")
             if text:
                 return without_meta(arrow_schema(text, instant.path))
         return pa.schema([])
 
-    def _metadata(self, instant: Instant) -> CommitMetadata:
+    def metadata(self, instant: Instant) -> CommitMetadata:
+        """What a completed write says of its files. Raises CorruptFileError."""
         try:
             return decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
         except FileNotFoundError as error:
             raise CorruptFileError(
                 f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it."
             ) from error
+
+
+def news_of(before: Timeline, after: Timeline) -> list[Instant] | None:
+    """Completed instants that are new, when their own metadata tell all that happened to the files of the table; else None.
+
+    Only instants before the timeline's new start may be missing: those were archived. But then one that is known must be left,
+    and none may have been pending: it may have completed and been archived unseen.
+    """
+    gone = before.completed.keys() - after.completed.keys()
+    unseen = before.pending.keys() - after.completed.keys() - after.pending.keys()
+    if before.completed and (gone == before.completed.keys() or after.start < before.start):
+        return None
+    if any(time >= after.start for time in gone) or any(time < after.start for time in unseen):
+        return None
+    news = [instant for time, instant in after.completed.items() if time not in before.completed]
+    return news if all(instant.action in _TELLING for instant in news) else None
+
+
+def _add(view: FileSystemView, done: Instant, names: Mapping[str, Mapping[str, int]]) -> None:
+    view.timeline.add([done])
+    for partition, files in names.items():
+        view.add_files(partition, files)

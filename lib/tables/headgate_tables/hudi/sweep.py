@@ -13,15 +13,16 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.store import Store
 
-FORGET_AFTER_MS = 3_600_000
-"""A dead instant is looked for this long: a paused process may still create its files (rule W3)."""
-
 Leftover = tuple[str, str]
 """A dead instant and the path of a file that it left."""
 
 
-def sweep(store: Store, log: CommitLog, *, takeover: bool = False) -> None:
-    """Deletes the files of dead instants. A takeover looks for those of all, else for those that died in the last hour."""
+def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool = False) -> None:
+    """Deletes the files of dead instants, and what slots gave up by name. A takeover looks for the files of all dead instants,
+    else for those that died less than ``forget_after_ms`` ago: a paused process may still create them (rule W3).
+    """
+    log.delete_given_up()
+    store.delete(_late_outputs(log))
     dead, gone = log.dead, log.state.gone if takeover else {}
     if not dead and not gone:
         return
@@ -31,7 +32,7 @@ def sweep(store: Store, log: CommitLog, *, takeover: bool = False) -> None:
         if path not in dead.get(instant, ()):
             fresh.setdefault(instant, []).append(path)
     found = {instant for step in steps for instant, _ in step}
-    forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) > FORGET_AFTER_MS]
+    forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) >= forget_after_ms]
     if fresh or forgotten:
         log.bury(fresh, forgotten)
     log.looked_for(dead)
@@ -49,6 +50,22 @@ def drop_revoked_stages(store: Store, log: CommitLog) -> None:
         log.make_durable()
         for folder in older:
             store.delete_folder(f"{STAGE_FOLDER}/{folder}")
+
+
+def drop_staged(store: Store, log: CommitLog, instant: str) -> None:
+    """What compactors left in their stages of a plan that has ended: its outputs are in place, or will never be."""
+    if store.stages:
+        stages = [*_revoked(store), str(log.state.epoch)]
+        store.delete(path for path, time in list(_staged_files(store, stages)) if time == instant)
+
+
+def _late_outputs(log: CommitLog) -> list[str]:
+    """Data files that slots named dead and that may come late: above all outputs that a plan ended without (rule W4).
+
+    Never the timeline's: as long as those are there, the data of their instant is looked for.
+    """
+    named = [*log.state.dead.values(), *log.state.refused.values()]
+    return [name for names in named for name in names or () if not name.startswith(".hoodie/")]
 
 
 def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list[Leftover]]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from headgate_tables.commitlog.ownership import CommitLog
-from headgate_tables.commitlog.publish import data_files
+from headgate_tables.commitlog.publish import DataFile, data_files, given_up
 from headgate_tables.commitlog.slot import slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
@@ -18,8 +18,13 @@ from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
+from headgate_tables.hudi.query import Mode, select
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
 from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.services.maintaining import Maintainer
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import read_timeline
@@ -59,7 +64,7 @@ def open_table(
     return Table(store, system, take_over=take_over, metadata_table=metadata_table, holder=holder)
 
 
-class Table:
+class Table(TableServices):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
 
     def __init__(
@@ -82,6 +87,7 @@ class Table:
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
         self._took_over = False
+        self._maintainer = Maintainer()
 
     @property
     def url(self) -> str:
@@ -109,9 +115,23 @@ class Table:
         return self._log.state.epoch if self._log else 0
 
     @property
+    def settings(self) -> TableSettings:
+        return TableSettings.of(self._log.state.settings) if self._log else TableSettings()
+
+    @property
+    def savepoints(self) -> Sequence[str]:
+        """Instants that ``restore`` can go back to, oldest first."""
+        return sorted(self._log.state.savepoints) if self._log else sorted(read_timeline(self._store).savepoints)
+
+    @property
     def channels(self) -> Mapping[str, Sequence[Any]]:
         """Channel records as slots have them: name to [incarnation, committed offset, principal, time] (rules CH4, CH5)."""
         return self._log.state.channels if self._log else {}
+
+    @property
+    def restored(self) -> str:
+        """The newest restore's instant, "" before any: only when it changes do channel offsets go back (rule CH8)."""
+        return self._log.state.restored if self._log else ""
 
     def upsert(self, data: Any) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
@@ -149,9 +169,8 @@ class Table:
             self._groups = GroupIds(definition, self._store, lambda: self._snapshots.current().view)
             self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
-        stage = stage_folder(log.state.epoch, self._process_id) if self._store.stages else ""
         instant = log.begin()  # last: an instant that is given out is open until somebody ends it
-        flusher = Flusher(self._store, definition, self._parquet, instant, stage)
+        flusher = Flusher(self._store, definition, self._parquet, instant, self._stage(log))
         return Transaction(
             self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
         )
@@ -185,13 +204,23 @@ class Table:
         filter: "pa.compute.Expression | None" = None,  # noqa: A002 - pyarrow's own name for it
         *,
         meta_columns: bool = False,
+        mode: Mode = "snapshot",
+        as_of: str | None = None,
+        since: str | None = None,
     ) -> Scan:
-        """A snapshot of the rows as they are now; nothing is read before ``to_reader()`` or ``to_table()``.
+        """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
 
         ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
         ``filter``: a pyarrow expression; partitions and row groups that cannot match are not read.
+        ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
+        ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
+        ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in
+        their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
+
+        Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError.
         """
-        return Scan(self._store, self._layout, self._snapshots.current(), columns, partitions, filter, meta_columns=meta_columns)
+        selection = select(self._snapshots, mode, as_of, since)
+        return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)
 
     def commits(self) -> list[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""
@@ -204,7 +233,7 @@ class Table:
 
     def verify(self) -> Verification:
         """Compares slots, timeline and files, reading every file's bytes once. Writes nothing."""
-        return verify(self._store)
+        return verify(self._store, self._layout.history_folder)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""
@@ -259,23 +288,49 @@ class Table:
         if self._log.own():
             self._groups = None
             self._took_over = True
+            self._snapshots.let_go()
+            self._maintainer.forget()
         return self._log, self._definition
+
+    def _owned(self) -> Owned:
+        log, definition = self._own()
+        return Owned(
+            self._store,
+            log,
+            definition,
+            self._layout,
+            self._snapshots,
+            self._system.clock,
+            self._system.ids,
+            self._stage(log),
+            lambda: self._before_commit(False),
+        )
+
+    def _restored(self) -> None:
+        self._groups = None
+
+    def _stage(self, log: CommitLog) -> str:
+        return stage_folder(log.state.epoch, self._process_id) if self._store.stages else ""
 
     def _tidy(self, log: CommitLog) -> None:
         """Before a transaction, not after one: what fails here must not look like a commit that failed."""
+        retire_after_ms = round(TableSettings.of(log.state.settings).retire_after * 1000)
         if self._took_over:
             self._took_over = False
-            sweep(self._store, log, takeover=True)
+            sweep(self._store, log, forget_after_ms=retire_after_ms, takeover=True)
             drop_revoked_stages(self._store, log)
         if log.fold_is_due() or log.sweep_is_due:
-            sweep(self._store, log)
+            sweep(self._store, log, forget_after_ms=retire_after_ms)
         if log.fold_is_due():
             log.fold()
+            log.truncate(retire_after_ms)
 
-    def _decided_files(self) -> Iterator[str]:
+    def _decided_files(self) -> Iterator[DataFile]:
         """What slots behind the newest fold say; they are in memory anyway."""
-        for slot in self._log.unfolded if self._log else ():
-            yield from (file.path for file in data_files(slot))
+        slots = self._log.unfolded if self._log else ()
+        dead = given_up(slots)
+        for slot in slots:
+            yield from (file for file in data_files(slot) if file.path not in dead)
 
     def _before_commit(self, announcing: bool) -> None:
         if self._log is not None:
@@ -287,4 +342,5 @@ class Table:
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size
         self._snapshots.take_in(transaction.instant, completion, names)
+        self._maintainer.committed(names)
         self._guard.settle()

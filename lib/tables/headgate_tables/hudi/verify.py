@@ -1,10 +1,10 @@
 """Slots against timeline against files: what a table claims, checked byte by byte. Never writes."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from headgate_tables.commitlog.publish import data_files, derived_files
-from headgate_tables.commitlog.slot import Kind, Slot, slot_path
+from headgate_tables.commitlog.publish import data_files, derived_files, given_up
+from headgate_tables.commitlog.slot import Slot, slot_path
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
@@ -12,13 +12,15 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.results import Finding, Verification
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.store import Store
 
 
-def verify(store: Store) -> Verification:
+def verify(store: Store, history_folder: str) -> Verification:
     """Every slot's chain, bytes of every derived and data file, foreign instants, stray files of committed instants.
 
+    Files whose slots were deleted (rule G3) are looked for by name in the metadata of their commits, archived ones too.
     A table that has no slots is checked by its commit metadata alone (sizes, not bytes).
     """
     timeline = read_timeline(store)
@@ -29,14 +31,22 @@ def verify(store: Store) -> Verification:
         state, slots = read_state(store, folds=False)
     except CorruptFileError as error:
         return Verification(0, len(timeline.writes()), 0, [Finding(slot_path(0).rpartition("/")[0], str(error))])
-    expected = {file.path for slot in slots for file in data_files(slot)}
-    findings = [finding for slot in slots for finding in _check_slot(store, slot)]
-    findings += [*_check_timeline(timeline, state), *_check_strays(store, timeline, expected)]
+    dead = given_up(slots)
+    expected = {file.path for slot in slots for file in data_files(slot)} - dead
+    findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
+    findings += _check_timeline(timeline, state)
+    older = list(_unexplained(store, timeline, expected))
+    if older:
+        listed = _listed(store, timeline, history_folder, {instant for _, instant in older})
+        expected |= {path for path, _ in older if path in listed}
+        findings += _check_strays(timeline, [found for found in older if found[0] not in listed])
     return Verification(state.n + 1, len(state.commits), len(expected), findings)
 
 
-def _check_slot(store: Store, slot: Slot) -> Iterator[Finding]:
+def _check_slot(store: Store, slot: Slot, dead: Collection[str]) -> Iterator[Finding]:
     for path, content in derived_files(slot):
+        if path in dead:
+            continue
         try:
             same = store.get(path).to_pybytes() == content
         except FileNotFoundError:
@@ -45,8 +55,8 @@ def _check_slot(store: Store, slot: Slot) -> Iterator[Finding]:
         # Spark and the metadata guard rewrite the properties; its own checksum covers it.
         if not same and path != PROPERTIES_PATH:
             yield Finding(path, f"its bytes are not those of slot {slot.n}")
-    if slot.kind is Kind.COMMIT:
-        for file in data_files(slot):
+    for file in data_files(slot):
+        if file.path not in dead:
             yield from _check_file(store, file.path, file.size, file.sha256)
 
 
@@ -66,18 +76,33 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
     for instant in [*timeline.completed.values(), *timeline.pending.values()]:
         if not state.knows(instant.time):
             yield Finding(instant.path, "no slot reserved this instant: another program wrote to the table")
-        elif instant.completion and state.commits.get(instant.time) != instant.completion:
+        elif instant.completion and not state.decided(instant.time, instant.action, instant.completion):
             yield Finding(instant.path, "completed, but no slot committed it so")
 
 
-def _check_strays(store: Store, timeline: Timeline, expected: set[str]) -> Iterator[Finding]:
-    """Readers believe names (interop fact 3): a file of a committed instant is read even if no commit lists it."""
+def _unexplained(store: Store, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Path and instant of the files that readers show, but of which the slots that are left say nothing."""
     for path, instant in list_data_files(store):
-        if path in expected:
-            continue
+        if path not in expected and (instant in timeline.completed or instant < timeline.start):
+            yield path, instant
+
+
+def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Collection[str]) -> set[str]:
+    """Paths of data files by the metadata of their commits: all that is known once the slots were deleted (rule G3)."""
+    contents = {
+        instant: store.get(timeline.completed[instant].path).to_pybytes() for instant in instants if instant in timeline.completed
+    }
+    contents |= archived_metadata(store, history_folder, [instant for instant in instants if instant not in contents])
+    metadata = (decode_commit(content, f"the metadata of {instant}") for instant, content in contents.items())
+    return {stat["path"] for each in metadata for stats in each.stats.values() for stat in stats}
+
+
+def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Readers believe names (interop fact 3): a file of a committed instant is read even if no commit lists it."""
+    for path, instant in unexplained:
         if instant in timeline.completed:
             yield Finding(path, f"carries the committed instant {instant}, which does not list it; readers would show its rows")
-        elif instant < timeline.start:
+        else:
             yield Finding(path, f"is older than the timeline, so readers would show its rows, but no slot committed {instant}")
 
 

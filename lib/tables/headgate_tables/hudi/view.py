@@ -72,6 +72,16 @@ class FileGroup:
             found.append(FileSlice(self.partition, self.file_id, instant, base, logs, self.sizes.get(base, 0)))
         return found
 
+    def narrowed(self, counts: Callable[[str], bool]) -> "FileGroup":
+        """With the files of instants that ``counts`` says yes to."""
+        bases = {instant: name for instant, name in self.bases.items() if counts(instant)}
+        logs = {name: log for name, log in self.logs.items() if counts(log.instant)}
+        return FileGroup(self.partition, self.file_id, bases, logs, self.sizes)
+
+
+def _everything(_: str) -> bool:
+    return True
+
 
 class FileSystemView:
     """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
@@ -89,22 +99,51 @@ class FileSystemView:
         self._groups: dict[tuple[str, str], FileGroup] = {}
         self._start = timeline.start
 
-    def groups(self) -> Iterator[FileGroup]:
-        """Live groups, by partition and file id."""
+    def groups(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileGroup]:
+        """Live groups, by partition and file id, as if only instants that ``counts`` says yes to had completed."""
+        replaced = self.replaced(counts)
         for key in sorted(self._groups):
-            if key not in self._replaced:
-                yield self._groups[key]
+            if key not in replaced:
+                group = self._groups[key]
+                yield group if counts is _everything else group.narrowed(counts)
 
-    def latest_slices(self) -> Iterator[FileSlice]:
-        """What a snapshot reads: the newest slice of every live group."""
-        for group in self.groups():
+    def latest_slices(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileSlice]:
+        """What a snapshot reads: the newest slice of every live group, as ``groups`` gives them."""
+        for group in self.groups(counts):
             slices = group.slices()
             if slices:
                 yield slices[-1]
 
+    def replaced(self, counts: Callable[[str], bool] = _everything) -> Mapping[tuple[str, str], str]:
+        """(Partition, file id) to the replacecommit that removed the group, for those of ``counts``."""
+        if counts is _everything:
+            return self._replaced
+        return {key: instant for key, instant in self._replaced.items() if counts(instant)}
+
+    def follow(self, timeline: Timeline) -> None:
+        """The timeline has moved on; files of its new instants are added, and of cleaned ones removed, by the caller."""
+        if timeline.start != self._start:
+            self._archive = None
+        self.timeline, self._start = timeline, timeline.start
+
+    def replaced_groups(self) -> Iterator[tuple[FileGroup, str]]:
+        """Groups that a replacecommit removed and that still have files, with the instant of that."""
+        for key, instant in self._replaced.items():
+            if key in self._groups:
+                yield self._groups[key], instant
+
+    def completion_of(self, instant: str) -> str | None:
+        """When an instant completed, an archived one too; None for one that did not."""
+        return self._completion(instant)
+
     def has_group(self, partition: str, file_id: str) -> bool:
         """Whether the group has a committed file and is live."""
         return (partition, file_id) in self._groups and (partition, file_id) not in self._replaced
+
+    def holds(self, partition: str, file_id: str, name: str) -> bool:
+        """Whether this file is there, in a live group or not."""
+        group = self._groups.get((partition, file_id))
+        return group is not None and (name in group.logs or name in group.bases.values())
 
     def was_replaced(self, partition: str, file_id: str) -> bool:
         """Whether a replacecommit removed the group; its id is never used again (rule FI1)."""

@@ -3,10 +3,11 @@
 No descriptor of a folder is kept: path revocation (rule W2) would not reach through it.
 """
 
+import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ from headgate_tables.storage.local_files import (
     unlink_if_there,
     write_new,
 )
+from headgate_tables.storage.spool import LocalSpool, local_spool
 from headgate_tables.storage.store import Buffers, Listing, Outcome
 from headgate_tables.storage.workers import Workers
 from headgate_tables.system import Ids
@@ -111,6 +113,19 @@ class LocalStore:
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
         self._workers.map(lambda file: self._stage(file[0], file[1]), files)
         self._sync_folders({_folder(path) for path, _ in files})
+
+    @contextlib.contextmanager
+    def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
+        target, folder = self._at(path), _folder(path)
+        full = self._at(staged or f"{folder}/{TEMP_PREFIX}{self._ids.token()}")
+        with contextlib.ExitStack() as open_file:
+            with errors_of_writes(full):
+                try:
+                    opened = open_file.enter_context(local_spool(full, target, lambda: self._sync_folder(folder)))
+                except FileNotFoundError:
+                    make_folder(os.path.dirname(full))
+                    opened = open_file.enter_context(local_spool(full, target, lambda: self._sync_folder(folder)))
+            yield opened
 
     def replace(self, path: str, content: Buffers) -> None:
         target = self._at(path)

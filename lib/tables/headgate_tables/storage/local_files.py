@@ -43,7 +43,7 @@ def write_new(path: str, content: Buffers, *, sync: bool) -> None:
         try:
             _write_all(descriptor, content)
             if sync:
-                _sync(descriptor, path)
+                sync_open(descriptor, path)
         finally:
             os.close(descriptor)
     except BaseException:
@@ -101,7 +101,8 @@ def publish(temp: str, target: str) -> Outcome:
             os.unlink(temp)
 
 
-def _sync(descriptor: int, path: str) -> None:
+def sync_open(descriptor: int, path: str) -> None:
+    """Makes the content written through a descriptor durable. Raises SyncFailedError."""
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -125,7 +126,7 @@ def sync_folder(path: str) -> None:
 def _open_and_sync(path: str, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
-        _sync(descriptor, path)
+        sync_open(descriptor, path)
     finally:
         os.close(descriptor)
 

@@ -3,8 +3,11 @@
 A path is the key, byte for byte: obstore encodes it for the request only (test: a name is stored under exactly that key).
 """
 
+import contextlib
+import mmap
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile  # noqa: TID251 - for a file without a name, which there is nothing to make up or to sweep for
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -14,8 +17,10 @@ import obstore
 import pyarrow as pa
 from obstore.store import S3Store
 
+from headgate_tables.storage.local_files import errors_of_writes
 from headgate_tables.storage.range_file import RangeFile
 from headgate_tables.storage.s3_answers import S3Error, failure, outcome_of
+from headgate_tables.storage.spool import HashedFile
 from headgate_tables.storage.store import Buffers, Listing, Outcome
 from headgate_tables.storage.workers import Workers
 
@@ -23,6 +28,8 @@ _PARALLEL_REQUESTS = 16
 _PAGE = 1000
 _ONE_REQUEST_BYTES = 8 * 1024 * 1024
 _LAST_NAME = "\U0010ffff"
+_UPLOAD_SECONDS = 600
+"""For one large file. A smaller limit than its upload takes would fail every attempt."""
 
 
 class ObjectStore:
@@ -32,7 +39,8 @@ class ObjectStore:
 
     def __init__(self, bucket: str, prefix: str, options: Mapping[str, str]) -> None:
         environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-        self._creates, self._store = _clients(bucket, tuple(options.items()), tuple(environment.items()))
+        self._place = (bucket, tuple(options.items()), tuple(environment.items()))
+        self._creates, self._store = _clients(*self._place)
         self._workers = Workers(_PARALLEL_REQUESTS)
         self._prefix = f"{prefix}/" if prefix else ""
         self.url: str = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
@@ -75,6 +83,21 @@ class ObjectStore:
 
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> NoReturn:
         raise _no_stage([path for path, _ in files])
+
+    @contextlib.contextmanager
+    def spool(self, path: str, staged: str) -> "Iterator[ObjectSpool]":
+        del staged  # the spool has no name: nothing of a killed process is left
+        with contextlib.ExitStack() as open_file:
+            with errors_of_writes(tempfile.gettempdir()):
+                spooled = open_file.enter_context(tempfile.TemporaryFile(buffering=0))
+            yield ObjectSpool(spooled.fileno(), lambda content: self._upload(path, content))
+
+    def _upload(self, path: str, content: memoryview) -> Outcome:
+        try:
+            obstore.put(_upload_client(*self._place), self._key(path), content, mode="create")
+        except S3Error as error:
+            return outcome_of(error, self._key(path))
+        return Outcome.CREATED
 
     def replace(self, path: str, content: Buffers) -> None:
         try:
@@ -151,6 +174,21 @@ class ObjectStore:
         return Listing([name for name in files if name > after], [name for name in folders if name > after])
 
 
+class ObjectSpool:
+    """See ``store.Spool``: a file without a name on this machine, sent in one request."""
+
+    def __init__(self, descriptor: int, upload: Callable[[memoryview], Outcome]) -> None:
+        self.file = HashedFile(descriptor, tempfile.gettempdir())
+        self._descriptor = descriptor
+        self._upload = upload
+
+    def create(self) -> Outcome:
+        # Mapped, not read: its pages are the cache's, which the kernel takes back. One request, because only a plain PUT has a
+        # condition with every S3 (W4).
+        mapped = mmap.mmap(self._descriptor, self.file.size, access=mmap.ACCESS_READ)
+        return self._upload(memoryview(mapped))
+
+
 class _ObjectRanges:
     def __init__(self, store: ObjectStore, path: str) -> None:
         self._client = store._store
@@ -196,6 +234,15 @@ def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tup
     # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).
     creates = S3Store(bucket, config=config, retry_config={"max_retries": 0})
     return creates, S3Store(bucket, config=config, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
+
+
+@lru_cache(maxsize=16)
+def _upload_client(bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]) -> Any:
+    """For creates of large files: as the one for creates, with more time."""
+    del environment
+    config: Any = {**dict(options), "conditional_put": "etag"}
+    patient: Any = {"timeout": timedelta(seconds=_UPLOAD_SECONDS)}
+    return S3Store(bucket, config=config, retry_config={"max_retries": 0}, client_options=patient)
 
 
 def _body(content: Buffers) -> bytes | memoryview:

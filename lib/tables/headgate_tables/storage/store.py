@@ -9,8 +9,9 @@ is not there raise FileNotFoundError (the caller knows whether that is news or d
 
 import enum
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -33,6 +34,41 @@ class Listing:
     files: list[str]
     folders: list[str]
     sizes: dict[str, int] = field(default_factory=dict)
+
+
+class SpooledBytes(Protocol):
+    """What was written to a spool; a file object for ``pyarrow.PythonFile``."""
+
+    @property
+    def closed(self) -> bool:
+        """No."""
+
+    def write(self, data: Any) -> int:
+        """All of ``data``, which has the buffer protocol."""
+
+    def close(self) -> None:
+        """Takes no more."""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the bytes so far, as hex digits."""
+
+
+class Spool(Protocol):
+    """A file that is being written; nobody sees it until ``create``."""
+
+    @property
+    def file(self) -> SpooledBytes:
+        """Takes the content."""
+
+    def create(self) -> Outcome:
+        """Gives the file its name as ``Store.create`` does, durable; at most once. Raises DeposedError when the stage of this
+        process was revoked (rule W2), SyncFailedError.
+        """
 
 
 class Store(Protocol):
@@ -85,6 +121,12 @@ class Store(Protocol):
         """Writes files under fresh names that nobody looks for until a slot names them, durable, in parallel, each
         folder synced once; needs no temp and link. Only where ``stages``.
         Raises SyncFailedError; FileExistsError for a taken name.
+        """
+
+    def spool(self, path: str, staged: str) -> AbstractContextManager[Spool]:
+        """A file of any size that is to be created as ``path``. Its bytes wait as ``staged`` on a local disk, or under a
+        temporary name beside ``path`` when that is ""; for an object store without a name, in this machine's temporary folder.
+        When the context ends nothing of that is left. Raises FileExistsError when ``staged`` is there.
         """
 
     def replace(self, path: str, content: Buffers) -> None:

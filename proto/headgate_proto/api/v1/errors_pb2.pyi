@@ -63,7 +63,7 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     nobody owns the table just now, the store does not answer, no writer is there
     """
     CODE_OVERLOADED: _Code.ValueType  # 2
-    """a limit of memory is reached"""
+    """a limit is reached: of memory, or of log files that wait for compaction"""
     CODE_REWOUND: _Code.ValueType  # 10
     """RESUME
     uncommitted rows were dropped: a process went away, or a round failed
@@ -113,7 +113,7 @@ CODE_UNAVAILABLE: Code.ValueType  # 1
 nobody owns the table just now, the store does not answer, no writer is there
 """
 CODE_OVERLOADED: Code.ValueType  # 2
-"""a limit of memory is reached"""
+"""a limit is reached: of memory, or of log files that wait for compaction"""
 CODE_REWOUND: Code.ValueType  # 10
 """RESUME
 uncommitted rows were dropped: a process went away, or a round failed

@@ -244,10 +244,15 @@ class Opened(_message.Message):
     COMMITTED_OFFSET_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
     MAX_IN_FLIGHT_BYTES_FIELD_NUMBER: _builtins.int
+    RESTORED_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.int
     committed_offset: _builtins.int
     """Rows up to here are committed. The producer goes on behind it."""
     max_in_flight_bytes: _builtins.int
+    restored: _builtins.str
+    """Names the table's newest restore, empty before any. Only when it has changed since the channel's stream before may the
+    committed offset be below what was acknowledged as durable (rule CH8).
+    """
     @_builtins.property
     def table(self) -> _tables_pb2.TableDescription: ...
     def __init__(
@@ -257,10 +262,11 @@ class Opened(_message.Message):
         committed_offset: _builtins.int = ...,
         table: _tables_pb2.TableDescription | None = ...,
         max_in_flight_bytes: _builtins.int = ...,
+        restored: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_offset", b"committed_offset", "incarnation", b"incarnation", "max_in_flight_bytes", b"max_in_flight_bytes", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_offset", b"committed_offset", "incarnation", b"incarnation", "max_in_flight_bytes", b"max_in_flight_bytes", "restored", b"restored", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -299,7 +305,8 @@ Global___Acks: _TypeAlias = Acks  # noqa: Y015
 @_typing.final
 class Refused(_message.Message):
     """One batch was not taken and the channel stands still: later ones get CODE_AFTER_FAILED_BATCH until a batch with the same
-    `after` is accepted, or `skip` is sent. Answers come in the order of the batches.
+    `after` is accepted, or `skip` is sent. Answers come in the order of the batches. With ACTION_RETRY nothing is wrong with it:
+    wait `retry_after_ms` and send it and what followed it again on this stream.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -269,6 +269,7 @@ class StatusResponse(_message.Message):
     WRITERS_FIELD_NUMBER: _builtins.int
     TABLES_FIELD_NUMBER: _builtins.int
     REDIS_REACHABLE_FIELD_NUMBER: _builtins.int
+    COMPACTORS_FIELD_NUMBER: _builtins.int
     coordinator: _builtins.str
     """This coordinator."""
     redis_reachable: _builtins.bool
@@ -278,6 +279,8 @@ class StatusResponse(_message.Message):
     def writers(self) -> _containers.RepeatedCompositeFieldContainer[Global___WriterStatus]: ...
     @_builtins.property
     def tables(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableStatus]: ...
+    @_builtins.property
+    def compactors(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactorStatus]: ...
     def __init__(
         self,
         *,
@@ -286,10 +289,11 @@ class StatusResponse(_message.Message):
         writers: _abc.Iterable[Global___WriterStatus] | None = ...,
         tables: _abc.Iterable[Global___TableStatus] | None = ...,
         redis_reachable: _builtins.bool = ...,
+        compactors: _abc.Iterable[Global___CompactorStatus] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator", b"coordinator", "coordinators", b"coordinators", "redis_reachable", b"redis_reachable", "tables", b"tables", "writers", b"writers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compactors", b"compactors", "coordinator", b"coordinator", "coordinators", b"coordinators", "redis_reachable", b"redis_reachable", "tables", b"tables", "writers", b"writers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -347,6 +351,38 @@ class WriterStatus(_message.Message):
 Global___WriterStatus: _TypeAlias = WriterStatus  # noqa: Y015
 
 @_typing.final
+class CompactorStatus(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    LEAVING_FIELD_NUMBER: _builtins.int
+    FREE_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    process: _builtins.str
+    host: _builtins.str
+    leaving: _builtins.bool
+    free: _builtins.int
+    """Operations that it would take from this coordinator now, and those of this coordinator that run there."""
+    running: _builtins.int
+    def __init__(
+        self,
+        *,
+        process: _builtins.str = ...,
+        host: _builtins.str = ...,
+        leaving: _builtins.bool = ...,
+        free: _builtins.int = ...,
+        running: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["free", b"free", "host", b"host", "leaving", b"leaving", "process", b"process", "running", b"running"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompactorStatus: _TypeAlias = CompactorStatus  # noqa: Y015
+
+@_typing.final
 class TableStatus(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -364,6 +400,8 @@ class TableStatus(_message.Message):
     ROUND_FILES_FIELD_NUMBER: _builtins.int
     ROUND_BYTES_FIELD_NUMBER: _builtins.int
     ALARMS_FIELD_NUMBER: _builtins.int
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    OPERATIONS_QUEUED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     """"owned", "elsewhere", "quarantined" or "unowned"."""
@@ -383,9 +421,15 @@ class TableStatus(_message.Message):
     round_files: _builtins.int
     """What the last round cost: data files and their bytes."""
     round_bytes: _builtins.int
+    operations_queued: _builtins.int
+    """Those that wait for a compactor, or for their next try."""
     @_builtins.property
     def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What an operator should know, one sentence each."""
+
+    @_builtins.property
+    def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationStatus]:
+        """Operations of compaction plans that run now, the longest first."""
 
     def __init__(
         self,
@@ -404,11 +448,62 @@ class TableStatus(_message.Message):
         round_files: _builtins.int = ...,
         round_bytes: _builtins.int = ...,
         alarms: _abc.Iterable[_builtins.str] | None = ...,
+        operations: _abc.Iterable[Global___OperationStatus] | None = ...,
+        operations_queued: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "epoch", b"epoch", "generation", b"generation", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "owner", b"owner", "round", b"round", "round_bytes", b"round_bytes", "round_files", b"round_files", "round_seconds", b"round_seconds", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "epoch", b"epoch", "generation", b"generation", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "operations", b"operations", "operations_queued", b"operations_queued", "owner", b"owner", "round", b"round", "round_bytes", b"round_bytes", "round_files", b"round_files", "round_seconds", b"round_seconds", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TableStatus: _TypeAlias = TableStatus  # noqa: Y015
+
+@_typing.final
+class OperationStatus(_message.Message):
+    """One file slice that becomes a base file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTITION_FIELD_NUMBER: _builtins.int
+    FILE_ID_FIELD_NUMBER: _builtins.int
+    COMPACTOR_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    ROWS_DONE_FIELD_NUMBER: _builtins.int
+    BYTES_DONE_FIELD_NUMBER: _builtins.int
+    OF_BYTES_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    partition: _builtins.str
+    file_id: _builtins.str
+    compactor: _builtins.str
+    """The compactor's process and host."""
+    host: _builtins.str
+    attempt: _builtins.int
+    """Which try this is under the table's present owner, from 1."""
+    rows_done: _builtins.int
+    bytes_done: _builtins.int
+    """Input read so far, and all of it."""
+    of_bytes: _builtins.int
+    seconds: _builtins.float
+    """Since it was handed out."""
+    def __init__(
+        self,
+        *,
+        partition: _builtins.str = ...,
+        file_id: _builtins.str = ...,
+        compactor: _builtins.str = ...,
+        host: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        rows_done: _builtins.int = ...,
+        bytes_done: _builtins.int = ...,
+        of_bytes: _builtins.int = ...,
+        seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "bytes_done", b"bytes_done", "compactor", b"compactor", "file_id", b"file_id", "host", b"host", "of_bytes", b"of_bytes", "partition", b"partition", "rows_done", b"rows_done", "seconds", b"seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationStatus: _TypeAlias = OperationStatus  # noqa: Y015

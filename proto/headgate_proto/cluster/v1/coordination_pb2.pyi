@@ -208,6 +208,7 @@ class TableReport(_message.Message):
     ASK_ROUND_FIELD_NUMBER: _builtins.int
     OPEN_FIELD_NUMBER: _builtins.int
     CHANNEL_ENDED_FIELD_NUMBER: _builtins.int
+    ROUND_FULL_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -225,6 +226,8 @@ class TableReport(_message.Message):
     def open(self) -> Global___OpenRequest: ...
     @_builtins.property
     def channel_ended(self) -> Global___ChannelEnded: ...
+    @_builtins.property
+    def round_full(self) -> Global___RoundFull: ...
     def __init__(
         self,
         *,
@@ -238,12 +241,13 @@ class TableReport(_message.Message):
         ask_round: Global___AskRound | None = ...,
         open: Global___OpenRequest | None = ...,
         channel_ended: Global___ChannelEnded | None = ...,
+        round_full: Global___RoundFull | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "open", b"open"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "open", b"open", "round_full", b"round_full"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "open", b"open", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "open", b"open", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -457,6 +461,29 @@ class AskRound(_message.Message):
 Global___AskRound: _TypeAlias = AskRound  # noqa: Y015
 
 @_typing.final
+class RoundFull(_message.Message):
+    """The bucket side: a slice has got its share of this round (`Plan.slice_bytes`), or memory is full and `Plan.slice_files` are
+    written. The owner lets nobody take more rows into the round and ends it soon.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_FIELD_NUMBER: _builtins.int
+    round: _builtins.int
+    def __init__(
+        self,
+        *,
+        round: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundFull: _TypeAlias = RoundFull  # noqa: Y015
+
+@_typing.final
 class OpenRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -596,6 +623,7 @@ class TableOrder(_message.Message):
     OPEN_REFUSED_FIELD_NUMBER: _builtins.int
     END_CHANNEL_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
+    THROTTLE_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -615,6 +643,8 @@ class TableOrder(_message.Message):
     def end_channel(self) -> Global___EndChannel: ...
     @_builtins.property
     def release(self) -> Global___Release: ...
+    @_builtins.property
+    def throttle(self) -> Global___Throttle: ...
     def __init__(
         self,
         *,
@@ -629,12 +659,13 @@ class TableOrder(_message.Message):
         open_refused: Global___OpenRefused | None = ...,
         end_channel: Global___EndChannel | None = ...,
         release: Global___Release | None = ...,
+        throttle: Global___Throttle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release", "throttle", b"throttle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release", "table", b"table", "throttle", b"throttle"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["adopt", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "release"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["adopt", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "release", "throttle"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -652,11 +683,14 @@ class Adopt(_message.Message):
     URL_FIELD_NUMBER: _builtins.int
     DEFINITION_FIELD_NUMBER: _builtins.int
     DROP_BEATEN_FIELD_NUMBER: _builtins.int
+    RESTORED_FIELD_NUMBER: _builtins.int
     url: _builtins.str
     definition: _builtins.str
     """The table's definition as its CONFIG slot has it, JSON."""
     drop_beaten: _builtins.bool
     """A flush drops what another row of the same key and flush beats. Off only in tests."""
+    restored: _builtins.str
+    """The table's newest restore, empty before any: for `Opened.restored`."""
     @_builtins.property
     def plan(self) -> Global___Plan: ...
     def __init__(
@@ -666,10 +700,11 @@ class Adopt(_message.Message):
         url: _builtins.str = ...,
         definition: _builtins.str = ...,
         drop_beaten: _builtins.bool = ...,
+        restored: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "drop_beaten", b"drop_beaten", "plan", b"plan", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "drop_beaten", b"drop_beaten", "plan", b"plan", "restored", b"restored", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -684,7 +719,15 @@ class Plan(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    SLICE_FILES_FIELD_NUMBER: _builtins.int
+    SLICE_BYTES_FIELD_NUMBER: _builtins.int
     round: _builtins.int
+    slice_files: _builtins.int
+    """Log files that the round may add to any one slice, the one at its end included; only those before it can be given up, by
+    keeping rows in memory. 0: as many as it takes.
+    """
+    slice_bytes: _builtins.int
+    """Log bytes that the round may add to any one slice. 0: not bounded. Answered by `round_full` when they are nearly reached."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
     @_builtins.property
@@ -697,14 +740,48 @@ class Plan(_message.Message):
         round: _builtins.int = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
         assignment: _abc.Iterable[_builtins.int] | None = ...,
+        slice_files: _builtins.int = ...,
+        slice_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "members", b"members", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "members", b"members", "round", b"round", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plan: _TypeAlias = Plan  # noqa: Y015
+
+@_typing.final
+class Throttle(_message.Message):
+    """How fast client batches of the table are taken from now on; after an `adopt`: as fast as they come. The exchange and this
+    stream never slow down (rule CH7). Comes before the barrier whose next round it shall hold for (rule RO9).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BYTES_PER_SECOND_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    bytes_per_second: _builtins.int
+    """Arrow bytes a second. 0: no limit."""
+    stopped: _builtins.bool
+    """Batches are refused with `why`, an error with ACTION_RETRY; channels stay open, what was accepted commits."""
+    @_builtins.property
+    def why(self) -> _errors_pb2.Error: ...
+    def __init__(
+        self,
+        *,
+        bytes_per_second: _builtins.int = ...,
+        stopped: _builtins.bool = ...,
+        why: _errors_pb2.Error | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["why", b"why"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_per_second", b"bytes_per_second", "stopped", b"stopped", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Throttle: _TypeAlias = Throttle  # noqa: Y015
 
 @_typing.final
 class Member(_message.Message):
@@ -892,12 +969,19 @@ class Release(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ERROR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def error(self) -> _errors_pb2.Error:
+        """What clients are told whose channels it ends; absent: CODE_MOVED."""
+
     def __init__(
         self,
+        *,
+        error: _errors_pb2.Error | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -118,21 +118,39 @@ def _framed_end(view: memoryview, at: int) -> int | None:
 
 def _decode_body(buf: pa.Buffer, view: memoryview, at: int, end: int, path: str) -> Block:
     where = f"{path} at byte {at}"
+    limit = end - _I64.size
+    kind, headers, start, length = decode_head(view, at, limit, where)
+    check_content(start, length, limit, where)
+    check_closing(view, start + length, limit, where)
+    return Block(kind, headers, buf.slice(start, length), at, end - at)
+
+
+def decode_head(view: memoryview, at: int, limit: int, where: str) -> tuple[BlockKind, dict[HeaderKey, str], int, int]:
+    """What stands before a block's content: kind, headers, where the content begins, its length as it says.
+
+    ``at``: of the block's magic in ``view``; ``limit``: where its headers have to end. Raises as ``read_blocks``.
+    """
     version, ordinal = struct.unpack_from(">ii", view, at + _SIZED_FROM)
     if version != FORMAT_VERSION:
         raise UnsupportedTableError(f"{where}: log format version {version}", fix=_NEWER)
     if ordinal not in _KINDS:
         raise UnsupportedTableError(f"{where}: log block of unknown kind {ordinal}", fix=_NEWER)
-    limit = end - _I64.size
     headers, position = _decode_map(view, at + _SIZED_FROM + 8, limit, where)
     length = _read_i64(view, position, limit, where)
-    start = position + _I64.size
+    return BlockKind(ordinal), headers, position + _I64.size, length
+
+
+def check_content(start: int, length: int, limit: int, where: str) -> None:
+    """Raises CorruptFileError for a content that does not end before ``limit``, where the block's last number stands."""
     if not 0 <= length <= limit - start:
         raise _broken(where, "its content is longer than the block")
-    _, closing = _decode_map(view, start + length, limit, where)
+
+
+def check_closing(view: memoryview, position: int, limit: int, where: str) -> None:
+    """Raises CorruptFileError when what follows the content (at ``position``) does not reach to ``limit``."""
+    _, closing = _decode_map(view, position, limit, where)
     if closing != limit:
         raise _broken(where, "its parts do not fill the block")
-    return Block(BlockKind(ordinal), headers, buf.slice(start, length), at, end - at)
 
 
 def _encode_map(entries: Mapping[HeaderKey, str]) -> bytes:

@@ -31,7 +31,7 @@ _FIXED_WORTH_ZSTD = 0.5
 _TEXT_WORTH_ZSTD = 0.8
 """zstd is taken when the sample shrinks below this share; numbers must shrink more, because plain ones cost nothing to decode."""
 _GROUP_ROWS = 1 << 20
-_WRITE_BATCH = 16_384
+WRITE_BATCH = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     options = layout.options(rows)
     with pq.ParquetWriter(
-        sink, rows.schema, store_schema=False, write_page_checksum=True, write_batch_size=_WRITE_BATCH, **options
+        sink, rows.schema, store_schema=False, write_page_checksum=True, write_batch_size=WRITE_BATCH, **options
     ) as writer:
         writer.write_table(rows, row_group_size=_GROUP_ROWS)
         if rows.schema.metadata:

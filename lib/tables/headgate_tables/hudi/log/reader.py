@@ -1,6 +1,6 @@
 """The blocks of one log file that count, in order, with their content still encoded."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,9 +111,16 @@ def read_log_file(
     may have left one; with ``strict`` (a file whose size the commit vouches for) they raise CorruptFileError.
     Raises UnsupportedTableError for HFile and change-data blocks, which belong to other kinds of table and file.
     """
+    return select_blocks(read_blocks(buf, path), buf.size, path, is_committed, strict=strict)
+
+
+def select_blocks(
+    blocks: Iterable[Block], size: int, path: str, is_committed: Callable[[str], bool], *, strict: bool
+) -> list[RowsBlock | DeleteBlock]:
+    """As ``read_log_file``, of the blocks in a file of ``size`` bytes; their contents are not looked at."""
     found: list[RowsBlock | DeleteBlock] = []
     end = 0
-    for block in read_blocks(buf, path):
+    for block in blocks:
         end = block.offset + block.size
         if block.kind is BlockKind.CORRUPT:
             if strict:
@@ -122,18 +129,20 @@ def read_log_file(
             _roll_back(found, block, f"{path} at byte {block.offset}")
         else:
             _append(found, block, path, is_committed)
-    if strict and (end != buf.size or not buf.size):
+    if strict and (end != size or not size):
         raise _torn(path, end)
     return found
 
 
-def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0) -> pq.ParquetFile:
+def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
     """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds.
 
     ``buffer_size``: bytes of a column read at a time; 0 fetches all columns of the row groups that are asked for at once.
+    ``dictionaries``: columns of text or bytes that come as dictionary arrays.
     """
     return pq.ParquetFile(
         source,
+        read_dictionary=list(dictionaries),
         buffer_size=buffer_size,
         pre_buffer=buffer_size == 0,
         page_checksum_verification=True,

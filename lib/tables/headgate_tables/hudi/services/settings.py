@@ -1,4 +1,4 @@
-"""Settings of one table's services, under Hudi's own keys where Hudi has one. They stand in CONFIG slots and may always change."""
+"""Settings of a table's services, under Hudi's own keys where Hudi has one. They stand in CONFIG slots and may always change."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields

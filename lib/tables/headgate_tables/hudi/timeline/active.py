@@ -36,6 +36,12 @@ class Timeline:
         found = [instant for instant in self.completed.values() if instant.action in WRITE_ACTIONS]
         return sorted(found, key=lambda instant: instant.completion)
 
+    def drop_until(self, time: str) -> None:
+        """Instants up to this one were archived. What the view knows of their files stays."""
+        for each in (self.completed, self.pending):
+            for known in [known for known in each if known <= time]:
+                del each[known]
+
     def add(self, instants: Iterable[Instant]) -> None:
         """Takes files of the timeline in, in any order."""
         for instant in instants:

@@ -1,70 +1,38 @@
 """What a completed write holds: HoodieCommitMetadata as an Avro container (spec hudi-format 2.4, 2.5 and 11.1)."""
 
-import io
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import fastavro
-from fastavro.schema import SchemaParseException
+from headgate_tables.hudi.log.names import parse_base_name
+from headgate_tables.hudi.services.operation import Compacted
+from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
+from headgate_tables.hudi.timeline.compaction_plan import base_instant
 
-from headgate_tables.errors import CorruptFileError
-
-_NAMESPACE = "org.apache.hudi.avro.model"
-_STRING = {"type": "string", "avro.java.string": "String"}
 _LONGS_IN_ORDER = "numWrites numDeletes numUpdateWrites totalWriteBytes totalWriteErrors"
-_DECODE_ERRORS = (
-    *(ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError),
-    *(StopIteration, EOFError, struct.error, zlib.error, SchemaParseException),
-)
 _LOG_LONGS = "totalLogRecords totalLogFiles totalUpdatedRecordsCompacted numInserts totalLogBlocks totalCorruptLogBlock"
 
 
-def _optional(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": ["null", kind], "default": None}
-
-
-def _record(name: str, fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "record", "name": f"{_NAMESPACE}.{name}", "fields": list(fields)}
-
-
 def _write_stat_schema() -> dict[str, Any]:
-    longs = [_optional(name, "long") for name in _LONGS_IN_ORDER.split()]
-    log_longs = [_optional(name, "long") for name in [*_LOG_LONGS.split(), "totalRollbackBlocks", "fileSizeInBytes"]]
-    runtime = _record(
-        "HoodieRuntimeStats", [_optional(n, "long") for n in ("totalScanTime", "totalCreateTime", "totalUpsertTime")]
-    )
-    fields = (
-        [_optional(name, _STRING) for name in ("fileId", "path", "prevCommit")] + longs + [_optional("partitionPath", _STRING)]
-    )
-    fields += [*log_longs, _optional("logVersion", "int"), _optional("logOffset", "long"), _optional("baseFile", _STRING)]
-    fields += [
-        _optional("logFiles", {"type": "array", "items": _STRING}),
-        _optional("cdcStats", {"type": "map", "values": "long"}),
-    ]
-    fields += [_optional("prevBaseFile", _STRING), _optional("minEventTime", "long"), _optional("maxEventTime", "long")]
-    fields += [
-        _optional("runtimeStats", runtime),
-        *(_optional(name, "long") for name in ("totalLogFilesCompacted", "totalLogReadTimeMs")),
-    ]
-    fields += [_optional("totalLogSizeCompacted", "long"), _optional("tempPath", _STRING), _optional("numUpdates", "long")]
-    return _record("HoodieWriteStat", fields)
+    longs = [optional(name, "long") for name in _LONGS_IN_ORDER.split()]
+    log_longs = [optional(name, "long") for name in [*_LOG_LONGS.split(), "totalRollbackBlocks", "fileSizeInBytes"]]
+    runtime = record("HoodieRuntimeStats", [optional(n, "long") for n in ("totalScanTime", "totalCreateTime", "totalUpsertTime")])
+    fields = [optional(name, STRING) for name in ("fileId", "path", "prevCommit")] + longs + [optional("partitionPath", STRING)]
+    fields += [*log_longs, optional("logVersion", "int"), optional("logOffset", "long"), optional("baseFile", STRING)]
+    fields += [optional("logFiles", array(STRING)), optional("cdcStats", mapping("long"))]
+    fields += [optional("prevBaseFile", STRING), optional("minEventTime", "long"), optional("maxEventTime", "long")]
+    fields += [optional("runtimeStats", runtime)]
+    fields += [optional(name, "long") for name in ("totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted")]
+    return record("HoodieWriteStat", [*fields, optional("tempPath", STRING), optional("numUpdates", "long")])
 
 
 @cache
-def _commit_schema() -> Any:
-    stats = {"type": "map", "values": {"type": "array", "items": _write_stat_schema()}, "avro.java.string": "String"}
-    fields = [
-        _optional("partitionToWriteStats", stats),
-        _optional("compacted", "boolean"),
-        _optional("extraMetadata", {"type": "map", "values": _STRING, "avro.java.string": "String"}),
-        {"name": "version", "type": ["int", "null"], "default": 1},
-        _optional("operationType", _STRING),
-    ]
-    return fastavro.parse_schema(_record("HoodieCommitMetadata", fields))
+def _container() -> Container:
+    stats = mapping(array(_write_stat_schema()))
+    fields = [optional("partitionToWriteStats", stats), optional("compacted", "boolean")]
+    fields += [optional("extraMetadata", mapping(STRING)), VERSION, optional("operationType", STRING)]
+    return Container(record("HoodieCommitMetadata", fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +60,18 @@ class WriteStat:
         stat |= {"numWrites": self.rows, "numDeletes": self.deletes, "partitionPath": self.partition}
         stat |= {"numUpdateWrites" if is_log else "numInserts": self.rows}
         stat |= {"totalWriteBytes": self.size, "fileSizeInBytes": self.size}
-        stat["runtimeStats"] = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0}
+        stat["runtimeStats"] = _NO_TIMES
         if is_log:
             stat |= {"logVersion": self.log_version, "logOffset": 0, "baseFile": "", "logFiles": [self.name]}
         return stat
 
-
-_SYNC = bytes(range(16))
-"""What ends a block in a container; any 16 bytes."""
 
 _ZERO_COUNTS = (
     *_LONGS_IN_ORDER.split(),
     *(name for name in _LOG_LONGS.split() if name != "totalLogFiles"),
     *("totalRollbackBlocks", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted", "numUpdates"),
 )
+_NO_TIMES = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,43 +92,53 @@ def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operati
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition, []).append(stat.encode(instant))
-    record = {
-        "partitionToWriteStats": by_partition,
-        "compacted": False,
-        "extraMetadata": {**extra, "schema": schema},
-        "version": 1,
-        "operationType": operation,
-    }
-    content = io.BytesIO()
-    fastavro.schemaless_writer(content, _commit_schema(), record)
-    return _header() + _varint(1) + _varint(content.tell()) + content.getvalue() + _SYNC
+    return _encode(by_partition, False, {**extra, "schema": schema}, operation)
 
 
-@cache
-def _header() -> bytes:
-    """An Avro container's first part: it holds the schema, which costs more to write than a commit does."""
-    out = io.BytesIO()
-    fastavro.writer(out, _commit_schema(), [], sync_marker=_SYNC)
-    return out.getvalue()
+def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) -> bytes:
+    """The content of a compaction's completed file ``T_C.commit``; arguments as of ``encode_commit``.
+
+    Raises ValueError for a file that does not carry the instant in its name: no reader would take it for this compaction's.
+    """
+    by_partition: dict[str, list[dict[str, Any]]] = {}
+    for each in finished:
+        name = parse_base_name(each.operation.output)
+        if name is None or name.instant != instant:
+            raise ValueError(f"{each.operation.output} is no base file of instant {instant}")
+        by_partition.setdefault(each.operation.partition, []).append(_compaction_stat(each))
+    return _encode(by_partition, True, {"schema": schema}, "COMPACT")
 
 
-def _varint(number: int) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, "long", number)
-    return out.getvalue()
+def _compaction_stat(compacted: Compacted) -> dict[str, Any]:
+    """As Spark-Hudi fills it: the new base file, what it was made of, and nothing of the delta fields."""
+    operation, base = compacted.operation, compacted.operation.base
+    stat: dict[str, Any] = dict.fromkeys(_ZERO_COUNTS, 0)
+    stat |= {"fileId": operation.file_id, "path": operation.path, "partitionPath": operation.partition}
+    stat |= {"prevCommit": base_instant(operation) if base else "null", "prevBaseFile": base.name if base else None}
+    stat |= {"numWrites": compacted.rows, "numInserts": compacted.inserts}
+    stat |= {"numUpdateWrites": compacted.updates, "numDeletes": compacted.deletes}
+    stat |= {"totalWriteBytes": compacted.file.size, "fileSizeInBytes": compacted.file.size}
+    stat |= {"totalLogRecords": compacted.log_rows, "totalLogBlocks": compacted.log_blocks}
+    stat["totalUpdatedRecordsCompacted"] = compacted.inserts + compacted.updates + compacted.deletes
+    stat |= {"totalLogFilesCompacted": len(operation.logs), "totalLogSizeCompacted": sum(log.size for log in operation.logs)}
+    stat["runtimeStats"] = _NO_TIMES
+    return stat
+
+
+def _encode(by_partition: Mapping[str, Any], compacted: bool, extra: Mapping[str, str], operation: str) -> bytes:
+    content = {"partitionToWriteStats": by_partition, "compacted": compacted, "extraMetadata": extra}
+    return _container().encode({**content, "version": None, "operationType": operation})
 
 
 def decode_commit(data: bytes, path: str) -> CommitMetadata:
     """Raises CorruptFileError for anything that is no Avro container with one record."""
-    try:
-        record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
-        return CommitMetadata(
-            record["partitionToWriteStats"] or {},
-            record["operationType"] or "",
-            record["extraMetadata"] or {},
-            record.get("partitionToReplaceFileIds") or {},
-        )
-    except _DECODE_ERRORS as error:
-        raise CorruptFileError(
-            f"{path} is no commit metadata: {error!r}", fix="Restore the file from a copy of the table."
-        ) from error
+    return decode(data, path, ["HoodieCommitMetadata", "HoodieReplaceCommitMetadata"], _decode)
+
+
+def _decode(content: Mapping[str, Any]) -> CommitMetadata:
+    return CommitMetadata(
+        content["partitionToWriteStats"] or {},
+        content["operationType"] or "",
+        content["extraMetadata"] or {},
+        content.get("partitionToReplaceFileIds") or {},
+    )

@@ -1,0 +1,61 @@
+"""Runs in a process of its own: one slice is compacted, or read to see that nothing was lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.compaction.slices import slice_table
+from bench.tables.usage import Moment, peak_bytes
+
+_SUMMED = ("user_id", "version", "qty")
+
+
+def build(base_rows: int, log_rows: list[int]) -> str:
+    """The table's folder; ``slice_table`` in a process whose memory nobody measures."""
+    return str(slice_table(base_rows, log_rows))
+
+
+def compact(folder: str) -> dict[str, Any]:
+    """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds."""
+    from headgate_tables import hudi
+
+    table = hudi.open_table(f"file://{folder}")
+    begin = Moment.now()
+    result = table.compact()
+    used = Moment.now() - begin
+    [done] = result.finished
+    return {
+        "cpu": used.cpu,
+        "wall": used.wall,
+        "peak": peak_bytes(),
+        "rows": done.rows,
+        "bytes": done.file.size,
+        "input_bytes": done.operation.input_bytes,
+    }
+
+
+def totals(contender: str, folder: str) -> list[int]:
+    """Rows and sums that two tables of equal rows have in common. ``contender``: ``headgate`` or ``hudi-rs``."""
+    found = [0] * (1 + len(_SUMMED))
+    for batch in _batches(contender, folder):
+        for at, number in enumerate([batch.num_rows, *(pc.sum(batch.column(name)).as_py() or 0 for name in _SUMMED)]):
+            found[at] += number
+    return found
+
+
+def _batches(contender: str, folder: str) -> Any:
+    if contender == "headgate":
+        from headgate_tables import hudi
+
+        return hudi.open_table(f"file://{folder}").scan(list(_SUMMED)).to_reader()
+    from hudi import HudiReadOptions, HudiTable
+
+    read = HudiTable(f"file://{folder}").read_stream(HudiReadOptions(projection=list(_SUMMED)))
+    return (pa.record_batch(batch) for batch in read)
+
+
+def base_file(folder: str) -> Path:
+    """The newest of the one file group."""
+    return max(Path(folder).glob("*.parquet"), key=lambda file: file.stem.rpartition("_")[2])

@@ -1,0 +1,81 @@
+"""A compactor from its start to its end: what it is made of, and in which order that comes and goes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+
+from headgate_compactor.metrics import CompactorMetrics
+from headgate_compactor.puller import Puller
+from headgate_compactor.runner import Runner
+from headgate_compactor.settings import CompactorSettings
+from headgate_compactor.workbench import Workbench
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.coordinators import Coordinators
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.lifecycle import announce_ready
+from headgate_runtime.metrics import metrics, served
+from headgate_runtime.world import World
+from headgate_tables.system import SystemIds
+
+_GRACE_S = 0.5
+_RELEASE_S = 5.0
+"""For coordinators to hear the last reports; one that does not answer sees the stream end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compactor:
+    """The running parts. ``address``: where health is served; ``metrics_address``: where Prometheus reads, "" if nowhere."""
+
+    process: str
+    server: Server
+    address: str
+    metrics_address: str
+    bench: Workbench
+    coordinators: Coordinators[Puller]
+
+
+async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World) -> None:
+    """Until ``drain`` is set and every operation is finished or given back.
+
+    Raises SyncFailedError in a group: the disk refused to make data durable, and this process must not write any more.
+    """
+    async with running(settings, world) as compactor:
+        await compactor.server.health.set(True)
+        announce_ready(compactor.address)
+        await drain.wait()
+        await compactor.server.health.set(False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(settings.drain_timeout + _RELEASE_S):
+                await compactor.bench.drain(settings.drain_timeout)
+
+
+@contextlib.asynccontextmanager
+async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Compactor]:
+    """Looks for coordinators and takes operations until the block ends; what runs then is given up."""
+    process = world.ids.token()
+    runner = Runner(process, settings.storage_options, SystemIds())
+    hello = wire.CompactorHello(process=process, host=world.host)
+    with (
+        ThreadPoolExecutor(settings.operations, "compact") as threads,
+        served(registry := metrics("compactor"), settings) as metrics_address,
+    ):
+        async with asyncio.TaskGroup() as group:
+            bench = Workbench(settings.operations, runner.run, threads, group, world)
+            CompactorMetrics(registry, bench)
+
+            def link(address: str, channel: grpc.aio.Channel) -> Puller:
+                return Puller(address, channel, hello, bench, world.clock)
+
+            coordinators = Coordinators(settings.coordinator, link, settings, world.clock)
+            server = Server(settings)
+            address = settings.advertised(await server.start())
+            looking = group.create_task(coordinators.run())
+            try:
+                yield Compactor(process, server, address, metrics_address, bench, coordinators)
+            finally:
+                looking.cancel()
+                await server.stop(_GRACE_S)

@@ -1,0 +1,65 @@
+"""What each writer was told of how fast it may take rows, and whether it has to hear something else now."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from headgate_coordinator.events import SliceFigures
+from headgate_coordinator.instructions import Order, Share, Throttle
+from headgate_coordinator.pressure import Ladder, Pressure
+from headgate_coordinator.rounds import Round
+
+FREE = Throttle()
+_HELD = 1
+"""Bytes a second that stand for none at all, without an error for anybody: it lasts until the next border."""
+
+
+class Intake:
+    """``held``: the filling round is full at a bucket side, so that writers wait for the border."""
+
+    def __init__(self, figures: SliceFigures | None, interval: float) -> None:
+        self.ladder = Ladder(figures, interval)
+        self.held = False
+        self._told: dict[str, Throttle] = {}
+
+    @property
+    def pressure(self) -> Pressure:
+        """What is done now."""
+        return self.ladder.now
+
+    @property
+    def is_open(self) -> bool:
+        """Rows may be taken, however slowly."""
+        return self.ladder.now.stopped is None
+
+    def begin(self, before: Iterable[Round]) -> Share:
+        """The share of the round that begins now; see ``Ladder.begin``."""
+        return self.ladder.begin(before)
+
+    def look(self, filling: Round, behind: Sequence[Round]) -> None:
+        """Figures are new: a round that took no rows may take some from now on."""
+        if filling.takes_rows:
+            self.ladder.look([*behind, filling], Share())
+        elif self.ladder.look(behind, filling.plan.share):
+            filling.takes_rows = True
+
+    def adopted(self, process: str) -> None:
+        """It begins anew and takes rows as fast as it can, until it is told otherwise."""
+        self._told.pop(process, None)
+
+    def stops(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
+        """Goes out before a barrier, so that no row comes behind it: the next round has no room (rule RO9)."""
+        return [] if self.is_open else self.changes(processes, ())
+
+    def changes(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
+        """Who has to hear what. ``members``: of the filling round, who share the rate."""
+        orders: list[tuple[str, Order]] = []
+        for process in processes:
+            wanted = self._wanted(process, list(members))
+            if wanted != self._told.get(process, FREE):
+                self._told[process] = wanted
+                orders.append((process, wanted))
+        return orders
+
+    def _wanted(self, process: str, members: Sequence[str]) -> Throttle:
+        if self.pressure.stopped is not None:
+            return Throttle(0, self.pressure.stopped)
+        return Throttle(_HELD if self.held else self.ladder.rate_of(process, members))

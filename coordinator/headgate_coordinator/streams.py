@@ -1,0 +1,113 @@
+"""A service's stream here: what waits to be sent on it, when it has fallen silent, how it ends. Writers and compactors have one.
+
+The stream is the registration: who is on it is there from the hello to the stream's end (rule RO8).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Generic, TypeVar
+
+import grpc
+import grpc.aio
+
+from headgate_runtime.world import Clock
+
+LOOKS = 5
+"""Looks at a silent peer before it is lost: the timeout is counted in them, so that a pause of ours is not held against it."""
+
+_Sent = TypeVar("_Sent")
+_Heard = TypeVar("_Heard")
+
+
+class Outbox(Generic[_Sent]):
+    """``limit``: messages that may wait for a peer that does not read. ``heard`` grows with each message from it."""
+
+    def __init__(self, limit: int, complaint: str) -> None:
+        self.ended: str | None = None
+        self.heard = 0
+        self._limit = limit
+        self._complaint = complaint
+        self._cut = asyncio.Event()
+        self._queue: asyncio.Queue[_Sent | None] = asyncio.Queue()
+
+    def send(self, message: _Sent) -> None:
+        """Queues a message behind the others (rule RO9); a peer that does not read is cut off, the sender never waits."""
+        if self.ended is not None:
+            return
+        if self._queue.qsize() >= self._limit:
+            self.end(self._complaint)
+        else:
+            self._queue.put_nowait(message)
+
+    def end(self, why: str, *, flush: bool = False) -> None:
+        """Cuts the stream, if ``flush`` behind what is queued; the registration ends as the stream's coroutine does."""
+        if self.ended is None:
+            self.ended = why
+            self._queue.put_nowait(None)
+            if not flush:
+                self._cut.set()
+
+    async def cut(self) -> None:
+        """Returns when the stream has to end now, whatever is queued or being sent."""
+        await self._cut.wait()
+
+    async def next_message(self) -> _Sent | None:
+        """None: everything is sent and the stream has to end."""
+        return await self._queue.get()
+
+
+class _StreamEndedError(Exception):
+    """Ends the tasks of a stream; its text is why."""
+
+
+class Stream(Generic[_Heard, _Sent]):
+    """One stream of a peer. ``take`` gets what it says. ``timeout_s``: silence after which it is lost."""
+
+    def __init__(self, outbox: Outbox[_Sent], take: Callable[[_Heard], None], clock: Clock, timeout_s: float) -> None:
+        self._outbox = outbox
+        self._take = take
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    async def serve(
+        self, requests: AsyncIterator[_Heard], context: Any, welcome: _Sent, sent: Callable[[_Sent], None] | None = None
+    ) -> str:
+        """Until it ends; returns why. ``welcome`` goes out first; ``sent`` is told of each message that has gone out after it."""
+        why = ""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(requests))
+                tasks.create_task(self._watch())
+                tasks.create_task(self._until_cut())
+                tasks.create_task(self._write(context, welcome, sent))
+        except* _StreamEndedError as ended:
+            why = str(ended.exceptions[0])
+        except* grpc.aio.BaseError as broken:
+            why = f"its stream broke: {broken.exceptions[0]}"
+        return why
+
+    async def _read(self, requests: AsyncIterator[_Heard]) -> None:
+        async for message in requests:
+            self._outbox.heard += 1
+            self._take(message)
+        raise _StreamEndedError("it ended its stream")
+
+    async def _watch(self) -> None:
+        silent = 0
+        while silent < LOOKS:
+            heard = self._outbox.heard
+            await self._clock.sleep(self._timeout_s / LOOKS)
+            silent = 0 if self._outbox.heard != heard else silent + 1
+        raise _StreamEndedError(f"nothing was heard of it for {self._timeout_s:g} s")
+
+    async def _until_cut(self) -> None:
+        await self._outbox.cut()
+        raise _StreamEndedError(self._outbox.ended or "")
+
+    async def _write(self, context: Any, welcome: _Sent, sent: Callable[[_Sent], None] | None) -> None:
+        await context.write(welcome)
+        while (message := await self._outbox.next_message()) is not None:
+            await context.write(message)
+            if sent is not None:
+                sent(message)
+        raise _StreamEndedError(self._outbox.ended or "")

@@ -1,0 +1,48 @@
+"""`headgate table adopt`: what another program did to a table becomes the table's own."""
+
+import click
+
+from headgate_cli.cluster import Access
+from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.output import Output
+
+
+@click.command("adopt")
+@click.option(
+    "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table that was not made here; nothing in it says."
+)
+@table_command
+def adopt(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], buckets: int) -> None:
+    """Takes what another program did to TABLE as its own, so that it takes rows again.
+
+    A table that Spark or another writer has written to is quarantined: read-only here, `headgate status` says why. Look at what
+    that program did, make sure that it does not run any more, then adopt. Its commits count, its pending compactions are done
+    here; a write of it that is still pending is refused.
+
+    A table of another program (version 8, bucket index) whose folder lies under the store's root becomes a table of the cluster:
+    give the folder's name and --buckets.
+
+    \b
+    Examples:
+      headgate table adopt flights
+      headgate table adopt old-flights --buckets 16
+      headgate table adopt s3://lake/old-flights --buckets 16
+    """  # noqa: D301 - click wants the backspace
+    if is_address(table_name):
+        with opened(table_name, storage) as table:
+            done = table.adopt(buckets=buckets or None)
+        lists = (done.completed, done.removed, done.plans, done.finished_plans)
+        record = dict(zip(("completed", "removed", "plans", "finished_plans"), map(list, lists), strict=True))
+    else:
+        record = plain(ask_owner(access, table_name, lambda owner: owner.adopt(buckets)))
+    output.emit(record)
+    told = {
+        "completed": "instants of the other program adopted",
+        "removed": "instants that it took away",
+        "plans": "compactions that it left to do",
+        "finished_plans": "of our compactions that it has done",
+    }
+    for name, what in told.items():
+        if record[name]:
+            output.say(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
+    output.say(f"{table_name} takes rows." if any(record.values()) else "There was nothing to adopt.", fg="green")

@@ -1,0 +1,120 @@
+"""`headgate compact`: logs are merged into new base files, by the cluster's compactors or by this process."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from headgate.maintenance import Maintenance
+from headgate_cli.cluster import Access
+from headgate_cli.exits import ExitCode
+from headgate_cli.maintenance.progress import CompactionBar
+from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.output import Output, size
+from headgate_tables.hudi.services.operation import Operation
+
+_NOBODY = "No compactor is connected to the owner: the plan waits for one (`headgate compactor --coordinator HOST:PORT`)."
+
+
+@click.command("compact")
+@click.option("--plan-only", is_flag=True, help="Say what there is to compact, and change nothing.")
+@table_command
+def compact(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> int:
+    """Merges the log files of TABLE into new base files, all that there are now.
+
+    TABLE is a name: the owner makes a plan, the cluster's compactors do it, and this command shows how far they are; ending it
+    does not end them. Or an address with a slash (s3://…, file:///…, a path): then this process does the work. Rows are taken
+    meanwhile, and readers see no difference but speed.
+
+    Exit code 1: operations were dropped, because they failed too often; their slices stay as they were, and the alarms of
+    `headgate status` say why.
+
+    \b
+    Examples:
+      headgate compact flights
+      headgate compact flights --plan-only
+      headgate compact s3://lake/flights --storage region=eu-west-1 --json
+
+    With --json: lines with "event": "planned", "progress" (cluster) and "compacted".
+    """  # noqa: D301 - click wants the backspace
+    if is_address(table_name):
+        return _here(output, table_name, storage, plan_only)
+    return ask_owner(access, table_name, lambda owner: _there(output, owner, plan_only))
+
+
+async def _there(output: Output, owner: Maintenance, plan_only: bool) -> int:
+    code: int = ExitCode.OK
+    with CompactionBar(output) as bar:
+        async for answer in owner.compact(plan_only=plan_only):
+            match answer.WhichOneof("message"):
+                case "planned":
+                    _planned(output, plain(answer.planned), plan_only)
+                case "progress":
+                    told = answer.progress
+                    note = f"{told.finished} of {told.operations} slices, {size(told.bytes_done)} of {size(told.bytes)}"
+                    bar.at(plain(told), told.bytes_done, told.bytes, note)
+                case "ended":
+                    code = _compacted(output, plain(answer.ended)["plans"])
+    return code
+
+
+def _here(output: Output, address: str, storage: tuple[str, ...], plan_only: bool) -> int:
+    with opened(address, storage) as table, CompactionBar(output) as bar:
+        planned = table.compact(plan_only=True).planned
+        plans = [{"instant": "", "operations": _operations(planned)}] if planned else []
+        _planned(output, {"plans": plans, "compactors": 1}, plan_only)
+        if plan_only or not planned:
+            return ExitCode.OK
+        begun: dict[str, int] = {}
+
+        def progress(operation: Operation, rows: int) -> None:
+            begun[operation.output] = rows
+            record = {"operations": len(planned), "running": len(begun), "rows": sum(begun.values())}
+            bar.at(record, len(begun) - 1, len(planned), f"slice {len(begun)} of {len(planned)}, {record['rows']:,} rows")
+
+        done = table.compact(progress=progress)
+    dropped = _operations(done.dropped)
+    return _compacted(
+        output, [{"instant": done.instant, "finished": len(done.finished), "dropped": dropped, "cancelled": not done.completion}]
+    )
+
+
+def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    return [
+        {
+            "partition": each.partition,
+            "file_id": each.file_id,
+            "base_bytes": each.base.size if each.base else 0,
+            "log_files": len(each.logs),
+            "log_bytes": sum(log.size for log in each.logs),
+        }
+        for each in operations
+    ]
+
+
+def _planned(output: Output, record: dict[str, Any], plan_only: bool) -> None:
+    output.emit({"event": "planned", **record})
+    operations = [each for plan in record["plans"] for each in plan["operations"]]
+    if plan_only and not output.json:
+        shown = [
+            {**each, "base": size(each["base_bytes"]), "logs": each["log_files"], "log bytes": size(each["log_bytes"])}
+            for each in operations
+        ]
+        output.records(shown, ["partition", "file_id", "base", "logs", "log bytes"], empty="nothing to compact")
+        return
+    total = size(sum(each["base_bytes"] + each["log_bytes"] for each in operations))
+    output.say(f"{len(operations):,} slices to compact, {total}." if operations else "Nothing to compact.")
+    if operations and not record["compactors"]:
+        output.say(_NOBODY, fg="yellow")
+
+
+def _compacted(output: Output, plans: list[dict[str, Any]]) -> int:
+    output.emit({"event": "compacted", "plans": plans})
+    for plan in plans:
+        if plan["cancelled"]:
+            output.say(f"{plan['instant']}: taken back before it was done.", fg="yellow")
+        else:
+            output.say(f"{plan['instant']}: {plan['finished']:,} slices compacted.", fg="green")
+        for each in plan["dropped"]:
+            output.say(f"  dropped: {each['partition'] or '.'}/{each['file_id']}", fg="yellow")
+    return ExitCode.PROBLEMS if any(plan["dropped"] for plan in plans) else ExitCode.OK

@@ -1,0 +1,32 @@
+"""How far a compaction is: a bar on a terminal, lines for programs, silence in a pipe."""
+
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from headgate_cli.output import Output
+
+
+class CompactionBar:
+    """``at`` takes records of the same kind every time."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        columns = (TextColumn("compacting"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
+        console = Console(stderr=True)
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=output.json or not console.is_terminal)
+        self._task = self._bar.add_task("", total=None, note="")
+
+    def at(self, record: dict[str, Any], done: int, total: int, note: str) -> None:
+        """``done`` of ``total`` is what the bar shows; ``record`` goes to programs."""
+        self._bar.update(self._task, completed=done, total=max(total, 1), note=note)
+        self._output.emit({"event": "progress", **record})
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()

@@ -1,0 +1,42 @@
+"""Folds, the boundary, and the end of old slots (rules G1 to G3): opening a table costs the same after a year as at first."""
+
+from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, number_name, seal
+from headgate_tables.commitlog.state import LogState
+from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Clock
+
+
+def write_fold(store: Store, clock: Clock, state: LogState) -> None:
+    """K(n), then the boundary, which holds the wall clock's milliseconds. All up to slot n is published and durable (G1, G2).
+
+    Raises SyncFailedError, StoreUnavailableError.
+    """
+    name = number_name(state.n)
+    for path, content in ((f"{FOLD_FOLDER}/{name}", seal(state.encode())), (f"{BOUND_FOLDER}/{name}", b"%d" % clock.now_ms())):
+        create_for_certain(store, clock, path, content, durable=True)
+
+
+def truncate(store: Store, clock: Clock, retire_after_ms: int) -> None:
+    """Deletes slots up to the newest boundary that is older than ``retire_after_ms``, and older folds and boundaries.
+
+    Slot 0 stays: it tells whose table this is, and keeps anybody from making another one here.
+
+    Until then a paused process may still send its slot, which the boundary check then finds out (hazard H7). Slots go first:
+    a fold without its slots can be opened, slots without a fold cannot.
+    """
+    boundaries = sorted(name for name in store.list_folder(BOUND_FOLDER).files if name.isdigit())
+    now = clock.now_ms()
+    retired = ""
+    for name in boundaries[-2::-1]:  # the newest stays out of it, so that a fold is always followed by slots
+        written = store.get(f"{BOUND_FOLDER}/{name}").to_pybytes()
+        if written and now - int(written) >= retire_after_ms:
+            retired = name
+            break
+    if not retired:
+        return
+    slots = [name for name in store.list_folder(SLOT_FOLDER).files if name.isdigit() and number_name(0) < name <= retired]
+    store.delete(f"{SLOT_FOLDER}/{name}" for name in slots)
+    for folder in (FOLD_FOLDER, BOUND_FOLDER):
+        old = [name for name in store.list_folder(folder).files if name.isdigit() and name < retired]
+        store.delete(f"{folder}/{name}" for name in old)

@@ -1,0 +1,105 @@
+"""Bloom filters as Hudi keeps them in the footers of base files (spec hudi-format 5.3).
+
+Hudi: common.bloom.{SimpleBloomFilter, HoodieDynamicBoundedBloomFilter, InternalBloomFilter, InternalDynamicBloomFilter}.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headgate_tables.hudi.keys.murmur2 import HashedKeys
+
+FILTER_KEY = "org.apache.hudi.bloomfilter"
+TYPE_KEY = "hoodie_bloom_filter_type_code"
+MOST_ENTRIES = 100_000
+"""Hudi's default of hoodie.bloom.index.filter.dynamic.max.entries."""
+_MURMUR = 1
+_CHUNK = 16_384
+"""Keys hashed at a time: their words stay in the processor's cache over all rounds (4 M keys/s instead of 2.5 with k=30)."""
+_HEAD = struct.Struct(">iibi")
+_COUNTS = struct.Struct(">iii")
+
+
+def bits_and_hashes(entries: int, fpp: float) -> tuple[int, int]:
+    """Size m of a filter in bits and its number k of hash functions."""
+    bits = math.ceil(entries * (-math.log(fpp) / math.log(2) ** 2))
+    return bits, math.ceil(math.log(2) * bits / entries)
+
+
+def positions(keys: pa.Array[Any], bits: int, hashes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """int64[k, n], the bits of each key, and int64[n], which row of ``keys`` each column is for."""
+    prepared = HashedKeys(keys)
+    found = np.empty((hashes, len(prepared)), dtype=np.int64)
+    seeds: Any = np.uint32(0)
+    for number in range(hashes):
+        seeds = prepared.hash(seeds)
+        np.abs(seeds.view(np.int32).astype(np.int64), out=found[number])
+        found[number] %= bits
+    return found, prepared.rows
+
+
+class DynamicBloomFilter:
+    """Grows by a filter of ``entries`` keys at a time until they are for ``most`` keys; then keys go to them in turn."""
+
+    code = "DYNAMIC_V0"
+
+    def __init__(self, entries: int, fpp: float, most: int = MOST_ENTRIES) -> None:
+        self._entries = entries
+        self._most = most
+        self._bits, self._hashes = bits_and_hashes(entries, fpp)
+        self._rows = [np.zeros(self._bits, dtype=bool)]
+        self._added = 0
+
+    def add(self, keys: pa.Array[Any]) -> None:
+        """``keys``: string[n] without nulls and empty keys, in the order of the file's rows."""
+        for start in range(0, len(keys), _CHUNK):
+            self._add(keys.slice(start, _CHUNK))
+
+    def _add(self, keys: pa.Array[Any]) -> None:
+        found, order = positions(keys, self._bits, self._hashes)
+        rows = self._row_of(self._added + np.arange(len(keys)))[order]
+        self._added += len(keys)
+        for row in np.unique(rows):
+            while len(self._rows) <= row:
+                self._rows.append(np.zeros(self._bits, dtype=bool))
+            self._rows[row][found[:, rows == row]] = True
+
+    def _row_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Of the keys that were added as the so-maniest. As Hudi counts: of those beyond all rows the first two go to row 0."""
+        rows = -(-self._most // self._entries)
+        beyond = np.maximum(numbers - rows * self._entries - 1, 0)
+        return np.where(numbers < rows * self._entries, numbers // self._entries, beyond % rows)
+
+    def to_bytes(self) -> bytes:
+        """As Hudi serialises it."""
+        head = _HEAD.pack(-1, self._hashes, _MURMUR, self._bits)
+        last = self._added - (len(self._rows) - 1) * self._entries
+        parts = [head, _COUNTS.pack(self._entries, last, len(self._rows))]
+        for row in self._rows:
+            parts += (head, np.packbits(row, bitorder="little").tobytes())
+        return b"".join(parts)
+
+    def footer(self) -> Mapping[str, str]:
+        """The footer keys of a base file."""
+        return {FILTER_KEY: base64.b64encode(self.to_bytes()).decode(), TYPE_KEY: self.code}
+
+
+class SimpleBloomFilter(DynamicBloomFilter):
+    """One filter of a fixed size, whatever goes into it."""
+
+    code = "SIMPLE"
+
+    def __init__(self, entries: int, fpp: float) -> None:
+        super().__init__(entries, fpp, most=1)
+
+    def to_bytes(self) -> bytes:
+        head = _HEAD.pack(-1, self._hashes, _MURMUR, self._bits)
+        return head + np.packbits(self._rows[0], bitorder="little").tobytes()

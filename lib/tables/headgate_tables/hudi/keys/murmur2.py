@@ -1,0 +1,121 @@
+"""MurmurHash2 as Hadoop writes it, over whole columns of keys (spec hudi-format 5.3; Hudi: common.bloom.Hash, MurmurHash)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint32]
+_MULTIPLIER = np.uint32(0x5BD1E995)
+_WORD = 4
+
+
+class HashedKeys:
+    """Keys prepared for hashing under several seeds: what does not depend on the seed is done once.
+
+    Rows are kept by length, longest first: a word of the hash is then the same operation on the first so many rows.
+    """
+
+    def __init__(self, keys: pa.Array[Any]) -> None:
+        """``keys``: string[n] without nulls."""
+        data, starts, lengths = _bytes(keys)
+        self._order = None if _equal(lengths) else np.argsort(-lengths, kind="stable")
+        if self._order is not None:
+            starts, lengths = starts[self._order], lengths[self._order]
+        self._lengths = lengths.astype(np.uint32)
+        self._words = [_mixed(_word_at(data, starts[:n] + _WORD * w)) for w, n in enumerate(_reaching(lengths))]
+        self._tails, self._factors = _tails(data, starts, lengths)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def hash(self, seeds: Hashes | np.uint32) -> Hashes:
+        """uint32[n] in the order of ``sorted_back``; ``seeds``: one, or those of the call before."""
+        found = self._lengths ^ seeds
+        for words in self._words:
+            part = found[: len(words)]
+            part *= _MULTIPLIER
+            part ^= words
+        found ^= self._tails
+        found *= self._factors
+        found ^= found >> np.uint32(13)
+        found *= _MULTIPLIER
+        found ^= found >> np.uint32(15)
+        return found
+
+    def sorted_back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of the rows as ``hash`` has them, in the order of the keys."""
+        if self._order is None:
+            return values
+        back = np.empty_like(values)
+        back[self._order] = values
+        return back
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Of each place in a ``hash`` result, the row of its key."""
+        return np.arange(len(self._lengths)) if self._order is None else self._order
+
+
+def hash_keys(keys: pa.Array[Any], seed: int = 0) -> Hashes:
+    """uint32[n] in the order of the keys."""
+    prepared = HashedKeys(keys)
+    return prepared.sorted_back(prepared.hash(np.uint32(seed)))
+
+
+def _bytes(keys: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The text, where each key begins in it, and how long it is. Seven bytes stand before the text and behind it."""
+    buffers: Any = keys.buffers()
+    _, offsets, text = buffers
+    ends = (
+        np.frombuffer(offsets, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64) if offsets else _NONE
+    )
+    if not len(keys):
+        return np.zeros(2 * _PAD, dtype=np.uint8), _NONE, _NONE
+    first, last = int(ends[0]), int(ends[-1])
+    data = np.zeros(last - first + 2 * _PAD, dtype=np.uint8)
+    if last > first:
+        data[_PAD:-_PAD] = np.frombuffer(text, dtype=np.uint8)[first:last]
+    return data, ends[:-1] - first + _PAD, np.diff(ends)
+
+
+_PAD = 7
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def _equal(lengths: npt.NDArray[np.int64]) -> bool:
+    return len(lengths) == 0 or bool((lengths == lengths[0]).all())
+
+
+def _reaching(lengths: npt.NDArray[np.int64]) -> list[int]:
+    """For each word of the longest key how many keys (longest first) have it."""
+    if not len(lengths):
+        return []
+    words = lengths[::-1] // _WORD
+    return [len(words) - int(np.searchsorted(words, w, side="right")) for w in range(int(words[-1]))]
+
+
+def _word_at(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Hashes:
+    overlapping: Hashes = np.ndarray((len(data) - _WORD + 1,), dtype="<u4", buffer=data, strides=(1,))
+    return overlapping[at]
+
+
+def _mixed(words: Hashes) -> Hashes:
+    words *= _MULTIPLIER
+    words ^= words >> np.uint32(24)
+    words *= _MULTIPLIER
+    return words
+
+
+def _tails(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> tuple[Hashes, Hashes]:
+    """What the 1 to 3 bytes behind the last word change the hash by: first xor, then times. Bytes are signed, as in Java."""
+    left = lengths % _WORD
+    ends = starts + lengths
+    signed = data.view(np.int8)
+    tails = np.zeros(len(lengths), dtype=np.int32)
+    for back, shift in ((3, 16), (2, 8), (1, 0)):
+        tails ^= np.where(left >= back, signed[ends - back].astype(np.int32) << np.int32(shift), np.int32(0))
+    return tails.view(np.uint32), np.where(left > 0, _MULTIPLIER, np.uint32(1))

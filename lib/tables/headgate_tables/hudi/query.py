@@ -1,0 +1,138 @@
+"""Which file slices a query reads: the table as it is, its base files alone, as it was, or what commits changed.
+
+Source: spec hudi-interop-facts 2, streaming-writer 22; Hudi: HoodieFileIndex, MergeOnReadIncrementalRelationV2. Points in time
+are completion times. A range takes the files that its commits name, compactions and clusterings with them, as one table of its
+own, and shows the rows of its commits: so a row that lost only to an older row outside is shown, as in Hudi 1.2.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from headgate_tables.errors import OptionError, RangeGoneError
+from headgate_tables.hudi.past import Past
+from headgate_tables.hudi.snapshot import Snapshot, Snapshots
+from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.view import FileSlice, FileSystemView
+
+Mode = Literal["snapshot", "read_optimized"]
+_TIME = re.compile(r"[0-9]{14}|[0-9]{17}")
+MODES: Sequence[Mode] = ("snapshot", "read_optimized")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a scan reads. ``as_of``: the completion time up to which commits count. ``commits``: instants whose rows alone are
+    shown, None for all.
+    """
+
+    snapshot: Snapshot
+    slices: Sequence[FileSlice]
+    as_of: str
+    commits: Sequence[str] | None = None
+
+
+def select(snapshots: Snapshots, mode: Mode, as_of: str | None, since: str | None) -> Selection:
+    """Raises OptionError, RangeGoneError, CorruptFileError."""
+    _check(mode, as_of, since)
+    snapshot = snapshots.current()
+    if since is not None:
+        return _changes(snapshots, newest(snapshot.view.timeline), as_of, since)
+    timeline, past = snapshot.view.timeline, snapshots.past
+    if as_of is None:
+        slices = _shown(snapshot.view.latest_slices(), mode)
+        return Selection(snapshot, slices, newest(timeline))
+    point = past.point(as_of, timeline)
+    _check_point(past, timeline, as_of, point)
+    slices = _shown(snapshot.view.latest_slices(past.counts(point, timeline)), mode)
+    return Selection(snapshot, slices, newest(timeline, point))
+
+
+def newest(timeline: Timeline, until: str | None = None) -> str:
+    """Completion time of the newest write (up to ``until``), "" before the first."""
+    times = (instant.completion for instant in timeline.writes())
+    return max((time for time in times if until is None or time <= until), default="")
+
+
+def _shown(slices: Iterable[FileSlice], mode: Mode) -> list[FileSlice]:
+    if mode == "snapshot":
+        return list(slices)
+    return [replace(part, logs=()) for part in slices if part.base is not None]
+
+
+def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> Selection:
+    """``seen``: the newest completion of an earlier listing. One listing may miss a commit and have the next, as files come while
+    it runs; a second one has all that completed before what the first one saw, and who reads on from here misses none.
+    """
+    snapshot = snapshots.current()
+    timeline, past = snapshot.view.timeline, snapshots.past
+    begin = past.point(since, timeline)
+    end = past.point(as_of, timeline) if as_of is not None else seen
+    if as_of is not None and begin > end:
+        raise OptionError(f"since={since!r} is later than as_of={as_of!r}", fix="Swap them: rows of (since, as_of] are read.")
+    end = min(end, seen)
+    if past.archived() > begin:
+        oldest = past.oldest(timeline)
+        raise _gone(f"the commits after {since} were archived", f"since={oldest!r}", oldest)
+    commits = [instant for instant in timeline.writes() if begin < instant.completion <= end]
+    replaced = snapshot.view.replaced(past.counts(end, timeline))
+    view = _view_of(snapshots, timeline, replaced, commits)
+    slices = list(view.latest_slices())
+    missing = next(
+        (part.path(name) for part in slices for name in _names(part) if not _is_there(snapshot.view, part, name)), None
+    )
+    if missing is not None:
+        oldest = past.oldest(timeline)
+        raise _gone(f"rows of the commits after {since} were cleaned away ({missing} is not there)", f"since={oldest!r}", oldest)
+    return Selection(snapshot, slices, max(begin, end), [instant.time for instant in commits])
+
+
+def _view_of(
+    snapshots: Snapshots, timeline: Timeline, replaced: Mapping[tuple[str, str], str], commits: Sequence[Instant]
+) -> FileSystemView:
+    """The files that these commits wrote, as if there were no others."""
+    view = FileSystemView(timeline, replaced, dict)
+    for instant in commits:
+        for partition, stats in snapshots.metadata(instant).stats.items():
+            view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})
+    return view
+
+
+def _names(part: FileSlice) -> list[str]:
+    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]
+
+
+def _is_there(view: FileSystemView, part: FileSlice, name: str) -> bool:
+    return view.holds(part.partition, part.file_id, name)
+
+
+def _check_point(past: Past, timeline: Timeline, as_of: str, point: str) -> None:
+    if point >= newest(timeline) and timeline.completed:
+        return  # nothing of the past is asked for
+    oldest = past.oldest(timeline)
+    if point < oldest and not past.saved(point, timeline):
+        saved = ", ".join(sorted(timeline.savepoints))
+        raise _gone(f"the table as of {as_of} is gone", f"as_of={oldest!r}", oldest, saved)
+
+
+def _gone(what: str, pass_: str, oldest: str, saved: str = "") -> RangeGoneError:
+    also = f", or a saved instant: {saved}" if saved else ""
+    return RangeGoneError(
+        f"{what}; the oldest point that can be read is {oldest}",
+        fix=f"Pass {pass_} or later{also}. The cleaning and archiving settings say how long the past is kept.",
+    )
+
+
+def _check(mode: Mode, as_of: str | None, since: str | None) -> None:
+    if mode not in MODES:
+        raise OptionError(f"mode={mode!r}", fix=f"Choose one of {', '.join(MODES)}.")
+    if since is not None and mode != "snapshot":
+        raise OptionError(f"mode={mode!r} with since={since!r}", fix="Changes are in log files too: leave one of them out.")
+    for name, time in (("as_of", as_of), ("since", since)):
+        if time is not None and not _TIME.fullmatch(time):
+            raise OptionError(
+                f"{name}={time!r} is no point in the table's time",
+                fix="Pass an instant or a completion time as commits() gives them: 17 digits, yyyyMMddHHmmssSSS.",
+            )

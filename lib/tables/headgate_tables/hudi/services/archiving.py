@@ -1,0 +1,82 @@
+"""Which instants leave the active timeline (streaming-writer 15.1, hudi-format 11.2). Pure.
+
+What is archived counts as completed at its requested time for readers that do not read the history (hudi-rs, and ours for
+files that are older than it). So nothing goes whose completion time somebody still needs: to cut a slice, to hide a file
+of an instant that died, to read the table as of a retained commit.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from headgate_tables.hudi.services.cleaning import NEVER
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.view import FileGroup
+
+HEADROOM = 5
+"""Instants below ``hoodie.keep.max.commits`` at which archiving begins: services add theirs between two steps of maintenance."""
+
+
+def archiving_is_due(completed: int, settings: TableSettings) -> bool:
+    """Whether the active timeline, of so many completed instants, would soon be longer than ``hoodie.keep.max.commits``."""
+    return completed > settings.archive_max - min(HEADROOM, (settings.archive_max - settings.archive_min) // 2)
+
+
+def choose_archivable(
+    timeline: Timeline,
+    settings: TableSettings,
+    *,
+    unfinished: Collection[str],
+    plans: Collection[str],
+    savepoints: Collection[str],
+    straddling: Collection[str],
+    retained: Instant | None,
+    dead: Collection[str],
+    replacing: Collection[str] = (),
+    forced: bool = False,
+) -> list[Instant]:
+    """Completed instants of every action, oldest first, that may go when archiving is due, down to ``hoodie.keep.min.commits``.
+    ``forced``: down to it also when there are fewer.
+
+    Nothing goes from the oldest of these on, all of them instants: ``unfinished`` (reserved or pending), open ``plans``,
+    ``savepoints``, ``straddling`` (see ``straddling_instants``), ``dead`` ones that may have left files, ``replacing``:
+    replacecommits whose groups still have files. ``retained``: the oldest commit to read as of (see ``earliest_retained``).
+    """
+    completed = sorted(timeline.completed.values(), key=lambda instant: instant.time)
+    if not (forced or archiving_is_due(len(completed), settings)):
+        return []
+    known = (unfinished, plans, savepoints, straddling, dead, replacing, timeline.pending, timeline.savepoints)
+    wall = min((instant for each in known for instant in each), default=NEVER)
+    if retained is not None:
+        wall = min(wall, retained.time)
+    latest = retained.completion if retained is not None else NEVER
+    chosen: list[Instant] = []
+    for instant in completed[: max(0, len(completed) - settings.archive_min)]:
+        if instant.time >= wall or instant.completion >= latest:
+            break
+        chosen.append(instant)
+    return chosen
+
+
+def straddling_instants(
+    groups: Iterable[FileGroup],
+    *,
+    retained: Instant | None,
+    savepoints: Collection[str],
+    completion_of: Callable[[str], str | None],
+) -> set[str]:
+    """Instants of logs that were requested before their base file's instant and completed after it, in slices that are read as
+    of now, as of ``retained`` and later, or as of ``savepoints`` (completion times). One look at every slice.
+    """
+    since = retained.completion if retained is not None else NEVER
+    found: set[str] = set()
+    for group in groups:
+        replaced = NEVER
+        for part in reversed(group.slices()):
+            for log in part.logs if part.base else ():
+                read = replaced == NEVER or replaced > since or any(log.completion <= point < replaced for point in savepoints)
+                if log.instant < part.base_instant and read:
+                    found.add(log.instant)
+            if part.base:
+                replaced = min(replaced, completion_of(part.base_instant) or part.base_instant)
+    return found

@@ -1,0 +1,17 @@
+"""Settings of a table change in a CONFIG slot, so that they move with the table and outlive every process."""
+
+from collections.abc import Mapping
+
+from headgate_tables.commitlog.slot import Kind
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.settings import TableSettings
+
+
+def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:
+    """Raises OptionError before anything is decided; no slot when nothing changes."""
+    before = owned.log.state.settings
+    after = {key: value for key, value in {**before, **changes}.items() if value is not None}
+    settings = TableSettings.of(after)
+    if after != before:
+        owned.log.decide(Kind.CONFIG, lambda _: {"settings": after})
+    return settings

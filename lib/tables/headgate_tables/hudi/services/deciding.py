@@ -1,0 +1,147 @@
+"""Which rows of a slice go into its new base file: the first pass of a compaction, over keys and ordering values alone.
+
+Memory holds one entry's key, ordering value and place in the hash tables for each entry of a *share* of the logs: keys are
+divided by their hash into as many shares as it takes, and each share is a pass of its own over the keys of logs and base.
+Beside that it is one byte for each row and entry of the slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headgate_tables.hudi.entries import EntryReader, one_array
+from headgate_tables.hudi.keys.murmur2 import hash_keys
+from headgate_tables.hudi.merge import Entries, Mask, Positions, merge_base, merge_logs
+from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
+from headgate_tables.hudi.services.parquet_batches import ParquetBatches
+from headgate_tables.hudi.services.pinned import PinnedBlock
+
+SHARE_ENTRIES = 1_000_000
+"""Entries of a share, about. More: fewer passes, and 200 bytes of memory for each (keys of 21 bytes)."""
+SHARE_KEY_BYTES = 32 * 1024 * 1024
+_PROBE_ROWS = 1_000_000
+"""Base rows compared with a share's winners at once: each time Arrow builds the winners' hash table anew."""
+_PROBE_BYTES = 48 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``."""
+
+    keep: Mask
+    alive: Sequence[Mask]
+    inserts: int
+    updates: int
+    deletes: int
+    log_rows: int
+
+
+def decide(
+    base: ParquetBatches | None, blocks: Sequence[PinnedBlock], reader: EntryReader, schema: pa.Schema, beat: Callable[[], None]
+) -> Decision:
+    """The merge of a slice without partial updates. ``beat`` is called now and then, and may raise."""
+    return _Deciding(base, blocks, reader, schema, beat).result()
+
+
+class _Deciding:
+    def __init__(
+        self,
+        base: ParquetBatches | None,
+        blocks: Sequence[PinnedBlock],
+        reader: EntryReader,
+        schema: pa.Schema,
+        beat: Callable[[], None],
+    ) -> None:
+        self._base = base
+        self._blocks = blocks
+        self._reader = reader
+        self._target = pa.schema([schema.field(name) for name in reader.key_names])
+        self._beat = beat
+        self._keep: Any = np.ones(base.rows if base is not None else 0, dtype=bool)
+        self._counts: list[int] = []
+        self._alive: Any = np.zeros(0, dtype=bool)
+        self._updates = 0
+        self._deletes = 0
+
+    def result(self) -> Decision:
+        sizes = [block.sizes() for block in self._blocks]
+        entries, key_bytes = (sum(part) for part in zip(*sizes, strict=True)) if sizes else (0, 0)
+        shares = max(1, -(-entries // SHARE_ENTRIES), -(-key_bytes // SHARE_KEY_BYTES))
+        for share in range(shares):
+            self._decide(share, shares)
+        alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
+        rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
+        shown = int(self._alive.sum())
+        return Decision(self._keep, alive, shown - self._updates, self._updates, self._deletes, rows)
+
+    def _decide(self, share: int, shares: int) -> None:
+        entries, positions = self._entries(share, shares)
+        winners = merge_logs(entries)
+        del entries
+        at = winners.positions if positions is None else positions[winners.positions]
+        del positions
+        beaten = np.zeros(len(at), dtype=bool)
+        beating = np.zeros(len(at), dtype=bool)
+        if self._base is not None and len(at):
+            for keys, ordering, first in self._base_keys(self._base):
+                outcome = merge_base(winners, keys, ordering)
+                self._keep[first : first + len(keys)] &= outcome.keep
+                beaten[outcome.beaten] = True
+                beating[outcome.beating] = True
+                self._beat()
+        self._alive[at[~winners.deletes & ~beaten]] = True
+        self._updates += int((beating & ~winners.deletes).sum())
+        self._deletes += int((beating & winners.deletes).sum())
+
+    def _entries(self, share: int, shares: int) -> tuple[Entries, Positions | None]:
+        """Of this share, and where they stand among all entries; None for the only share."""
+        found: list[Entries] = []
+        positions: list[Positions] = []
+        counts: list[int] = []
+        start = 0
+        for block in self._blocks:
+            begin = start
+            for entries in block.entries(self._reader):
+                length = len(entries.keys)
+                if shares > 1:
+                    chosen = np.flatnonzero(hash_keys(entries.keys) % np.uint32(shares) == share)
+                    entries = _taken(entries, chosen)
+                    positions.append(chosen + start)
+                found.append(entries)
+                start += length
+            counts.append(start - begin)
+            self._beat()
+        if share == 0:
+            self._counts = counts
+            self._alive = np.zeros(start, dtype=bool)
+        return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
+
+    def _base_keys(self, base: ParquetBatches) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
+        """Keys, ordering values and the number of the first row, of as many rows at once as the limits allow."""
+        pending: list[pa.Table] = []
+        rows = size = first = 0
+        for batch in base.batches(self._target, dictionaries=False):
+            pending.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= _PROBE_ROWS or size >= _PROBE_BYTES:
+                yield *self._joined(pending), first
+                first += rows
+                rows = size = 0
+                pending = []
+        if pending:
+            yield *self._joined(pending), first
+
+    def _joined(self, batches: Sequence[pa.Table]) -> tuple[pa.Array[Any], pa.Array[Any] | None]:
+        rows = pa.concat_tables(batches)
+        return one_array(rows[RECORD_KEY]), one_array(rows[self._reader.ordering]) if self._reader.ordering else None
+
+
+def _taken(entries: Entries, chosen: Positions) -> Entries:
+    ordering = entries.ordering.take(chosen) if entries.ordering is not None else None
+    return Entries(entries.keys.take(chosen), ordering, entries.deletes[chosen], entries.unconditional[chosen])

@@ -1,0 +1,72 @@
+"""Compaction without a cluster: plan, run each operation here, finish."""
+
+from collections.abc import Callable
+
+from headgate_tables.errors import OperatorNeeded, RetryLater
+from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning import choose, finish_plan, operations_of, plan_compaction
+from headgate_tables.hudi.services.results import CompactResult
+
+Progress = Callable[[Operation, int], None]
+"""Told of an operation and how many rows of it are done."""
+
+
+def compact(owned: Owned, *, plan_only: bool, progress: Progress | None) -> CompactResult:
+    """Compacts every slice that has logs; a plan that is open already is done first, and then nothing else.
+
+    ``plan_only``: tells what would be done and changes nothing. An operation that fails for good is dropped and named in the
+    result; what the store refuses for now ends the call, and the next one goes on with the same plan.
+    """
+    if plan_only:
+        pending = [each for plan in owned.plans.values() for each in plan.operations]
+        return CompactResult("", "", tuple(pending or operations_of(choose(owned, forced=True), "")), (), {})
+    plans = list(owned.plans.values())
+    if not plans:
+        made = plan_compaction(owned, forced=True)
+        plans = [made] if made else []
+    result = CompactResult("", "", (), (), {})
+    for plan in plans:
+        result = _run(owned, plan, progress)
+    return result
+
+
+def _run(owned: Owned, plan: Plan, progress: Progress | None) -> CompactResult:
+    finished: list[Compacted] = []
+    dropped: dict[Operation, str] = {}
+    for each in plan.operations:
+        outcome = _attempt(owned, plan.instant, each, progress)
+        if isinstance(outcome, Compacted):
+            finished.append(outcome)
+        else:
+            dropped[each] = outcome
+    completion = finish_plan(owned, plan.instant, finished, list(dropped))
+    return CompactResult(plan.instant, completion, plan.operations, finished, dropped)
+
+
+def _attempt(owned: Owned, instant: str, each: Operation, progress: Progress | None) -> Compacted | str:
+    """The finished operation, or why it failed as often as ``headgate.compaction.attempts`` allows."""
+
+    def done(rows: int) -> None:
+        if progress is not None:
+            progress(each, rows)
+
+    why = ""
+    for _ in range(owned.settings.compaction_attempts):
+        try:
+            return compact_slice(
+                owned.store,
+                owned.definition,
+                owned.layout,
+                each,
+                instant,
+                stage=owned.stage,
+                settings=owned.settings,
+                progress=done,
+            )
+        except RetryLater:
+            raise
+        except OperatorNeeded as error:
+            why = str(error)
+    return why

@@ -1,0 +1,220 @@
+"""What another program did to a table, worked out from what lies there and what slots say (rule F). Reads only."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate_tables.commitlog.publish import DataFile, data_files, derived_files, given_up
+from headgate_tables.commitlog.slot import Slot
+from headgate_tables.commitlog.state import LogState
+from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.log.names import BaseName, LogName, parse_base_name, parse_log_name
+from headgate_tables.hudi.services.operation import Operation
+from headgate_tables.hudi.timeline.active import Timeline, list_instants
+from headgate_tables.hudi.timeline.avro_container import decode
+from headgate_tables.hudi.timeline.history import archived_completions
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant, State, parse_instant
+from headgate_tables.hudi.view import FileSystemView, list_folders
+from headgate_tables.storage.store import Store
+
+UNDOING = ("rollback", "restore")
+
+
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """What lies there. ``files``: sizes by name, by folder; ``archive``: completion times of archived instants; ``undone``:
+    instants that rollbacks and restores of others took off the timeline.
+    """
+
+    timeline: Timeline
+    files: Mapping[str, Mapping[str, int]]
+    archive: Mapping[str, str]
+    undone: Collection[str]
+
+    @property
+    def newest(self) -> str:
+        """The largest time on the timeline."""
+        timeline = self.timeline
+        instants = [*timeline.completed.values(), *timeline.pending.values(), *timeline.savepoints.values()]
+        return max((max(each.time, each.completion) for each in instants), default="")
+
+    def data(self) -> Iterator[tuple[str, str, BaseName | LogName]]:
+        """Folder, name and parsed name of every base and log file."""
+        for folder, names in self.files.items():
+            for name in names:
+                parsed = parse_log_name(name) or parse_base_name(name)
+                if parsed is not None:
+                    yield folder, name, parsed
+
+    def has(self, path: str) -> bool:
+        """Whether a data file lies there."""
+        folder, _, name = path.rpartition("/")
+        return name in self.files.get(folder, {})
+
+
+def look(store: Store, layout: Layout, state: LogState) -> Lying:
+    """Lists everything. Raises CorruptFileError."""
+    timeline = Timeline()
+    timeline.add(list_instants(store))
+    files = {folder: dict(sizes) for folder, sizes in list_folders(store)}
+    archive = archived_completions(store, layout.history_folder)
+    foreign = [each for each in timeline.completed.values() if each.action in UNDOING and not _is_ours(each, state)]
+    undone = frozenset(time for each in foreign for time in _undone_by(store, each))
+    return Lying(timeline, files, archive, undone)
+
+
+def _undone_by(store: Store, instant: Instant) -> list[str]:
+    data = store.get(instant.path).to_pybytes()
+    if instant.action == "rollback":
+        return decode(data, instant.path, ["HoodieRollbackMetadata"], lambda content: list(content["commitsRollback"]))
+    return decode(data, instant.path, ["HoodieRestoreMetadata"], lambda content: list(content["instantsToRollback"]))
+
+
+def targets(store: Store, instant: Instant) -> list[str]:
+    """What a pending rollback or restore is about to take off the timeline. Raises CorruptFileError."""
+    path = Instant(instant.time, instant.action, State.REQUESTED).path
+    try:
+        data = store.get(path).to_pybytes()
+    except FileNotFoundError:
+        return []
+    if instant.action == "rollback":
+        return decode(data, path, ["HoodieRollbackPlan"], lambda plan: [plan["instantToRollback"]["commitTime"]])
+    return decode(data, path, ["HoodieRestorePlan"], lambda plan: [each["commitTime"] for each in plan["instantsToRollback"]])
+
+
+def _is_ours(instant: Instant, state: LogState) -> bool:
+    return state.decided(instant.time, instant.action, instant.completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What others did, as far as instants go. ``finished``: plans of ours that they completed; ``removed``: instants and plans of
+    ours that they took back; ``archived``: ours that they archived; ``pending``: theirs that never completed, oldest first.
+    ``saved``, ``unsaved``: savepoints made and removed.
+    """
+
+    completed: Mapping[str, Instant]
+    finished: Collection[str]
+    removed: Collection[str]
+    archived: Collection[str]
+    pending: Sequence[Instant]
+    saved: Mapping[str, Instant]
+    unsaved: Collection[str]
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return any(len(getattr(self, name)) for name in self.__dataclass_fields__)
+
+
+def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
+    """What of the table is not as the slots decided.
+
+    A won slot that nobody has published yet looks as one that another program took back. It is taken for unpublished
+    when it is not folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
+    """
+    timeline, start = lying.timeline, lying.timeline.start
+    unpublished = {slot.body.get("instant") for slot in unfolded}
+    saved_now = {slot.body.get("saved") for slot in unfolded}
+
+    def undone(time: str) -> bool:
+        return time < start or time in lying.undone or time not in unpublished
+
+    missing = [time for time in state.commits if time not in timeline.completed]
+    missing += [time for time in state.plans if time not in timeline.completed and time not in timeline.pending]
+    archived = {time for time in missing if time in lying.archive}
+    removed = {time for time in missing if time not in archived and undone(time)}
+    completed = {each.time: each for each in timeline.completed.values() if not _is_ours(each, state)}
+    saved = {time: each for time, each in timeline.savepoints.items() if each.completion and not _is_ours(each, state)}
+    unsaved = {
+        time
+        for time in state.savepoints
+        if time not in timeline.savepoints and (time not in saved_now or time in archived or time in removed)
+    }
+    pending = sorted((each for each in timeline.pending.values() if not state.knows(each.time)), key=lambda each: each.time)
+    finished = {time for time in state.plans if time in completed or time in archived}
+    return Foreign(completed, finished, removed, archived, pending, saved, unsaved)
+
+
+def plan_outputs(state: LogState, plans: Collection[str]) -> dict[str, list[str]]:
+    """The fixed names that compactors of ours may give, or have given, the outputs of these plans, by plan."""
+    return {time: [Operation.decode(each).path for each in state.plans[time]] for time in plans if time in state.plans}
+
+
+def data_of(lying: Lying, instants: Collection[str]) -> list[str]:
+    """Paths of the data files that carry these instants."""
+    return [_path(folder, name) for folder, name, parsed in lying.data() if parsed.instant in instants]
+
+
+def not_to_be_published(foreign: Foreign, lying: Lying, unfolded: Sequence[Slot], view: FileSystemView) -> list[str]:
+    """Names of our slots that must not be put in place again: archived, taken back, completed by others, or cleaned.
+
+    Raises MissingFileError for a file of ours that is gone and that the table still needs.
+    """
+    dead = given_up(unfolded)
+    over = {*foreign.archived, *foreign.removed}
+    names: list[str] = []
+    for slot in unfolded:
+        instant = str(slot.body.get("instant", ""))
+        by_others = instant in foreign.completed
+        for path, _ in derived_files(slot):
+            derived = parse_instant(path.rpartition("/")[2]) if path.startswith(f"{TIMELINE_FOLDER}/") else None
+            if derived is not None and (derived.time in over or (derived.completion and derived.time in foreign.completed)):
+                names.append(path)
+        for file in data_files(slot):
+            if file.path not in dead and (instant in foreign.removed or by_others):
+                names.append(file.path)
+            elif file.path not in dead and not lying.has(file.path) and _was_published(instant, foreign, lying):
+                _check_cleaned(file, lying, view)
+                names.append(file.path)
+    return names
+
+
+def _was_published(instant: str, foreign: Foreign, lying: Lying) -> bool:
+    return instant in lying.timeline.completed or instant in foreign.archived
+
+
+def _check_cleaned(file: DataFile, lying: Lying, view: FileSystemView) -> None:
+    """A cleaner takes what a newer slice has replaced, and groups that were replaced, but never what the newest slice is made of."""
+    folder, _, name = file.path.rpartition("/")
+    log = parse_log_name(name)
+    parsed = log or parse_base_name(name)
+    if parsed is None or view.was_replaced(folder, parsed.file_id):
+        return
+    newest = max((base for group in view.groups_of(folder, parsed.file_id) for base in group.bases), default="")
+    completion = lying.timeline.completion(parsed.instant) or lying.archive.get(parsed.instant, parsed.instant)
+    if (completion if log else parsed.instant) >= newest:
+        raise MissingFileError(
+            f"{file.path} is committed and part of the newest file slice, but not there",
+            fix="Another program has deleted it. Restore it from a copy of the table, then adopt again.",
+        )
+
+
+def pinned(store: Store, instant: Instant, lying: Lying, decode_slices: Callable[[bytes, str], Sequence[Any]]) -> list[Operation]:
+    """A pending compaction of another program, as operations of ours. Raises CorruptFileError, MissingFileError."""
+    from headgate_tables.hudi.base_file import WRITE_TOKEN
+    from headgate_tables.hudi.log.names import base_name
+
+    path = Instant(instant.time, "compaction", State.REQUESTED).path
+    try:
+        slices = decode_slices(store.get(path).to_pybytes(), path)
+    except FileNotFoundError as error:
+        raise CorruptFileError(
+            f"{instant.path} is there, but its plan {path} is not",
+            fix="Restore the plan from a copy of the table, or delete both.",
+        ) from error
+    operations: list[Operation] = []
+    for each in slices:
+        try:
+            sizes = lying.files.get(each.partition, {})
+            operations.append(each.pin(sizes, base_name(each.file_id, WRITE_TOKEN, instant.time)))
+        except KeyError as error:
+            raise MissingFileError(
+                f"{path} names {error.args[0]} in {each.partition!r}, which is not there",
+                fix="Restore the file from a copy of the table, or delete the plan with the program that made it.",
+            ) from error
+    return operations
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,129 @@
+"""Readers' leases: files that a reader still works with stay until it is done (rule D3). All that a reader ever writes.
+
+A lease is a create-only object whose name says all, ``<expiry, ms>-<completion time>-<token>``, so
+that one listing gives every lease. It is renewed by a new object before the old one goes.
+"""
+
+import json
+from collections.abc import Iterator
+from types import TracebackType
+from typing import NamedTuple
+
+from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.errors import OptionError, ReopenTable
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Clock, Ids
+
+LEASE_FOLDER = ".hoodie/.headgate/lease"
+GRACE_MS = 60_000
+"""A lease holds this much longer than it says: clocks of readers and of the table's owner differ."""
+LONGEST_S = 7 * 86_400
+"""A reader that dies without a word holds files no longer than this."""
+
+
+class Lease(NamedTuple):
+    """``point``: the completion time as of which its holder reads."""
+
+    expires_ms: int
+    point: str
+    token: str
+
+    @property
+    def path(self) -> str:
+        """From the table's root."""
+        return f"{LEASE_FOLDER}/{self.expires_ms:015d}-{self.point}-{self.token}"
+
+
+class ReaderLease:
+    """Every file that a reader as of ``point`` needs stays until ``expires_ms``, or until the lease is released."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids, holder: str, seconds: float, held: Lease) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._holder = holder
+        self._seconds = seconds
+        self._held: Lease | None = held
+
+    @property
+    def point(self) -> str:
+        """The completion time as of which the lease holds the table's files. Raises ReopenTable once it was released."""
+        return self._live().point
+
+    @property
+    def expires_ms(self) -> int:
+        """Milliseconds since the epoch. Raises ReopenTable once it was released."""
+        return self._live().expires_ms
+
+    def renew(self, seconds: float | None = None) -> None:
+        """Holds on for ``seconds`` from now (default: as when it was taken).
+
+        Raises ReopenTable when the lease had expired or was released: files may be gone. Else what the store raises; then
+        the lease holds as long as before.
+        """
+        held = self._live()
+        if self._clock.now_ms() > held.expires_ms:
+            raise ReopenTable(
+                f"the lease of {held.point} expired before it was renewed",
+                fix="Take a new one and read the table's newest snapshot; renew it in time, or ask for more seconds.",
+            )
+        length = self._seconds if seconds is None else seconds
+        self._held = _create(self._store, self._clock, self._ids, held.point, length, self._holder)
+        self._store.delete([held.path])
+
+    def release(self) -> None:
+        """Lets the files go. Once more is no error."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._store.delete([held.path])
+
+    def __enter__(self) -> "ReaderLease":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def _live(self) -> Lease:
+        if self._held is None:
+            raise ReopenTable("the lease was released", fix="Take a new one, and read the table's newest snapshot.")
+        return self._held
+
+
+def take_lease(store: Store, clock: Clock, ids: Ids, *, point: str, seconds: float, holder: str) -> ReaderLease:
+    """A lease on the table as of ``point``, a completion time. ``holder``: for people who wonder what keeps their files.
+
+    A cleaner that listed the leases just before does not see this one. What it deletes was replaced
+    ``headgate.clean.min.age`` before, so nothing is lost to a caller who found the point in the timeline less than that ago and
+    finds, after this has returned, that no CLEAN has passed it. A slower one starts over with the newest point.
+
+    Raises OptionError for seconds out of range, StoreDeniedError where the reader may not write, StoreUnavailableError.
+    """
+    return ReaderLease(store, clock, ids, holder, seconds, _create(store, clock, ids, point, seconds, holder))
+
+
+def live_leases(store: Store, now_ms: int) -> list[str]:
+    """Points that readers hold now, each a completion time, in order."""
+    return sorted({lease.point for lease in _listed(store) if lease.expires_ms + GRACE_MS >= now_ms})
+
+
+def drop_expired_leases(store: Store, now_ms: int) -> None:
+    """Deletes what readers that died left behind. Nobody looks for these names again."""
+    expired = [lease.path for lease in _listed(store) if lease.expires_ms + GRACE_MS < now_ms]
+    if expired:
+        store.delete(expired)
+
+
+def _create(store: Store, clock: Clock, ids: Ids, point: str, seconds: float, holder: str) -> Lease:
+    if not 0 < seconds <= LONGEST_S:
+        raise OptionError(f"{seconds:g} s is no length of a lease", fix=f"It is above 0 and at most {LONGEST_S:g}; renew it.")
+    lease = Lease(clock.now_ms() + int(seconds * 1000), point, ids.token())
+    create_for_certain(store, clock, lease.path, json.dumps({"holder": holder, "point": point}).encode(), durable=True)
+    return lease
+
+
+def _listed(store: Store) -> Iterator[Lease]:
+    for name in store.list_folder(LEASE_FOLDER).files:
+        expires, _, rest = name.partition("-")
+        point, _, token = rest.partition("-")
+        if expires.isdigit() and point.isdigit() and token:
+            yield Lease(int(expires), point, token)

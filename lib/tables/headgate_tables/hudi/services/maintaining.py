@@ -1,0 +1,143 @@
+"""What keeps a table healthy without anybody asking: one step at a time, between the rounds of its owner."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from headgate_tables.hudi.services.due import Due, Figures, due
+from headgate_tables.hudi.services.live_slices import LiveSlices
+from headgate_tables.hudi.services.operation import Compacted, Plan
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning import overdue, plan_compaction
+from headgate_tables.hudi.services.results import Maintained, SliceFigures
+from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
+from headgate_tables.hudi.services.trimming import archive, clean
+from headgate_tables.hudi.view import list_folders
+
+Folders = Sequence[tuple[str, Mapping[str, int]]]
+
+
+class Maintainer:
+    """One handle's. The table is listed once for each ownership, on a thread of its own: commits go on meanwhile.
+
+    What the handle decides is told to it, so that asking what is due costs what a commit touched (see ``LiveSlices``).
+    """
+
+    def __init__(self) -> None:
+        self._listing: Future[Folders] | None = None
+        self._slices: LiveSlices | None = None
+        self._replacing: list[str] = []
+        self._planned_ago = self._cleaned_ago = self._held = 0
+
+    def step(self, owned: Owned) -> Maintained:
+        """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise."""
+        if not self._listed(owned):
+            return Maintained(more=True)
+        slices = self._known(owned)
+        slices.advance(owned.clock.now_ms(), overdue(owned))
+        for each in due(self._figures(owned, slices), owned.settings):
+            done = self._do(each, owned)
+            if done.did:
+                return done
+        return Maintained()
+
+    def _do(self, step: Due, owned: Owned) -> Maintained:
+        match step:
+            case Due.PLAN:
+                plan = plan_compaction(owned)
+                if plan is not None:
+                    self.planned(plan)
+                    return Maintained(plan, f"planned {len(plan.operations)} compactions", more=True)
+            case Due.CLEAN:
+                result = clean(owned, plan_only=False)
+                self._cleaned_ago, self._held = 0, result.held
+                self._replacing = [point for point in self._replacing if point > owned.log.state.cleaned]
+                if result.files:
+                    return Maintained(did=f"cleaned {len(result.files)} files", more=True)
+            case Due.ARCHIVE:
+                if gone := archive(owned, plan_only=False, forced=False).instants:
+                    return Maintained(did=f"archived {len(gone)} instants", more=True)
+        return Maintained()
+
+    def figures(self, owned: Owned) -> SliceFigures | None:
+        """None as long as the table was not listed."""
+        return self._known(owned).most if owned.snapshots.kept is not None else None
+
+    # What the handle decided.
+
+    def committed(self, files: Mapping[str, Mapping[str, int]]) -> None:
+        """A delta commit: names and sizes of its files by partition."""
+        self._planned_ago += 1
+        self._cleaned_ago += 1
+        if self._slices is not None:
+            for partition, names in files.items():
+                self._slices.add_files(partition, names)
+
+    def planned(self, plan: Plan) -> None:
+        """A plan was made."""
+        self._planned_ago = 0
+        if self._slices is not None:
+            self._slices.plan(plan)
+
+    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted]) -> None:
+        """A plan was completed, or cancelled (``completion`` "")."""
+        if completion:
+            self._replacing.append(completion)
+        if self._slices is None:
+            return
+        if completion:
+            self._slices.done(plan, completion, {each.operation.output: each.file.size for each in finished})
+        else:
+            self._slices.cancel(plan)
+
+    def forget(self) -> None:
+        """The view or the settings are others now."""
+        self._slices = None
+
+    # What is so.
+
+    def _known(self, owned: Owned) -> LiveSlices:
+        if self._slices is None:
+            view = owned.view()
+            self._slices = LiveSlices.of(view.groups(), owned.plans.values(), owned.settings, view.completion_of)
+            cleaned = owned.log.state.cleaned
+            self._replacing = [
+                w.completion for w in view.timeline.writes() if w.action != "deltacommit" and w.completion > cleaned
+            ]
+        return self._slices
+
+    def _figures(self, owned: Owned, slices: LiveSlices) -> Figures:
+        settings, now = owned.settings, owned.clock.now_ms()
+        timeline, state = owned.view().timeline, owned.log.state
+        retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=owned.log.open_instants)
+        readable = min(retained.completion if retained else age_horizon(settings, now), age_horizon(settings, now))
+        straddling = slices.straddling(readable, [saved["point"] for saved in state.savepoints.values()])
+        walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.dead, *([straddling] if straddling else [])]
+        free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default="9"))
+        return Figures(
+            due=len(slices.due),
+            urgent=slices.urgent,
+            planned_ago=self._planned_ago,
+            replacing=self._replacing,
+            readable=readable,
+            cleaned_ago=self._cleaned_ago,
+            held=self._held,
+            completed=len(timeline.completed),
+            archivable=min(free, max(0, len(timeline.completed) - settings.archive_min)),
+        )
+
+    def _listed(self, owned: Owned) -> bool:
+        """Whether the view is there; begins and ends the listing for it."""
+        if owned.snapshots.kept is not None:
+            return True
+        self._slices = None
+        if self._listing is None:
+            owned.snapshots.begin_listing()
+            thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
+            self._listing = thread.submit(lambda: list(list_folders(owned.store)))
+            thread.shutdown(wait=False)
+        if not self._listing.done():
+            return False
+        listing, self._listing = self._listing, None
+        owned.snapshots.end_listing(listing.result())
+        return True

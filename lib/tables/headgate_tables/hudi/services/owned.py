@@ -1,0 +1,61 @@
+"""What the services of one table work with: its log, its view and its settings, as the handle that owns it has them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.hudi.definition import Definition, Layout, avro_schema
+from headgate_tables.hudi.services.operation import Operation, Plan
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.view import FileSystemView
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Clock, Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """``stage``: the folder of this process in the present epoch, or "" where files are created in place. ``check`` raises
+    when the table may not be written any more (rule F).
+    """
+
+    store: Store
+    log: CommitLog
+    definition: Definition
+    layout: Layout
+    snapshots: Snapshots
+    clock: Clock
+    ids: Ids
+    stage: str
+    check: Callable[[], None]
+
+    @property
+    def settings(self) -> TableSettings:
+        """As CONFIG slots say now."""
+        return TableSettings.of(self.log.state.settings)
+
+    @property
+    def schema(self) -> str:
+        """The table's Avro schema without meta columns, as commits carry it."""
+        return avro_schema(self.definition, meta_columns=False)
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """Open compactions by instant, oldest first."""
+        return open_plans(self.log)
+
+    def view(self) -> FileSystemView:
+        """The file slices of this moment. Lists the table the first time; from then on this process's own commits keep it."""
+        known = self.snapshots.kept or self.snapshots.current()
+        # A late compactor may have made an output that its plan was completed without; it is deleted, never planned on.
+        for paths in self.log.state.refused.values():
+            for path in paths:
+                folder, _, name = path.rpartition("/")
+                known.view.remove_files(folder, [name])
+        return known.view
+
+
+def open_plans(log: CommitLog) -> dict[str, Plan]:
+    """Plans that are neither done nor cancelled."""
+    found = sorted(log.state.plans.items())
+    return {instant: Plan(instant, tuple(map(Operation.decode, operations))) for instant, operations in found}

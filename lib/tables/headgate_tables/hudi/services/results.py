@@ -1,0 +1,95 @@
+"""What table services return: plain records that print well."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """One compaction. ``instant`` is "" when there was nothing to compact, ``completion`` when it was only planned.
+
+    ``dropped``: operations that failed and why; their slices stay as they were. Bytes of files read and written.
+    """
+
+    instant: str
+    completion: str
+    planned: Sequence[Operation]
+    finished: Sequence[Compacted]
+    dropped: Mapping[Operation, str]
+
+    @property
+    def bytes_read(self) -> int:
+        """Of the base and log files of finished operations."""
+        return sum(each.operation.input_bytes for each in self.finished)
+
+    @property
+    def bytes_written(self) -> int:
+        """Of their new base files."""
+        return sum(each.file.size for each in self.finished)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """One cleaning. ``instant`` is "" when there was nothing to clean, or it was only planned.
+
+    ``files``: paths that went, or would; ``earliest``: completion time as of which, and later, the table can still be read.
+    ``held``: files that are old enough and stay for a reader, a savepoint or a plan.
+    """
+
+    instant: str
+    files: Sequence[str]
+    bytes: int
+    earliest: str
+    held: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """One trimming of the timeline: ``instants`` that left it, or would; ``left``: how many completed ones stay."""
+
+    instants: Sequence[str]
+    left: int
+    planned_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """One restore; ``instant`` is "" when it was only planned.
+
+    ``undone``: instants whose rows are gone, oldest first; ``files`` of them; ``plans`` that were cancelled.
+    """
+
+    instant: str
+    savepoint: str
+    undone: Sequence[str]
+    files: int
+    plans: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptResult:
+    """What another program did that is the table's own now: instants that it completed, removed or archived; its open plans."""
+
+    completed: Sequence[str]
+    removed: Sequence[str]
+    plans: Sequence[str]
+    finished_plans: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """One step of maintenance. ``plan``: one that was made now. ``did``: in words, "" for nothing. ``more``: ask again soon."""
+
+    plan: Plan | None = None
+    did: str = ""
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFigures:
+    """The most log files and log bytes of any file slice."""
+
+    log_files: int = 0
+    log_bytes: int = 0

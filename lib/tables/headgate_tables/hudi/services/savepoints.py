@@ -1,0 +1,147 @@
+"""Savepoints, and taking the table back to one (rule CH8)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate_tables.commitlog.publish import encode_derived
+from headgate_tables.commitlog.slot import Kind
+from headgate_tables.errors import OptionError
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning import plan_names
+from headgate_tables.hudi.services.results import RestoreResult
+from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
+from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint
+from headgate_tables.hudi.view import FileSystemView
+
+_WRITTEN_AS = {"commit": "compaction"}
+"""Actions whose pending files have another name than the completed one."""
+
+
+def savepoint(owned: Owned, comment: str, user: str) -> str:
+    """Saves the newest commit: its files stay, and the table can be taken back to it. Returns its instant.
+
+    The slot holds the whole channel map. Raises OptionError for a table without commits.
+    """
+    owned.check()
+    view = owned.view()
+    writes = view.timeline.writes()
+    if not writes:
+        raise OptionError("the table has no commit to save", fix="Write rows first.")
+    saved = writes[-1]
+    if saved.time in owned.log.state.savepoints:
+        return saved.time
+    files: dict[str, list[str]] = {}
+    for part in view.latest_slices():
+        names = [*([part.base] if part.base else []), *(log.name for log in part.logs)]
+        files.setdefault(part.partition, []).extend(names)
+
+    def body(time: str) -> dict[str, Any]:
+        derived = [
+            (Instant(saved.time, "savepoint", State.INFLIGHT).path, b""),
+            (
+                Instant(saved.time, "savepoint", State.COMPLETED, time).path,
+                encode_savepoint(user=user, at_ms=owned.clock.now_ms(), comment=comment, files=files),
+            ),
+        ]
+        return {
+            "saved": saved.time,
+            "point": saved.completion,
+            "completion": time,
+            "channels": dict(owned.log.state.channels),
+            "publish": encode_derived(derived),
+        }
+
+    owned.log.decide(Kind.SAVEPOINT, body)
+    return saved.time
+
+
+def remove_savepoint(owned: Owned, instant: str) -> None:
+    """Lets the files of a savepoint go with the next cleaning. Raises OptionError for one that is not there."""
+    names = savepoint_files(instant, _saved(owned, instant))
+    owned.log.decide(Kind.SAVEPOINT, lambda _: {"removed": instant, "names": names})
+    owned.log.delete_given_up()
+
+
+def savepoint_files(instant: str, saved: Mapping[str, Any]) -> list[str]:
+    """A savepoint's files on the timeline."""
+    done = Instant(instant, "savepoint", State.COMPLETED, saved["completion"])
+    return [done.path, Instant(instant, "savepoint", State.INFLIGHT).path]
+
+
+def _saved(owned: Owned, instant: str) -> Mapping[str, Any]:
+    savepoints = owned.log.state.savepoints
+    if instant not in savepoints:
+        there = ", ".join(sorted(savepoints)) or "none"
+        raise OptionError(f"{instant!r} is no savepoint of the table", fix=f"Its savepoints are: {there}.")
+    return savepoints[instant]
+
+
+def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreResult:
+    """Takes the table back to a savepoint: later commits, their files and later savepoints go; channel offsets go back with the
+    rows, incarnations never do (rule CH8). Open compactions are cancelled, open transactions lapse.
+
+    ``plan_only``: tells what would go and changes nothing. Raises OptionError for an instant without a savepoint.
+    """
+    saved = _saved(owned, instant)
+    owned.check()
+    view, state = owned.view(), owned.log.state
+    writes = [each for each in view.timeline.writes() if each.completion > saved["point"]]
+    later = [time for time, other in state.savepoints.items() if other["point"] > saved["point"]]
+    plans = owned.plans
+    data = _files_of(view, {each.time for each in writes})
+    names = [each.path for each in reversed(writes)]
+    names += [path for time in later for path in savepoint_files(time, state.savepoints[time])]
+    names += [path for paths in data.values() for path in paths]
+    names += [Instant(each.time, _WRITTEN_AS.get(each.action, each.action), s).path for each in writes for s in _PENDING]
+    names += [path for plan in plans.values() for path in plan_names(plan)]
+    undone = [each.time for each in writes]
+    if plan_only:
+        return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
+    started = owned.log.next_time()
+
+    def body(time: str) -> dict[str, Any]:
+        derived = [
+            (Instant(started, "restore", State.REQUESTED).path, encode_restore_plan(instant, writes)),
+            (Instant(started, "restore", State.INFLIGHT).path, b""),
+            (Instant(started, "restore", State.COMPLETED, time).path, encode_restore(started, writes, data)),
+        ]
+        return {
+            "instant": started,
+            "completion": time,
+            "to": instant,
+            "undone": [*undone, *plans, *later],
+            "outputs": {plan.instant: plan_names(plan) for plan in plans.values()},
+            "names": names,
+            "channels": taken_back(state.channels, saved["channels"]),
+            "publish": encode_derived(derived),
+        }
+
+    owned.log.decide(Kind.RESTORE, body)
+    owned.log.delete_given_up()
+    owned.snapshots.forget()
+    return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
+
+
+_PENDING = (State.INFLIGHT, State.REQUESTED)
+
+
+def taken_back(now: Mapping[str, Sequence[Any]], saved: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Channel records after a restore: offsets as they were saved, 0 for channels that are younger; the greater incarnation."""
+    records = {name: [record[0], 0, *record[2:]] for name, record in now.items()}
+    for name, record in saved.items():
+        known = now.get(name)
+        records[name] = [max(record[0], known[0]) if known else record[0], *record[1:]]
+    return records
+
+
+def _files_of(view: FileSystemView, instants: set[str]) -> dict[str, list[str]]:
+    """Paths of the data files that these instants wrote, by instant."""
+    found: dict[str, list[str]] = {}
+    for group in view.groups():
+        prefix = f"{group.partition}/" if group.partition else ""
+        named = [*group.bases.items(), *((log.instant, log.name) for log in group.logs.values())]
+        for time, name in named:
+            if time in instants:
+                found.setdefault(time, []).append(prefix + name)
+    return found

@@ -1,0 +1,120 @@
+"""The services of a table handle: compaction, cleaning, archiving, savepoints, settings. ``Table`` inherits these methods."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from headgate_tables.hudi.services import configuring, embedded, planning, savepoints, trimming
+from headgate_tables.hudi.services.maintaining import Maintainer
+from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.results import (
+    ArchiveResult,
+    CleanResult,
+    CompactResult,
+    Maintained,
+    RestoreResult,
+    SliceFigures,
+)
+from headgate_tables.hudi.services.settings import TableSettings
+
+
+class TableServices(ABC):
+    """What keeps a table healthy. Every method but the properties owns the table first and raises what ``Table.own`` raises."""
+
+    _maintainer: Maintainer
+
+    @abstractmethod
+    def _owned(self) -> Owned:
+        """Owns the table."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> TableSettings:
+        """As the newest slot that this handle knows says."""
+
+    @abstractmethod
+    def _restored(self) -> None:
+        """Forgets what a restore has changed."""
+
+    # For programs.
+
+    def compact(self, *, plan_only: bool = False, progress: embedded.Progress | None = None) -> CompactResult:
+        """Merges the logs of every slice into new base files. Rows may be written meanwhile, by this process's other threads too.
+
+        ``plan_only``: tells what would be done and changes nothing. ``progress(operation, rows)`` is told how far each one is.
+        """
+        return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
+
+    def clean(self, *, plan_only: bool = False) -> CleanResult:
+        """Removes file slices that the settings let go, no savepoint saves, no reader's lease holds and no plan needs."""
+        return trimming.clean(self._owned(), plan_only=plan_only)
+
+    def archive(self, *, plan_only: bool = False) -> ArchiveResult:
+        """Moves the oldest instants from the active timeline to its history, as far as settings and open work let them go."""
+        return trimming.archive(self._owned(), plan_only=plan_only)
+
+    def savepoint(self, comment: str = "", user: str = "headgate") -> str:
+        """Saves the newest commit, so that nothing of it is cleaned and ``restore`` can go back to it; returns its instant."""
+        return savepoints.savepoint(self._owned(), comment, user)
+
+    def remove_savepoint(self, instant: str) -> None:
+        """Ends a savepoint. Raises OptionError for one that is not there."""
+        savepoints.remove_savepoint(self._owned(), instant)
+
+    def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
+        """Takes the table back to a savepoint: all later commits are gone for good. Open transactions lapse (rule CH8).
+
+        ``plan_only``: tells what would go and changes nothing. Raises OptionError for an instant that is not saved.
+        """
+        result = savepoints.restore(self._owned(), instant, plan_only=plan_only)
+        if not plan_only:
+            self._maintainer.forget()
+            self._restored()
+        return result
+
+    def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
+        """Sets what ``changes`` names, by key; None takes the default again. In force when this returns, here and in a cluster.
+
+        Raises OptionError and changes nothing for an unknown key or values that do not go together.
+        """
+        self._maintainer.forget()
+        return configuring.configure(self._owned(), changes)
+
+    # For a cluster's owner.
+
+    def plan_compaction(self, *, forced: bool = False) -> Plan | None:
+        """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
+        plan = planning.plan_compaction(self._owned(), forced=forced)
+        if plan is not None:
+            self._maintainer.planned(plan)
+        return plan
+
+    def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Sequence[Operation] = ()) -> str:
+        """Completes a plan with what was finished; returns the completion time, or "" when nothing was and it was cancelled."""
+        owned = self._owned()
+        plan = owned.plans.get(instant)
+        completion = planning.finish_plan(owned, instant, finished, dropped)
+        if plan is not None:
+            self._maintainer.finished(plan, completion, finished)
+        return completion
+
+    def cancel_plan(self, instant: str) -> None:
+        """Gives a plan up for good (rule W5). Nothing happens when it is not open."""
+        owned = self._owned()
+        plan = owned.plans.get(instant)
+        if plan is not None:
+            planning.cancel_plan(owned, instant)
+            self._maintainer.finished(plan, "", ())
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """Open compactions by instant, as the newest slot that this handle knows says."""
+        return self._owned().plans
+
+    def maintain(self) -> Maintained:
+        """One step of what is due: plan a compaction, clean, archive. Belongs between rounds; none takes long."""
+        return self._maintainer.step(self._owned())
+
+    def slice_figures(self) -> SliceFigures | None:
+        """The most log files and log bytes of any slice; None before ``maintain`` has seen the table."""
+        return self._maintainer.figures(self._owned())

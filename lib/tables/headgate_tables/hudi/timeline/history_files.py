@@ -1,0 +1,209 @@
+"""The files of the archived timeline: ``<first>_<last>_<level>.parquet``, ``manifest_<N>``, ``_version_``
+(spec hudi-format 11.2; Hudi: LSMTimeline, LSMTimelineWriter).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate_tables.arrow import pc
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
+from headgate_tables.storage.store import Store
+
+VERSION_FILE = "_version_"
+_MANIFEST = re.compile(r"manifest_(\d+)")
+_FILE = re.compile(r"(\d+)_(\d+)_(\d)\.parquet")
+_AVRO_FIELDS = [
+    *({"name": name, "type": ["null", {"type": "string", "avro.java.string": "String"}], "default": None} for name in (
+        "instantTime", "completionTime", "action"
+    )),
+    *({"name": name, "type": ["null", "bytes"], "default": None} for name in ("metadata", "plan")),
+    {"name": "version", "type": "int", "default": 1},
+]  # fmt: skip
+_AVRO = {
+    "type": "record",
+    "name": "HoodieLSMTimelineInstant",
+    "namespace": "org.apache.hudi.avro.model",
+    "fields": _AVRO_FIELDS,
+}
+_TEXTS: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in ("instantTime", "completionTime", "action")]
+_BYTES: list[pa.Field[Any]] = [pa.field(name, pa.binary()) for name in ("metadata", "plan")]
+SCHEMA = pa.schema([*_TEXTS, *_BYTES, pa.field("version", pa.int32(), nullable=False)])
+"""HoodieLSMTimelineInstant."""
+_FOOTER = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
+_SHORT = ["instantTime", "completionTime", "action", "version"]
+"""Columns with bounds in the footer; of the others they would be as long as the metadata themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A completed instant that leaves the active timeline. ``action``: of its completed file. ``metadata``: that file's bytes.
+    ``plan``: its requested file's bytes, None if that is empty.
+    """
+
+    instant: str
+    completion: str
+    action: str
+    metadata: bytes | None
+    plan: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """One Parquet file; its instants are not before ``first`` nor after ``last``."""
+
+    first: str
+    last: str
+    level: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        """Without folder."""
+        return f"{self.first}_{self.last}_{self.level}.parquet"
+
+    def may_hold(self, instants: Collection[str]) -> bool:
+        """By its name."""
+        return any(self.first <= instant <= self.last for instant in instants)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What ``manifest_<number>`` lists; number 0 is that of a table without history."""
+
+    number: int
+    files: tuple[HistoryFile, ...]
+
+    def encode(self) -> bytes:
+        """As Hudi writes it."""
+        return json.dumps({"files": [{"fileName": file.name, "fileLen": file.size} for file in self.files]}, indent=2).encode()
+
+
+class HistoryFolder:
+    """Reads one table's history. ``name``: the folder's, in the timeline's. Errors: CorruptFileError."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.path = f"{TIMELINE_FOLDER}/{name}"
+        self._store = store
+
+    def at(self, name: str) -> str:
+        """A file's path, from the table's root."""
+        return f"{self.path}/{name}"
+
+    def names(self) -> list[str]:
+        """All that lies there."""
+        return self._store.list_folder(self.path).files
+
+    def named(self, names: Collection[str]) -> Manifest:
+        """The manifest that readers go by: ``_version_`` says which; without that file, as for Hudi, the newest one."""
+        if VERSION_FILE in names:
+            return self.manifest(self._version())
+        return self.manifest(max(manifest_numbers(names), default=0))
+
+    def readable(self, numbers: Iterable[int]) -> Iterator[Manifest]:
+        """The manifests of these numbers but those that cannot be read: a program that does not create files atomically may have
+        been killed while it wrote one, and nobody was told of it.
+        """
+        for number in numbers:
+            with contextlib.suppress(CorruptFileError):
+                yield self.manifest(number)
+
+    def manifest(self, number: int) -> Manifest:
+        """Number 0 is empty."""
+        if not number:
+            return Manifest(0, ())
+        path = self.at(f"manifest_{number}")
+        try:
+            entries: Any = json.loads(self._store.get(path).to_pybytes())["files"]
+            return Manifest(number, tuple(_history_file(entry["fileName"], entry["fileLen"]) for entry in entries))
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+            _damaged(path, error)
+
+    def read(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """These columns of one file."""
+        path = self.at(name)
+        try:
+            table = pq.read_table(self._store.open_input(path), columns=list(columns), use_threads=False)
+            return table.select(list(columns)).cast(pa.schema([SCHEMA.field(column) for column in columns]))
+        except (pa.ArrowException, OSError, KeyError) as error:
+            _damaged(path, error)
+
+    def instants(self, files: Iterable[HistoryFile]) -> set[str]:
+        """All that these files hold."""
+        columns: list[Any] = [self.read(file.name, ["instantTime"])["instantTime"].to_pylist() for file in files]
+        return {instant for column in columns for instant in column}
+
+    def _version(self) -> int:
+        path = self.at(VERSION_FILE)
+        try:
+            return int(self._store.get(path).to_pybytes())
+        except (FileNotFoundError, ValueError) as error:
+            _damaged(path, error)
+
+
+def manifest_numbers(names: Collection[str]) -> list[int]:
+    """Of all manifests among these names, ascending."""
+    return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
+
+
+def data_file(name: str) -> HistoryFile | None:
+    """The Parquet file of that name, its size unknown; None for any other name."""
+    found = _FILE.fullmatch(name)
+    return HistoryFile(found[1], found[2], int(found[3]), 0) if found else None
+
+
+def _history_file(name: str, size: int) -> HistoryFile:
+    found = _FILE.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is no file of a history")
+    return HistoryFile(found[1], found[2], int(found[3]), size)
+
+
+def rows_of(entries: Sequence[Archived]) -> pa.Table:
+    """By instant."""
+    ordered = sorted(entries, key=lambda entry: entry.instant)
+    columns: dict[str, Any] = {
+        "instantTime": [entry.instant for entry in ordered],
+        "completionTime": [entry.completion for entry in ordered],
+        "action": [entry.action for entry in ordered],
+        "metadata": [entry.metadata for entry in ordered],
+        "plan": [entry.plan for entry in ordered],
+        "version": [1] * len(ordered),
+    }
+    return pa.Table.from_pydict(columns, schema=SCHEMA)
+
+
+def encode_file(rows: pa.Table) -> pa.Buffer:
+    """One Parquet file. ``rows`` as of ``SCHEMA``."""
+    sink = pa.BufferOutputStream()
+    how: Any = {"compression": "gzip", "use_dictionary": ["action", "version"], "write_statistics": _SHORT}
+    with pq.ParquetWriter(sink, SCHEMA, store_schema=False, write_page_checksum=True, **how) as writer:
+        writer.write_table(rows.cast(SCHEMA))
+        writer.add_key_value_metadata(_FOOTER)
+    return sink.getvalue()
+
+
+def completions_of(rows: pa.Table) -> dict[str, str]:
+    """Instant time to completion time; an instant without one completed when it began, as for Hudi."""
+    return column_of(rows.set_column(1, "completionTime", pc.coalesce(rows["completionTime"], rows["instantTime"])))
+
+
+def column_of(rows: pa.Table) -> dict[str, Any]:
+    """Instant time to the other one of two columns."""
+    instants, values = rows["instantTime"].to_pylist(), rows.column(1).to_pylist()
+    return dict(zip(instants, values, strict=True))  # type: ignore[arg-type]
+
+
+def _damaged(path: str, error: Exception) -> NoReturn:
+    raise CorruptFileError(
+        f"{path}, a part of the archived timeline, cannot be read: {error!r}", fix="Restore `.hoodie/timeline` from a copy."
+    ) from error

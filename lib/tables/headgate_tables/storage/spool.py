@@ -1,0 +1,95 @@
+"""A file on its way into a store: written piece by piece, of any size, then created under its name or given up.
+
+A base file may be larger than memory, so it cannot be handed over whole as other files are.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headgate_tables.errors import DeposedError
+from headgate_tables.storage.local_files import errors_of_writes, publish, sync_open, unlink_if_there
+from headgate_tables.storage.store import Outcome
+
+
+class HashedFile(io.RawIOBase):
+    """Writes through a descriptor (not owned) and knows the size and the SHA-256 of all of it. ``path``: for messages.
+
+    Unbuffered: Parquet comes in pages, and what a buffer still held could be written after the descriptor's number was reused.
+    """
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def write(self, data: Any) -> int:
+        """All of ``data``. Raises the library's own errors for those of the disk."""
+        left = memoryview(data).cast("B")
+        with errors_of_writes(self._path):
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        self._digest.update(data)
+        written = memoryview(data).nbytes
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        return self._size
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._size
+
+    @property
+    def sha256(self) -> str:
+        """Of the bytes so far, as hex digits."""
+        return self._digest.hexdigest()
+
+
+class LocalSpool:
+    """See ``store.Spool``. ``staged``, ``target``: full paths in one file system; ``sync_target`` makes its folder durable."""
+
+    def __init__(self, descriptor: int, staged: str, target: str, sync_target: Callable[[], None]) -> None:
+        self.file = HashedFile(descriptor, staged)
+        self._descriptor = descriptor
+        self._staged = staged
+        self._target = target
+        self._sync_target = sync_target
+
+    def create(self) -> Outcome:
+        sync_open(self._descriptor, self._staged)
+        with errors_of_writes(self._target):
+            if not os.path.exists(self._staged):
+                # Rule W2: a successor renames the stages of older epochs, so that nothing more comes out of them.
+                raise DeposedError(
+                    f"{self._staged} is gone: the table has got another owner since it was begun",
+                    fix="Nothing was created. The new owner hands the work out again.",
+                )
+            outcome = publish(self._staged, self._target)
+        # Also of a name that is taken: its creator may not have come to it.
+        self._sync_target()
+        return outcome
+
+
+@contextlib.contextmanager
+def local_spool(staged: str, target: str, sync_target: Callable[[], None]) -> Iterator[LocalSpool]:
+    """The staged name is gone when this ends, whatever happened. Raises FileExistsError when it is taken, FileNotFoundError
+    when its folder is not there.
+    """
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        yield LocalSpool(descriptor, staged, target, sync_target)
+    finally:
+        os.close(descriptor)
+        # The outcome is what counts; a name that stays is in the stage, where its instant's sweep finds it.
+        with contextlib.suppress(OSError):
+            unlink_if_there(staged)

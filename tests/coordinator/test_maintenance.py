@@ -1,0 +1,214 @@
+"""What operators ask of a table's owner: over real gRPC, with a real table, Redis and writers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
+from headgate_runtime.errors import from_call
+from headgate_tables.hudi import open_table
+from support.running_coordinator import Running, running_coordinator
+from support.scripted_writer import ScriptedWriter, scripted_writer
+from support.tables import SCHEMA, notes, rows
+
+T = "flights"
+OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
+COMMITS = "hoodie.compact.inline.max.delta.commits"
+
+
+@pytest.fixture
+async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
+    async with running_coordinator(tmp_path, redis) as running:
+        await running.create(T, SCHEMA, **OPTIONS)
+        await running.until(T, state="owned")
+        yield running
+
+
+@pytest.fixture
+async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
+    async with scripted_writer(coordinator.address) as writer:
+        await writer.order(T, "adopt")
+        yield writer
+
+
+def owner(of: Running) -> Any:
+    return MaintenanceServiceStub(of.channel)
+
+
+async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call
+    return from_call(failed.value)
+
+
+async def settings(coordinator: Running, **change: Any) -> dict[str, str]:
+    answer = await owner(coordinator).Configure(api.ConfigureRequest(table=T, **change))
+    return {each.key: each.value for each in answer.settings}
+
+
+async def saved(coordinator: Running, comment: str = "") -> str:
+    answer = await owner(coordinator).Savepoint(api.SavepointRequest(table=T, comment=comment))
+    return str(answer.instant)
+
+
+async def test_settings_are_shown_changed_and_taken_back(coordinator: Running) -> None:
+    answer = await owner(coordinator).Configure(api.ConfigureRequest(table=T))
+    usual = {each.key: each.value for each in answer.settings}
+    assert all(each.value == each.default and each.about for each in answer.settings)
+    assert usual[COMMITS] != "7"
+    assert await settings(coordinator, settings={COMMITS: "7"}) == usual | {COMMITS: "7"}
+    assert open_table((await description(coordinator)).url).settings.compaction_commits == 7
+    assert await settings(coordinator, unset=[COMMITS]) == usual
+
+
+async def description(coordinator: Running) -> Any:
+    return (await coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name=T))).table
+
+
+@pytest.mark.parametrize("change", [{"no.such.key": "1"}, {COMMITS: "many"}, {"hoodie.keep.min.commits": "1"}])
+async def test_settings_that_make_no_sense_change_nothing(change: dict[str, str], coordinator: Running) -> None:
+    before = await settings(coordinator)
+    error = await refused(owner(coordinator).Configure(api.ConfigureRequest(table=T, settings=change)))
+    assert error.code == errors_pb2.CODE_INVALID_ARGUMENT
+    assert next(iter(change)) in error.message
+    assert await settings(coordinator) == before
+
+
+async def test_who_does_not_own_the_table_says_who_does(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis, name="one") as one, running_coordinator(tmp_path, redis, name="two") as two:
+        await one.create(T, SCHEMA, **OPTIONS)
+        async with asyncio.TaskGroup() as group:
+            states = [group.create_task(known(each)) for each in (one, two)]
+        holder, other = (one, two) if states[0].result() == "owned" else (two, one)
+        for ask in (
+            owner(other).Clean(api.CleanRequest(table=T)),
+            owner(other).Restore(api.RestoreRequest(table=T, instant="1")),
+            owner(other).Adopt(api.AdoptRequest(table=T)),
+            owner(other).Compact(api.CompactRequest(table=T)).read(),
+        ):
+            error = await refused(ask)
+            assert (error.code, error.address) == (errors_pb2.CODE_NOT_OWNER, holder.address)
+        assert (await refused(owner(one).Clean(api.CleanRequest(table="none")))).code == errors_pb2.CODE_TABLE_NOT_FOUND
+
+
+async def known(coordinator: Running) -> str:
+    """The table's state, once this coordinator knows whose it is."""
+    while (state := (await coordinator.status(T)).state) not in ("owned", "elsewhere"):
+        await asyncio.sleep(0.02)
+    return str(state)
+
+
+async def test_only_operators_may_ask(tmp_path: Path, redis: str) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("ann ann-token\nbob bob-token\n", encoding="utf-8")
+    guarded = {"tokens": str(tokens), "operators": "ann", "cluster_token": "us"}
+    async with running_coordinator(tmp_path / "store", redis, **guarded) as running:
+        ask = api.ConfigureRequest(table=T)
+        error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer bob-token"),)))
+        assert error.code == errors_pb2.CODE_UNAUTHENTICATED
+        assert "'bob' is no operator" in error.message
+        error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer ann-token"),)))
+        assert error.code == errors_pb2.CODE_TABLE_NOT_FOUND
+
+
+async def test_a_savepoint_is_made_listed_and_removed(coordinator: Running, writer: ScriptedWriter) -> None:
+    error = await refused(owner(coordinator).Savepoint(api.SavepointRequest(table=T, comment="")))
+    assert (error.code, error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, "the table has no commit to save")
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    instant = await saved(coordinator, "before")
+    assert instant == (await coordinator.status(T)).last_instant
+    assert await saved(coordinator) == instant, "nothing was committed in between"
+    listed = await owner(coordinator).Savepoint(api.SavepointRequest(table=T, list=True))
+    assert (listed.instant, list(listed.savepoints)) == ("", [instant])
+    removed = await owner(coordinator).Savepoint(api.SavepointRequest(table=T, remove=instant))
+    assert (removed.instant, list(removed.savepoints)) == (instant, [])
+    error = await refused(owner(coordinator).Savepoint(api.SavepointRequest(table=T, remove=instant)))
+    assert error.code == errors_pb2.CODE_INVALID_ARGUMENT
+
+
+async def test_ch8_a_restore_takes_rows_and_offsets_back_and_tells_why_channels_end(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    url = (await description(coordinator)).url
+    grant = await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x"), ("b", 1, "y")), "c", 2)
+    instant = await saved(coordinator)
+    await writer.commit(T, rows(("a", 2, "later"), ("c", 1, "new")), "c", 4)
+    await writer.open(T, "young")
+    await writer.commit(T, rows(("d", 1, "new")), "young", 1)
+    undone = [commit.instant for commit in open_table(url).commits() if commit.instant > instant]
+    assert len(undone) == 2
+    writer.take(T, rows(("e", 1, "uncommitted")), "c", 5)
+    planned = await owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant, plan_only=True))
+    assert (planned.instant, list(planned.undone)) == ("", undone)
+    assert writer.waiting(T, "release") == 0
+    done = await owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant))
+    assert (list(done.undone), done.files) == (undone, planned.files)
+    release = await writer.order(T, "release")
+    assert release.error.code == errors_pb2.CODE_TABLE_RESTORED
+    adopt = await writer.order(T, "adopt")
+    assert (adopt.restored, writer.pair(T)) == (done.instant, (2, 1))
+    assert notes(open_table(url)) == {"a": "x", "b": "y"}
+    again = await writer.open(T, "c", grant.incarnation)
+    assert (again.incarnation, again.committed_offset) == (grant.incarnation, 2)
+    assert (await writer.open(T, "young", 1)).committed_offset == 0
+    await writer.commit(T, rows(("c", 2, "sent again")), "c", 3)
+    assert notes(open_table(url)) == {"a": "x", "b": "y", "c": "sent again"}
+    assert open_table(url).verify().ok
+
+
+async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Running, writer: ScriptedWriter) -> None:
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    instant = (await coordinator.status(T)).last_instant
+    error = await refused(owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant)))
+    assert (error.code, instant in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+    await writer.commit(T, rows(("b", 1, "y")), "c", 2)
+    assert (writer.waiting(T, "release"), writer.pair(T)) == (0, (1, 1))
+
+
+async def test_what_would_be_cleaned_and_archived_is_told_without_doing_it(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    await writer.open(T, "c")
+    few = {"hoodie.keep.max.commits": "4", "hoodie.keep.min.commits": "2", "hoodie.clean.commits.retained": "1"}
+    await settings(coordinator, settings={**few, "hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
+    for number in range(1, 7):
+        await writer.commit(T, rows(("a", number, "x")), "c", number)
+    planned = await owner(coordinator).Archive(api.ArchiveRequest(table=T, plan_only=True))
+    assert planned.instants
+    assert len(open_table((await description(coordinator)).url).commits()) == 6
+    done = await owner(coordinator).Archive(api.ArchiveRequest(table=T))
+    assert (list(done.instants), done.left) == (list(planned.instants), planned.left)
+    cleaned = await owner(coordinator).Clean(api.CleanRequest(table=T, plan_only=True))
+    assert (cleaned.instant, cleaned.files) == ("", 0)
+    await writer.commit(T, rows(("a", 9, "y")), "c", 9)
+    assert notes(open_table((await description(coordinator)).url)) == {"a": "y"}
+
+
+async def test_a_plan_without_compactors_waits_and_is_told_of(coordinator: Running, writer: ScriptedWriter) -> None:
+    await writer.open(T, "c")
+    await settings(coordinator, settings={COMMITS: "100", "headgate.compaction.first.delta.commits": "100"})
+    for number in (1, 2):
+        await writer.commit(T, rows(("a", number, "x")), "c", number)
+    told = [each async for each in owner(coordinator).Compact(api.CompactRequest(table=T, plan_only=True))]
+    (planned,) = [each.planned for each in told]
+    (operation,) = [each for plan in planned.plans for each in plan.operations]
+    assert (planned.compactors, operation.log_files, operation.base_bytes) == (0, 2, 0)
+    assert operation.log_bytes > 0
+    call = owner(coordinator).Compact(api.CompactRequest(table=T))
+    first, second = (await call.read()).planned, (await call.read()).progress
+    (plan,) = first.plans
+    assert (plan.instant != "", list(plan.operations)) == (True, [operation])
+    assert (second.operations, second.finished, second.bytes) == (1, 0, operation.log_bytes)
+    call.cancel()
+    again = owner(coordinator).Compact(api.CompactRequest(table=T))
+    assert [each.instant for each in (await again.read()).planned.plans] == [plan.instant], "it was planned twice"
+    again.cancel()

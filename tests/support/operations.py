@@ -1,0 +1,15 @@
+"""Operations of a compaction plan without files."""
+
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.hudi.services.operation import Compacted, Operation, PinnedFile
+
+
+def operation(number: int, size: int = 100, partition: str = "p") -> Operation:
+    """``size``: bytes of its base file; it has one empty log."""
+    base = PinnedFile(f"base-{number}.parquet", size)
+    return Operation(partition, f"group-{number}", base, (PinnedFile(f".log-{number}", 0),), f"out-{number}.parquet")
+
+
+def compacted(done: Operation, rows: int = 1) -> Compacted:
+    """As the compactor reports it."""
+    return Compacted(done, DataFile(done.path, 10, "sha", ""), rows, rows, 0, 0, rows, 1)
