@@ -6,10 +6,13 @@ A thread and not a process: the work looks up after every batch, and stops there
 import json
 from collections.abc import Mapping
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
 from headgate_tables.commitlog.slot import stage_folder
-from headgate_tables.errors import RetryLater, SyncFailedError, TablesError
+from headgate_tables.errors import DeposedError, RetryLater, SyncFailedError, TablesError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction import compact_slice
@@ -21,9 +24,6 @@ from headgate_tables.system import Ids
 
 _log = get_logger()
 
-REMEMBERED = 1000
-"""Operations whose outcome is kept: after a takeover the new owner hands out again what the old one had not committed."""
-
 
 class _GivenUpError(Exception):
     """Nobody wants the attempt any more."""
@@ -34,17 +34,25 @@ class Job:
 
     def __init__(self, order: wire.RunAttempt) -> None:
         self.order = order
+        self.input_bytes = 0
         self.rows = 0
-        self.bytes = 0
+        self.batches = 0
+        self.base_rows = 0
         self.given_up = False
+
+    @property
+    def bytes(self) -> int:
+        """Input bytes dealt with, as far as the rows of the base say: most slices keep about as many."""
+        return self.input_bytes * min(self.rows, self.base_rows) // self.base_rows if self.base_rows else 0
 
     def give_up(self) -> None:
         """It ends after the batch in hand."""
         self.given_up = True
 
     def progress(self, rows: int) -> None:
-        """Rows written so far."""
+        """Rows written so far, after every batch."""
         self.rows = rows
+        self.batches += 1
         if self.given_up:
             raise _GivenUpError
 
@@ -56,7 +64,6 @@ class Runner:
         self._process = process
         self._options = storage_options
         self._ids = ids
-        self._known: dict[tuple[str, str, str], Compacted] = {}
 
     def run(self, job: Job) -> wire.WorkRequest:
         """The report. Raises SyncFailedError: this process must not write any more (hazard H14)."""
@@ -67,7 +74,7 @@ class Runner:
             return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         except SyncFailedError:
             raise
-        except RetryLater as error:
+        except (RetryLater, DeposedError) as error:  # deposed: its owner is, and nobody listens any more
             return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except TablesError as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
@@ -78,30 +85,32 @@ class Runner:
 
     def _compact(self, job: Job) -> Compacted:
         order = job.order
-        operation = Operation.decode(json.loads(order.operation))
         store = open_store(order.url, self._options, self._ids)
-        key = (order.url, order.attempt.instant, operation.path)
-        known = self._known.get(key)
-        if known is not None and store.size(operation.path) == known.file.size:
-            return known
+        operation = Operation.decode(json.loads(order.operation))
+        job.input_bytes, job.base_rows = operation.input_bytes, _base_rows(store, operation)
         definition = Definition.decode(json.loads(order.definition))
-        compacted = compact_slice(
+        return compact_slice(
             store,
             definition,
             _layout(store, definition),
             operation,
             order.attempt.instant,
-            stage=self._stage(store, order.attempt.epoch),
+            stage=stage_folder(order.attempt.epoch, self._process) if store.stages else "",
             settings=TableSettings.of(order.settings),
             progress=job.progress,
+            attempt=str(order.attempt.number),
         )
-        self._known[key] = compacted
-        if len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
-        return compacted
 
-    def _stage(self, store: Store, epoch: int) -> str:
-        return stage_folder(epoch, self._process) if store.stages else ""
+
+def _base_rows(store: Store, operation: Operation) -> int:
+    """For progress alone; a base file that is missing or damaged is for the merge to find."""
+    if operation.base is None:
+        return 0
+    try:
+        with store.open_input(operation.at(operation.base.name)) as file:
+            return int(pq.read_metadata(file).num_rows)
+    except (OSError, pa.ArrowInvalid):
+        return 0
 
 
 def _layout(store: Store, definition: Definition) -> Layout:

@@ -94,7 +94,7 @@ class Workbench:
     def heartbeat(self, giver: Giver) -> wire.WorkRequest:
         """How far each of its attempts is."""
         attempts = [
-            wire.AttemptProgress(attempt=job.order.attempt, rows_done=job.rows, bytes_done=job.bytes)
+            wire.AttemptProgress(attempt=job.order.attempt, rows_done=job.rows, bytes_done=job.bytes, batches=job.batches)
             for owner, job in self._running.values()
             if owner is giver
         ]

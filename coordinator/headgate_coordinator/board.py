@@ -81,7 +81,7 @@ class Board:
             return wire_error(
                 errors_pb2.CODE_TABLE_QUARANTINED,
                 "the table is not written to until an operator has looked at it",
-                "Ask the operators of the cluster; `headgate status` says what was found.",
+                "Ask the operators: `headgate status` says what was found, `headgate table adopt` makes it the table's own.",
             )
         if holder is not None and holder != self.own:
             return wire_error(

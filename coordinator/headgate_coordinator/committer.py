@@ -96,6 +96,12 @@ class Committer:
             case FinishPlan():
                 self._finish_plan(work)
 
+    def end_with(self, work: RunService) -> None:
+        """Nothing comes after it: transactions that are open still are given up first."""
+        for generation, number in list(self._open):
+            self._drop(generation, number)
+        work.run(self._table)
+
     def tidy(self) -> None:
         """Between rounds, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
         try:

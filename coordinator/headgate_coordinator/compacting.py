@@ -68,7 +68,8 @@ class TableCompactions:
 
     def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
         """How far the attempt is."""
-        self._handle(operations.Progressed(session.process, attempt, progress.rows_done, progress.bytes_done))
+        said = (progress.rows_done, progress.bytes_done, progress.batches)
+        self._handle(operations.Progressed(session.process, attempt, *said))
 
     def lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""

@@ -225,9 +225,10 @@ class Compactions:
         if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):
             return
         if isinstance(event, Progressed):
-            if (event.rows, event.bytes) != (running.rows, running.bytes):
+            said = (event.rows, event.bytes, event.batches)
+            if said != (running.rows, running.bytes, running.batches):
                 running.grown_at, task.troubles = self._now, 0
-            running.rows, running.bytes = event.rows, event.bytes
+            running.rows, running.bytes, running.batches = said
         elif isinstance(event, Failed):
             self._failed(self._plans[event.attempt.instant], task, event.why, event.transient)
         else:

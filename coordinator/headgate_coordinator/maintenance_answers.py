@@ -1,6 +1,7 @@
 """Results of table services as messages of ``maintenance.proto``."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from headgate_coordinator.operations import PlanOutcome
 from headgate_proto.api.v1 import maintenance_pb2 as api
@@ -61,9 +62,7 @@ def restored(found: RestoreResult) -> api.RestoreResponse:
 
 def adopted(found: AdoptResult) -> api.AdoptResponse:
     """What is the table's own now."""
-    return api.AdoptResponse(
-        completed=found.completed, removed=found.removed, plans=found.plans, finished_plans=found.finished_plans
-    )
+    return api.AdoptResponse(**{field.name: getattr(found, field.name) for field in fields(found)})
 
 
 def settings(now: TableSettings) -> api.ConfigureResponse:

@@ -22,6 +22,7 @@ from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall, TablesError
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.operation import Plan
+from headgate_tables.hudi.services.results import AdoptResult
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -69,7 +70,10 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         return answers.archived(await _asked(owned.ask(lambda table: table.archive(plan_only=request.plan_only))))
 
     async def Savepoint(self, request: api.SavepointRequest, context: Any) -> api.SavepointResponse:
-        owned = await self._owner(request.table, context, request.WhichOneof("what") or "list", instant=request.remove)
+        what = {"comment": "savepoint", "remove": "end of a savepoint"}.get(
+            request.WhichOneof("what") or "", "list of savepoints"
+        )
+        owned = await self._owner(request.table, context, what, instant=request.remove)
         user = principal(context)
 
         def call(table: Table) -> api.SavepointResponse:
@@ -93,10 +97,10 @@ class Maintenance(rpc.MaintenanceServiceServicer):
 
     async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
         name = request.table
-        self._check_operator(context, name, "adopt", buckets=request.buckets)
+        self._check_operator(context, name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
 
-        def call(table: Table) -> Any:
-            return table.adopt(buckets=request.buckets or None)
+        def call(table: Table) -> AdoptResult:
+            return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
 
         if (owned := self._board.owned.get(name)) is not None:
             return answers.adopted(await _asked(owned.ask_alone(ADOPTED, call)))

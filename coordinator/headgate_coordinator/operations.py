@@ -62,12 +62,13 @@ class CompactorLost:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """Rows written and input bytes read so far."""
+    """Rows written and input bytes dealt with so far. ``batches`` grows with all work, the part before the first row included."""
 
     process: str
     attempt: Attempt
     rows: int
     bytes: int
+    batches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ class Running:
     grown_at: float
     rows: int = 0
     bytes: int = 0
+    batches: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class OwnedTable:
                 for task in working:
                     task.cancel()
             if self._last_work is not None:
-                await self._loop.run_in_executor(thread, self._committer.execute, self._last_work)
+                await self._loop.run_in_executor(thread, self._committer.end_with, self._last_work)
         finally:
             self._let_go()
             try:

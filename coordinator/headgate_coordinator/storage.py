@@ -18,6 +18,8 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
+DESCRIBED_S = 10.0
+"""How long another coordinator's adoption, which may add columns, stays unknown here. Less: more reads for each new client."""
 
 _T = TypeVar("_T")
 
@@ -46,7 +48,7 @@ class Wanted:
 
 
 class Storage:
-    """Everything raises TablesError. Definitions never change, so they are read once."""
+    """Everything raises TablesError. Definitions change with an adoption only, so they are read rarely."""
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System) -> None:
         self._options = settings.storage_options
@@ -54,7 +56,7 @@ class Storage:
         self._world = world
         self._system = system
         self._catalog = Catalog(settings.store, self._options, system)
-        self._described: dict[str, Described] = {}
+        self._described: dict[str, tuple[float, Described]] = {}
 
     def names(self) -> list[str]:
         """All tables, sorted."""
@@ -65,8 +67,8 @@ class Storage:
 
     def describe(self, name: str) -> Described:
         """Raises NotATableError for a name without an entry."""
-        found = self._described.get(name)
-        if found is None:
+        until, found = self._described.get(name, (0.0, None))
+        if found is None or until < self._world.clock.monotonic():
             table = open_table(self._catalog.table_url(name), storage_options=self._options, system=self._system)
             found = self._describe(table, name)
         return found
@@ -143,7 +145,7 @@ class Storage:
                 fix="Remove the entry, or load its rows into a table of `headgate table create`.",
             )
         described = Described(name, table.url, table.definition)
-        self._described[name] = described
+        self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
         return described
 
     def _url_of_new(self, name: str) -> str:

@@ -152,3 +152,32 @@ def test_verify_says_which_file_has_changed(table: str, capsys: pytest.CaptureFi
 def test_a_place_without_a_table_is_the_callers_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "timeline", str(tmp_path / "nothing"), "--json"]) == ExitCode.FIX_CALL
     assert json.loads(capsys.readouterr().err)["error"]["kind"] == "NotATableError"
+
+
+def test_a_scan_of_the_past_and_of_what_changed_says_where_to_read_on(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "timeline", table, "--json"])
+    first, second = lines(capsys)
+    assert run(["table", "scan", table, "--json", "--as-of", str(first["instant"])]) == ExitCode.OK
+    assert ids(capsys) == list(range(10))
+    with hudi.open_table(table) as opened:
+        opened.upsert(opened.scan(filter=pa.compute.field("id") == 5).to_table())
+    assert run(["table", "scan", table, "--json", "--since", str(second["completed"])]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [5]
+    newest = json.loads(err)["as_of"]
+    assert newest > str(second["completed"])
+    assert run(["table", "scan", table, "--since", newest]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == ["no rows", f"Read on with --since {newest}"]
+
+
+def test_a_read_optimised_scan_reads_base_files_alone(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["table", "scan", table, "--json", "--read-optimized", "--count"])
+    run(["table", "scan", table, "--json", "--count"])
+    assert lines(capsys) == [{"rows": 10}, {"rows": 8}]
+
+
+@pytest.mark.parametrize("wrong", [["--as-of", "yesterday"], ["--read-optimized", "--since", "20261121101500123"]])
+def test_a_scan_of_no_point_is_refused(wrong: list[str], table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "scan", table, "--json", *wrong]) == ExitCode.FIX_CALL
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["kind"], bool(error["fix"])) == ("OptionError", True)

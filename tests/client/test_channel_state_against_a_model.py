@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headgate.channel_state import ChannelState
-from headgate.entries import Acks, Ask, Cut, Entry
+from headgate.entries import Acks, Ask, Cut, Entry, Pause
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 BAD = -1
@@ -25,12 +25,16 @@ class Batch:
 
 @dataclass
 class Stream:
-    """A writer's side of one stream, as ingest.proto and rules CH1 and CH2 say; messages are under way in both directions."""
+    """A writer's side of one stream, as ingest.proto and rules CH1 and CH2 say; messages are under way in both directions.
+
+    ``shut``: the table takes no rows just now.
+    """
 
     committed: int
     accepted: int = 0
     queryable: int = 0
     stopped: bool = False
+    shut: bool = False
     inbox: deque[Batch] = field(default_factory=deque)
     outbox: deque[object] = field(default_factory=deque)
     uncommitted: list[Batch] = field(default_factory=list)
@@ -46,7 +50,10 @@ class Stream:
         elif batch.offset <= self.accepted:
             self._acknowledge()
         elif batch.after == self.accepted:
-            if BAD in batch.rows:
+            if self.shut:
+                self.stopped = True
+                self._refuse(batch, wire.CODE_OVERLOADED, wire.ACTION_RETRY)
+            elif BAD in batch.rows:
                 self.stopped = True
                 self._refuse(batch, wire.CODE_NULL_KEY)
             else:
@@ -65,8 +72,8 @@ class Stream:
     def _acknowledge(self) -> None:
         self.outbox.append(Acks(self.accepted, self.committed, self.queryable))
 
-    def _refuse(self, batch: Batch, code: "wire.Code.ValueType") -> None:
-        error = wire.Error(code=code, action=wire.ACTION_FIX_CALL)
+    def _refuse(self, batch: Batch, code: "wire.Code.ValueType", action: "wire.Action.ValueType" = wire.ACTION_FIX_CALL) -> None:
+        error = wire.Error(code=code, action=action, retry_after_ms=1000)
         self.outbox.append((batch.offset, self.accepted, error))
 
     def commit(self) -> list[int]:
@@ -176,7 +183,7 @@ class ChannelMachine(RuleBasedStateMachine):
             rows = [row for piece in message.pieces for row in piece.content]
             self.stream.inbox.append(Batch(message.after, message.offset, rows, is_skip=message.kind is None))
         else:
-            assert message in (None, Ask.FLUSH)
+            assert message in (None, Ask.FLUSH, Pause(1.0))
 
     @precondition(lambda self: self.stream is not None and self.stream.inbox)
     @rule()
@@ -194,6 +201,12 @@ class ChannelMachine(RuleBasedStateMachine):
         else:
             assert isinstance(answer, tuple)
             self.state.refused(*answer)
+
+    @precondition(lambda self: self.stream is not None)
+    @rule(shut=st.booleans())
+    def stop_or_go_on(self, shut: bool) -> None:
+        assert self.stream is not None
+        self.stream.shut = shut
 
     @precondition(lambda self: self.stream is not None)
     @rule()
@@ -240,6 +253,8 @@ class ChannelMachine(RuleBasedStateMachine):
                 self.opening = None
                 self.open()
                 self.opened(lost=False)
+            assert self.stream is not None
+            self.stream.shut = False
             if self.state.refusal is not None:
                 self.correct(count=1, bad=False)
             self.send()

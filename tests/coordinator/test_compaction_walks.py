@@ -24,7 +24,7 @@ from support.compaction_walk import Walk, WrongError
 from support.operations import compacted
 
 WALKS = int(os.environ.get("HEADGATE_WALKS", "150"))
-STEPS = 600
+STEPS = 1000
 
 
 def test_every_operation_ends_finished_once_or_dropped_and_nothing_is_stuck() -> None:

@@ -11,8 +11,9 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
-from headgate_tables.hudi import open_table
+from headgate_tables.hudi import create_table, open_table
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, notes, rows
@@ -107,7 +108,7 @@ async def known(coordinator: Running) -> str:
 async def test_only_operators_may_ask(tmp_path: Path, redis: str) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("ann ann-token\nbob bob-token\n", encoding="utf-8")
-    guarded = {"tokens": str(tokens), "operators": "ann", "cluster_token": "us"}
+    guarded: dict[str, Any] = {"tokens": str(tokens), "operators": "ann", "cluster_token": "us"}
     async with running_coordinator(tmp_path / "store", redis, **guarded) as running:
         ask = api.ConfigureRequest(table=T)
         error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer bob-token"),)))
@@ -174,9 +175,69 @@ async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Runni
     assert (writer.waiting(T, "release"), writer.pair(T)) == (0, (1, 1))
 
 
-async def test_what_would_be_cleaned_and_archived_is_told_without_doing_it(
+FOREIGN = "20200101000000000"
+
+
+def foreign_write(tmp_path: Path) -> None:
+    """Another program has begun to write and has not finished."""
+    (tmp_path / T / f".hoodie/timeline/{FOREIGN}.deltacommit.requested").touch()
+
+
+async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
+    tmp_path: Path, coordinator: Running, writer: ScriptedWriter
+) -> None:
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    foreign_write(tmp_path)
+    writer.report(T, ask_instant=wire.AskInstant(round=writer.filling(T)))
+    await coordinator.until(T, state="quarantined")
+    error = await refused(owner(coordinator).Clean(api.CleanRequest(table=T)))
+    assert error.code == errors_pb2.CODE_TABLE_QUARANTINED
+    assert "headgate table adopt" in error.fix
+    error = await refused(owner(coordinator).Adopt(api.AdoptRequest(table=T)))
+    assert error.code == errors_pb2.CODE_TABLE_QUARANTINED
+    await coordinator.until(T, state="quarantined")
+    done = await owner(coordinator).Adopt(api.AdoptRequest(table=T, roll_back=True))
+    assert list(done.rolled_back) == [FOREIGN]
+    await coordinator.until(T, state="owned")
+    await writer.adopted(T)
+    assert (await writer.open(T, "c", 1)).committed_offset == 1
+    await writer.commit(T, rows(("b", 1, "y")), "c", 2)
+    assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "y"}
+
+
+async def test_a_healthy_table_has_nothing_to_adopt_and_its_channels_open_again(
     coordinator: Running, writer: ScriptedWriter
 ) -> None:
+    grant = await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    writer.take(T, rows(("b", 1, "dropped")), "c", 2)
+    await writer.order(T, "instant")
+    await writer.order(T, "instant")
+    done = await owner(coordinator).Adopt(api.AdoptRequest(table=T))
+    assert done == api.AdoptResponse()
+    assert (await writer.order(T, "release")).error.code == errors_pb2.CODE_REWOUND
+    await writer.order(T, "adopt")
+    assert (await writer.open(T, "c", grant.incarnation)).committed_offset == 1
+    await writer.commit(T, rows(("b", 1, "sent again")), "c", 2)
+    assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "sent again"}
+
+
+async def test_a_table_without_an_entry_becomes_one_of_the_cluster(tmp_path: Path, redis: str) -> None:
+    with create_table(f"{tmp_path}/old", SCHEMA, record_key="id", partition_by=["part"], ordering="ts", name="old") as old:
+        old.upsert(rows(("a", 1, "x")))
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        assert (await refused(owner(coordinator).Adopt(api.AdoptRequest(table="none")))).code == errors_pb2.CODE_TABLE_NOT_FOUND
+        await owner(coordinator).Adopt(api.AdoptRequest(table="old"))
+        await coordinator.until("old", state="owned")
+        async with scripted_writer(coordinator.address) as writer:
+            await writer.order("old", "adopt")
+            await writer.open("old", "c")
+            await writer.commit("old", rows(("b", 1, "y")), "c", 1)
+        assert notes(open_table(f"{tmp_path}/old")) == {"a": "x", "b": "y"}
+
+
+async def test_what_would_be_cleaned_and_archived_is_told_without_doing_it(coordinator: Running, writer: ScriptedWriter) -> None:
     await writer.open(T, "c")
     few = {"hoodie.keep.max.commits": "4", "hoodie.keep.min.commits": "2", "hoodie.clean.commits.retained": "1"}
     await settings(coordinator, settings={**few, "hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})

@@ -101,10 +101,10 @@ def _status(file: wire.FileStatus) -> WriteStatus:
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
-def plan(round: int, *processes: str, key_groups: int = 128) -> Plan:
-    """All key groups belong to the first."""
+def plan(round: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Plan:
+    """All key groups belong to the first. ``files``, ``nbytes``: what the round may add to a slice."""
     members = tuple(Member(process, f"{process[:4]}:1") for process in processes)
-    return Plan(round, members, np.zeros(key_groups, np.uint16))
+    return Plan(round, members, np.zeros(key_groups, np.uint16), files, nbytes)
 
 
 @dataclass(eq=False)
@@ -114,11 +114,18 @@ class Heard:
     asked: list[int] = field(default_factory=list)
     flushed: dict[int, wire.Flushed] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    full: list[int] = field(default_factory=list)
+    rounds_asked: int = 0
     steps: list[str] = field(default_factory=list)
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def report(self, message: wire.AskInstant | wire.Flushed) -> None:
-        if isinstance(message, wire.Flushed):
+    def report(self, message: wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Flushed) -> None:
+        if isinstance(message, wire.RoundFull):
+            assert message.round not in self.full, "a round is said to be full once"
+            self.full.append(message.round)
+        elif isinstance(message, wire.AskRound):
+            self.rounds_asked += 1
+        elif isinstance(message, wire.Flushed):
             assert message.round not in self.flushed, "a round is flushed once"
             self.flushed[message.round] = message
         else:

@@ -4,8 +4,8 @@
         headgate.connect(cluster.address)...
         cluster.kill("writer-1")
 
-Parts are named "redis", "coordinator-1", "writer-1", "compactor-1" and so on. What a part says is in ``folder/logs`` and is printed when the
-block fails. A part that ends without being asked to fails the block, too. At the end everything is killed.
+Parts are named "redis", "coordinator-1", "writer-1", "compactor-1" and so on. What a part says is in ``folder/logs`` and is
+printed when the block fails. A part that ends without being asked to fails the block, too. At the end everything is killed.
 """
 
 import contextlib

@@ -1,10 +1,14 @@
 """What is committed to a table, block by block and *unmerged*: timeline, files that completed instants name, blocks, rows.
 
+Compactions are no part of it: what they write is merged from these blocks, which stay where they are until they are cleaned.
+Commits that were archived are: they are read from the timeline's history.
+
 Two readers that share nothing but the bytes: ``independent`` knows the format from its specification (fastavro for the metadata
 and the deletes, struct for the framing, DuckDB for Parquet), ``ours`` uses the library.
 """
 
 import io
+import json
 import struct
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -18,11 +22,13 @@ import pyarrow as pa
 from headgate_tables.hudi.log.reader import RowsBlock, open_parquet, read_log_file
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.history import archived_completions, archived_metadata
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store
 from headgate_tables.system import SystemIds
 from support.workload import SCHEMA
 
+HISTORY_FOLDER = ".hoodie/timeline/history"
 ENTRIES = pa.schema(
     [
         pa.field("instant", pa.string()),
@@ -65,30 +71,52 @@ def independent(store: Store) -> pa.Table:
 
 def ours(store: Store) -> pa.Table:
     """ENTRIES, read with the library."""
-    completed = {instant.time: instant for instant in read_timeline(store).writes()}
-    by_completion = sorted(completed.values(), key=lambda instant: instant.completion)
+    known = archived_completions(store, HISTORY_FOLDER)
+    archived = {time: known[time] for time in (name.split("_")[0] for name in _archived(store))}
+    active = {instant.time: instant for instant in read_timeline(store).writes() if instant.action == "deltacommit"}
+    completed = archived | {time: instant.completion for time, instant in active.items()}
+    metadata = archived_metadata(store, HISTORY_FOLDER, archived) | {
+        time: store.get(instant.path).to_pybytes() for time, instant in active.items()
+    }
     found = []
-    for rank, instant in enumerate(by_completion):
-        stats = decode_commit(store.get(instant.path).to_pybytes(), instant.path).stats
-        for partition, files in sorted(stats.items()):
+    for rank, time in enumerate(sorted(metadata, key=completed.__getitem__)):
+        for partition, files in sorted(decode_commit(metadata[time], time).stats.items()):
             for stat in files:
                 path = stat["path"]
-                file = LogFile(instant.time, rank, partition, stat["fileId"], stat["logVersion"], path)
+                file = LogFile(time, rank, partition, stat["fileId"], stat["logVersion"], path)
                 found.append((file, _read_by_ours(store, path, completed)))
     return _entries(iter(found))
 
 
 def named_files(store: Store) -> list[LogFile]:
-    """What the completed instants' metadata name, by completion. (The cluster writes no base files; the library does.)"""
+    """What the metadata of completed delta commits name, by completion. (The library also commits base files with them.)"""
     names = [name for name in store.list_folder(".hoodie/timeline").files if name.endswith(".deltacommit")]
+    commits = {name.split(".")[0]: store.get(f".hoodie/timeline/{name}").to_pybytes() for name in names}
+    commits |= _archived(store)
     files = []
-    for rank, name in enumerate(sorted(names, key=lambda name: name.split("_")[1])):
-        [commit] = fastavro.reader(io.BytesIO(store.get(f".hoodie/timeline/{name}").to_pybytes()))
+    for rank, name in enumerate(sorted(commits, key=lambda name: name.split("_")[1])):
+        [commit] = fastavro.reader(io.BytesIO(commits[name]))
         assert isinstance(commit, dict)
         for partition, stats in sorted((commit["partitionToWriteStats"] or {}).items()):
             for stat in stats:
                 files.append(LogFile(name.split("_")[0], rank, partition, stat["fileId"], stat["logVersion"], stat["path"]))
     return files
+
+
+def _archived(store: Store) -> dict[str, bytes]:
+    """Metadata of delta commits in the history that the newest manifest names, by "instant_completion"."""
+    if "_version_" not in store.list_folder(HISTORY_FOLDER).files:
+        return {}
+    version = store.get(f"{HISTORY_FOLDER}/_version_").to_pybytes().decode()
+    manifest = json.loads(store.get(f"{HISTORY_FOLDER}/manifest_{version}").to_pybytes())
+    found: dict[str, bytes] = {}
+    with duckdb.connect() as db:
+        for entry in manifest["files"]:
+            rows = _parquet(store.get(f"{HISTORY_FOLDER}/{entry['fileName']}").to_pybytes(), db).to_pylist()
+            found |= {
+                f"{row['instantTime']}_{row['completionTime']}": row["metadata"] for row in rows if row["action"] == "deltacommit"
+            }
+    return found
 
 
 def stray_files(store: Store) -> list[str]:

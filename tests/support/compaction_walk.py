@@ -20,6 +20,8 @@ from headgate_tables.hudi.services.operation import Operation
 from support.operations import operation
 
 ATTEMPTS = 2
+_CALM = ["grows", "done", "done", "store"]
+_ROUGH = [*_CALM, "grows", "grows", "done", "fails"]
 POLICY = CompactionPolicy(timeout=60.0, pause=2.0)
 
 
@@ -75,6 +77,7 @@ class Walk:
         self._epoch = 0
         self._sent: deque[FinishPlan] = deque()
         self._calm = False
+        self.table: TableCompactions
         self._metrics = Metrics(CollectorRegistry()).of("t")
         self.compactors = Compactors(self)
         self._take_over(sessions=True)
@@ -123,20 +126,20 @@ class Walk:
 
     def _step(self) -> None:
         steps: list[tuple[int, Any]] = [
-            (20, self._deliver_to_owner),
-            (20, self._deliver_to_peer),
-            (20, self._work),
-            (8, self._wait),
-            (6, self._commit),
-            (3, self._join),
+            (90, self._deliver_to_owner),
+            (70, self._deliver_to_peer),
+            (70, self._work),
+            (20, self._wait),
+            (20, self._commit),
+            (8, self._join),
         ]
         if not self._calm:
             steps += [
-                (1, self._plan),
-                (1, self._kill),
-                (1, self._cut),
-                (1, self._drain),
-                (1, self._repeat),
+                (4, self._plan),
+                (2, self._kill),
+                (2, self._cut),
+                (2, self._drain),
+                (4, self._repeat),
                 (1, self._reopen),
                 (1, self._move),
                 (1, self._cancel),
@@ -208,9 +211,7 @@ class Walk:
             self.faults["poison"] += 1
             self._die(peer)
             return
-        outcome = (
-            "fails" if poison else self.dice.choices(["grows", "done", "fails", "store"], [4, 4, 0 if self._calm else 1, 1])[0]
-        )
+        outcome = "fails" if poison else self.dice.choice(_CALM if self._calm else _ROUGH)
         if outcome == "grows":
             progress = wire.AttemptProgress(attempt=order.attempt, rows_done=self.dice.randrange(1000))
             peer.say(wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=[progress])))

@@ -14,6 +14,7 @@ from headgate_coordinator.events import (
     OffsetsWon,
     OpenRequested,
     Published,
+    SliceFigures,
     SlotWon,
     WriterJoined,
 )
@@ -28,10 +29,14 @@ class OneTable:
     """``writers`` are members of the filling round; no round before it is left. Two key groups, so that plans are short."""
 
     def __init__(
-        self, *writers: str, channels: Mapping[str, Sequence[Any]] | None = None, policy: RoundPolicy | None = None
+        self,
+        *writers: str,
+        channels: Mapping[str, Sequence[Any]] | None = None,
+        policy: RoundPolicy | None = None,
+        figures: SliceFigures | None = None,
     ) -> None:
         self.now = 0.0
-        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(), 2, self.now)
+        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(), 2, self.now, figures)
         self._requests = 0
         for writer in writers:
             before = self.core.round

@@ -45,6 +45,8 @@ class Knobs:
     """So many streams are aborted after the channel was opened, before the answer."""
     refuse: Callable[[Row], "err.Code.ValueType | None"] = lambda row: None
     """Always: a batch with a row for which it gives a code is refused with it."""
+    stopped: err.Error | None = None
+    """Always: no batch is taken, each is refused with it."""
     hold_rounds: bool = False
     """Always: rows are received and never committed."""
     commit_every: int = 1
@@ -361,6 +363,9 @@ class Stream:
             return error(err.CODE_OFFSET_OVERLAP if batch.after < self.accepted else err.CODE_OFFSET_GAP)
         if self.schema is None:
             return error(err.CODE_CORRUPT_BATCH, "no schema yet")
+        if self.cluster.knobs.stopped is not None:
+            self.failed = True
+            return self.cluster.knobs.stopped
         rows = pa.ipc.read_record_batch(pa.py_buffer(batch.rows), self.schema).to_pylist()
         for row in rows:
             code = self.cluster.knobs.refuse(row)

@@ -79,6 +79,15 @@ class ScriptedWriter:
         adopted = self._tables.get(table)
         return (adopted.epoch, adopted.generation) if adopted else (0, 0)
 
+    def filling(self, table: str) -> int:
+        """The round that takes rows now."""
+        return self._tables[table].filling
+
+    async def adopted(self, table: str) -> None:
+        """Returns once it has a part in the table."""
+        async with self._decided:
+            await self._decided.wait_for(lambda: table in self._tables)
+
     # --- what it says ---
 
     def send(self, **message: Any) -> None:

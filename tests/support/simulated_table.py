@@ -50,6 +50,8 @@ class SimulatedTable:
     services: list[str] = field(default_factory=list)
     files: dict[str, tuple[Key, bool, str, str]] = field(default_factory=dict)
     """Path of every file there ever was: its group, whether it is a base file, instant, completion time."""
+    merged: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Path of a base file to the delta commits whose rows are in it."""
 
     def __post_init__(self) -> None:
         self._last = self.now
@@ -78,6 +80,31 @@ class SimulatedTable:
     def there(self) -> set[str]:
         """Files that were not deleted."""
         return self.files.keys() - set(self.deleted)
+
+    def read(self, point: str, *, history: bool = True) -> set[tuple[Key, str]]:
+        """What a reader as of a completion time sees: groups with the delta commits whose rows it finds there.
+
+        Without ``history`` it takes archived instants for completed at their requested time, as hudi-rs does.
+        """
+
+        def completion_of(instant: str) -> str:
+            return self.timeline.completion(instant) or (self.history[instant] if history else instant)
+
+        view = FileSystemView(self.timeline, {}, lambda: self.history if history else {})
+        for path in self.there():
+            partition, _, name = path.rpartition("/")
+            view.add_files(partition, [name])
+        found = set()
+        for part in view.latest_slices(lambda instant: completion_of(instant) <= point):
+            instants = {log.instant for log in part.logs} | (self.merged[part.path(part.base)] if part.base else set())
+            found |= {((part.partition, part.file_id), instant) for instant in instants}
+        return found
+
+    def committed(self, point: str) -> set[tuple[Key, str]]:
+        """What it should see."""
+        return {
+            (key, instant) for key, is_base, instant, completion in self.files.values() if not is_base and completion <= point
+        }
 
     # --- ingest ---
 
@@ -136,6 +163,8 @@ class SimulatedTable:
                 self.written += sizes[each.output]
                 self.view.add_files(each.partition, {each.output: sizes[each.output]})
                 self.files[each.path] = ((each.partition, each.file_id), True, plan.instant, completion)
+                under = self.merged[each.at(each.base.name)] if each.base else frozenset()
+                self.merged[each.path] = under | {self.files[each.at(log.name)][2] for log in each.logs}
         self.live.done(plan, completion, sizes)
         self.replacing.append(completion)
         self.services.append("compaction")

@@ -1,7 +1,8 @@
 """What a table was at every point of its past, told by a list of what happened to it; apart from the library.
 
-Rules: those of ``support.model``; a compaction forgets deletes, so that an older row that comes later stays. A range of commits is
-a table of its own: the rows that its newest compaction took over from commits of the range, then what its later commits say.
+Rules: those of ``support.model``; a compaction forgets deletes, so that an older row that comes later stays. A range of
+commits is a table of its own: the rows that its newest compaction took over from commits of the range, then what its later
+commits say.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ class Event:
 
 @dataclass(frozen=True)
 class ToldHistory:
-    """``events`` in their order of completion, which is that of their instants."""
+    """``events`` in their order of completion."""
 
     key: Sequence[str]
     ordering: str | None
@@ -34,12 +35,13 @@ class ToldHistory:
         """What a snapshot showed then."""
         return shown(self._after(event for event in self.events if event.completion <= completion))
 
-    def base_files_as_of(self, completion: str) -> list[Row]:
-        """What a read-optimised query showed then."""
-        known = [event for event in self.events if event.completion <= completion]
-        while known and known[-1].changes is not None:
-            known.pop()
-        return shown(self._after(known))
+    def completed_until(self, time: str) -> set[str]:
+        """Instants that had completed."""
+        return {event.instant for event in self.events if event.completion <= time}
+
+    def requested_until(self, time: str) -> set[str]:
+        """Instants up to this one. One that is reserved early may complete after a younger one, a compaction's say."""
+        return {event.instant for event in self.events if event.instant <= time}
 
     def changed(self, since: str, until: str) -> list[Row]:
         """Rows of commits with a completion in (since, until]."""

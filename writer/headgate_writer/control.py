@@ -117,16 +117,33 @@ class Session:
 
 
 class Link:
-    """To the coordinator at ``address``. ``session`` is None while there is no connection."""
+    """To the coordinator at ``address`` (``headgate_runtime.coordinators.Link``); it tells of each welcome.
 
-    def __init__(self, address: str, channel: grpc.aio.Channel, hello: wire.Hello, orders: Orders, world: World) -> None:
+    ``session`` is None while there is no connection.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        channel: grpc.aio.Channel,
+        hello: wire.Hello,
+        orders: Orders,
+        world: World,
+        welcomed: Callable[[Session], None],
+    ) -> None:
         self.address = address
         self.channel = channel
         self.session: Session | None = None
         self._hello = hello
         self._orders = orders
         self._world = world
+        self._tell = welcomed
         self._wanted = True
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a stream that was welcomed."""
+        return self.session is not None
 
     def forget(self) -> None:
         """The coordinator is in nobody's list any more: do not connect again."""
@@ -136,14 +153,14 @@ class Link:
         """It is in the list again."""
         self._wanted = True
 
-    async def run(self, welcomed: Callable[["Session"], None]) -> None:
+    async def run(self) -> None:
         """Until ``forget``, and the end of the connection that is there then."""
         stub = CoordinationServiceStub(self.channel)
         while self._wanted:
             session = Session(self._hello, self._orders, self._world)
             call: _Call = stub.Control()
             try:
-                await session.serve(call, partial(self._welcomed, session, welcomed))
+                await session.serve(call, partial(self._welcomed, session))
                 _log.info("coordinator ended the stream", coordinator=self.address)
             except* grpc.aio.AioRpcError as broken:
                 self._log_break(broken)
@@ -152,10 +169,10 @@ class Link:
                 call.cancel()
             await self._world.clock.sleep(_PAUSE_S)
 
-    def _welcomed(self, session: Session, tell: Callable[[Session], None]) -> None:
+    def _welcomed(self, session: Session) -> None:
         self.session = session
         _log.info("coordinator found", coordinator=self.address)
-        tell(session)
+        self._tell(session)
 
     def _log_break(self, broken: "ExceptionGroup[grpc.aio.AioRpcError]") -> None:
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}

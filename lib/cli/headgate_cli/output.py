@@ -28,6 +28,13 @@ class Output:
         if self.json:
             click.echo(encode(record))
 
+    def aside(self, record: Mapping[str, Any], text: str) -> None:
+        """What is no row of the answer: a last line for people, on stderr for programs."""
+        if self.json:
+            click.echo(encode(record), err=True)
+        else:
+            self.say(text)
+
     def records(
         self,
         records: Sequence[Mapping[str, Any]],

@@ -100,9 +100,10 @@ class Maintenance:
         coordinators = self._headgate.coordinators
         return await coordinators.until(lambda _: coordinators.ask_each(to_owner), self._headgate.timeout, patient=True)
 
-    async def adopt(self, buckets: int = 0) -> api.AdoptResponse:
-        """Takes what another program did to the table as its own."""
-        return await self._call(lambda stub: stub.Adopt, api.AdoptRequest(table=self._table, buckets=buckets))
+    async def adopt(self, *, buckets: int = 0, roll_back: bool = False) -> api.AdoptResponse:
+        """Takes what another program did to the table as its own; ``roll_back``: but for its pending writes, which go."""
+        request = api.AdoptRequest(table=self._table, buckets=buckets, roll_back=roll_back)
+        return await self._call(lambda stub: stub.Adopt, request)
 
     async def configure(self, settings: Mapping[str, str], unset: Sequence[str] = ()) -> api.ConfigureResponse:
         """Changes settings; without changes it only shows them."""

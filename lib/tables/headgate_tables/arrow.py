@@ -6,6 +6,23 @@ Where a kernel's result leaves a function, the function's own annotation types i
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute
 
 pc: Any = pyarrow.compute
+
+
+def index_array(positions: npt.NDArray[np.int64]) -> "pa.Array[Any]":
+    """For ``take``: the same memory. ``pa.array`` would import pandas to see whether it was given a series."""
+    whole = np.ascontiguousarray(positions, dtype=np.int64)
+    made: pa.Array[Any] = pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole.data)])
+    return made
+
+
+def mask_array(mask: npt.NDArray[np.bool_]) -> "pa.Array[Any]":
+    """For ``filter``; see ``index_array``."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little").data)
+    made: pa.Array[Any] = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+    return made

@@ -136,16 +136,8 @@ class SendsBarriersEarly(TableCoordinator):
 class CountsNoRoundsUnderWay(TableCoordinator):
     """Backpressure: what rounds may still add to slices is not counted before a further one takes rows."""
 
-    def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> instructions.Plan:  # noqa: ARG002
+    def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> instructions.Plan:
         return super()._plan(number, members, ())
-
-
-class StopsBehindTheBarrier(TableCoordinator):
-    """Backpressure: writers hear that the next round has no room behind the barrier that begins it."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._intake.stops = lambda _: []  # type: ignore[method-assign,misc]
 
 
 class CommitsUncounted(TableCoordinator):

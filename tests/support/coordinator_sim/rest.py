@@ -9,30 +9,41 @@ IDLE_PASSES = 20
 
 def come_to_rest(cluster: Cluster) -> None:
     """Fair steps. Raises StuckError."""
+    end_faults(cluster)
+    for _ in range(FAIR_PASSES):
+        if all(cluster.log.offset(name) == rows for name, rows in cluster.rows.items()):
+            return _fall_idle(cluster)
+        _have_producers(cluster)
+        fair_pass(cluster, 0.1)
+    offsets = {name: cluster.log.offset(name) for name in cluster.rows}
+    raise StuckError(f"not everything was committed: {offsets} of {cluster.rows}")
+
+
+def end_faults(cluster: Cluster) -> None:
+    """From now on everything works."""
     cluster.refusals = 0.0
     for owner in cluster.owners:
         owner.committer.refusals = 0.0
     if all(writer.leaving for writer in cluster.writers.values()):
         cluster.start_writer()
+    _have_producers(cluster)
+
+
+def _have_producers(cluster: Cluster) -> None:
+    """Somebody has the rows that are missing: the last one may still be fenced by an open of one who is dead."""
     for name in cluster.rows:
         if all(producer.over for producer in cluster.producers if producer.channel == name):
             cluster.producers.append(cluster.producer(name))
-    for _ in range(FAIR_PASSES):
-        if all(cluster.log.offset(name) == rows for name, rows in cluster.rows.items()):
-            return _fall_idle(cluster)
-        _pass(cluster, 0.1)
-    offsets = {name: cluster.log.offset(name) for name in cluster.rows}
-    raise StuckError(f"not everything was committed: {offsets} of {cluster.rows}")
 
 
 def _fall_idle(cluster: Cluster) -> None:
     for producer in cluster.producers:
         producer.die()
     for _ in range(IDLE_PASSES):
-        _pass(cluster, 1.0)
+        fair_pass(cluster, 1.0)
     before = _signs_of_life(cluster)
     for _ in range(IDLE_PASSES):
-        _pass(cluster, 1.0)
+        fair_pass(cluster, 1.0)
     if _signs_of_life(cluster) != before or cluster.owner.core.deadline() is not None:
         raise StuckError("the idle table does something")
 
@@ -41,7 +52,7 @@ def _signs_of_life(cluster: Cluster) -> tuple[int, int, int]:
     return len(cluster.log.slots), cluster.owner.core.round, cluster.owner.core.generation
 
 
-def _pass(cluster: Cluster, seconds: float) -> None:
+def fair_pass(cluster: Cluster, seconds: float) -> None:
     """Everybody does all that can be done now."""
     cluster.now += seconds
     for writer in cluster.writers.values():

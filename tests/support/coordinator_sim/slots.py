@@ -45,8 +45,8 @@ class Slot:
     kind: str
     instant: str | None = None
     files: Sequence[File] = ()
-    compacted: Sequence[int] = ()
     channels: Mapping[str, ChannelRecord] = field(default_factory=dict)
+    compacted: Sequence[int] = ()
 
 
 class SlotLog:
@@ -58,6 +58,7 @@ class SlotLog:
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self.log_files = [0] * SLICES
+        self.fullest = 0
         self.slots: list[Slot] = []
         self.channels: dict[str, ChannelRecord] = {}
         self.committed_rows = 0
@@ -118,7 +119,8 @@ class SlotLog:
         for file in slot.files:
             for number in {row.key % SLICES for row in file.rows}:
                 self.log_files[number] += 1
-        if self.limit and max(self.log_files) > self.limit:
+        self.fullest = max(self.fullest, *self.log_files)
+        if self.limit and self.fullest > self.limit:
             raise ViolationError(f"slices have {self.log_files} log files, the limit is {self.limit}")
 
     def _check_record(self, name: str, record: ChannelRecord) -> None:

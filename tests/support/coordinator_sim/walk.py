@@ -44,9 +44,13 @@ class Walk(Cluster):
 
     def run(self, steps: int) -> None:
         """Raises ViolationError as soon as a commit is wrong, and StuckError when the end is."""
+        self.go(steps)
+        come_to_rest(self)
+
+    def go(self, steps: int) -> None:
+        """Only the random steps."""
         for action in self.random.choices(list(self._weights), list(self._weights.values()), k=steps):
             action()
-        come_to_rest(self)
 
     def _hear(self) -> None:
         if links := [link for link in self.links if link.up or link.broken]:

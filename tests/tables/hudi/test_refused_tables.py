@@ -92,7 +92,7 @@ def test_a_table_of_spark_is_read_but_not_written(tmp_path: Path, name: str) -> 
     found = table.scan(meta_columns=True).to_table()
     wanted = expected_rows(name).select(found.column_names)
     message, fix = (
-        ("not made by this library", "load its rows") if name in V8 else ("another table version than 8", "Write it with Spark")
+        ("not made by this library", "adopt") if name in V8 else ("another table version than 8", "Write it with Spark")
     )
     for call in (lambda: table.upsert(found), lambda: table.delete(found), table.transaction):
         with refused(UnsupportedTableError, message, fix):

@@ -101,7 +101,9 @@ def test_slices_near_the_limits_go_first_and_then_those_that_hold_archiving_back
 
 
 def test_a_slice_near_the_limits_is_due_whatever_the_settings() -> None:
-    settings = replace(SETTINGS, compaction_commits=1000, compaction_trigger="NUM_COMMITS", max_log_files=50, max_log_bytes=100 * MIB)
+    settings = replace(
+        SETTINGS, compaction_commits=1000, compaction_trigger="NUM_COMMITS", max_log_files=50, max_log_bytes=100 * MIB
+    )
     slices = slice_of("files", 20), slice_of("bytes", 2, size=20 * MIB), slice_of("neither", 19, size=2 * MIB)
     assert sorted(chosen(*slices, settings=settings)) == ["bytes", "files"]
 
@@ -148,7 +150,10 @@ def test_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending() 
 
 def test_by_hand_every_slice_with_logs_is_chosen() -> None:
     settings = replace(SETTINGS, compaction_target_io_mb=1)
-    assert chosen(slice_of("small", 1), slice_of("none", 0), slice_of("big", 9), settings=settings, forced=True) == ["big", "small"]
+    assert chosen(slice_of("small", 1), slice_of("none", 0), slice_of("big", 9), settings=settings, forced=True) == [
+        "big",
+        "small",
+    ]
 
 
 def test_an_operation_pins_names_and_sizes_in_merge_order() -> None:

@@ -6,8 +6,10 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.services.cleaning import choose_dead_files
 from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.timeline.instant import Instant, State
 from support.simulated_table import Key, SimulatedTable
 from support.strategies import effort
 
@@ -149,6 +151,33 @@ def test_the_retained_commit_is_never_later_than_a_pending_instant() -> None:
     assert len(made.clean().paths) == len(KEYS)
 
 
+def test_a_slice_whose_base_completed_after_a_newer_one_is_needed_no_longer_than_what_it_covered() -> None:
+    made = table(clean_commits=1)
+    commit(made)
+    early, late = made.next_time(), made.next_time()  # of plans for the same slices, as only another program makes them
+    for instant in (late, early):
+        made.timeline.add([Instant(instant, "commit", State.COMPLETED, made.next_time())])
+        for partition, file_id in KEYS:
+            made.view.add_files(partition, {base_name(file_id, "0-0-0", instant): 1})
+    commit(made, 2)
+    made.leases = [made.timeline.completion(late) or ""]
+    dead = made.clean().paths
+    assert len(dead) == 2 * len(KEYS)  # the logs, and the base files that nobody ever read
+    assert not any(late in path for path in dead)
+
+
+def test_a_reader_at_the_very_commit_that_replaced_a_slice_does_not_need_it() -> None:
+    made = table(clean_commits=1)
+    commit(made)
+    last = made.timeline.writes()[-1].completion
+    replaced = compact(made)
+    commit(made, 2)
+    made.leases = [last]
+    assert not made.choose_dead().files
+    made.leases = [replaced]
+    assert len(made.choose_dead().paths) == len(KEYS)
+
+
 def test_a_replaced_group_goes_completely() -> None:
     made = table()
     commit(made, 2)
@@ -182,14 +211,9 @@ def test_what_is_gone_already_keeps_the_horizon_where_it_was_when_more_is_to_be_
     assert again.earliest == cleaned.earliest
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["commit"] * 6 + ["plan", "plan", "finish", "finish", "cancel", "clean", "clean"])
-        | st.sampled_from(["savepoint", "drop savepoint", "lease", "release", "archive", "pause"]),
-        st.integers(0, 7),
-    ),
-    max_size=60,
-)
+KINDS = [*["commit"] * 6, *["compact"] * 4, *["clean"] * 3, "plan", "finish", "cancel"]
+KINDS += ["savepoint", "drop savepoint", "lease", "release", "archive", "pause"]
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7)), min_size=15, max_size=60)
 POLICIES = st.builds(
     lambda policy, commits, versions, age: replace(
         SETTINGS,
@@ -210,7 +234,10 @@ POLICIES = st.builds(
 
 def step(made: SimulatedTable, kind: str, number: int) -> None:
     if kind == "commit":
-        made.commit({key: 10 for index, key in enumerate(KEYS) if number >> index & 1})
+        made.commit({key: 10 for index, key in enumerate(KEYS) if not number >> index & 1})
+    elif kind == "compact":
+        if (plan := made.plan(forced=True)) is not None:
+            made.finish(plan)
     elif kind == "plan" and len(made.plans) < 3:
         made.plan(forced=True)
     elif kind in ("finish", "cancel") and made.plans:
@@ -258,18 +285,24 @@ def test_cleaning_takes_nothing_that_is_still_read_and_leaves_nothing_that_is_no
         too_young = format_time(made.now - int(settings.clean_min_age * 1000))
         for point in (each[3] for each in made.files.values() if each[3] > too_young):
             assert not made.visible(point) & before - made.there(), (kind, point, "younger than the age")
-    if not made.leases and not made.savepoints and not made.plans:
-        note(str(made.services))
-        leaves_only_what_is_read(made)
+    made.leases.clear()
+    made.plans.clear()
+    for instant in list(made.savepoints):
+        made.drop_savepoint(instant)
+    made.clean()
+    note(str(made.services))
+    leaves_only_what_is_read(made)
 
 
 def leaves_only_what_is_read(made: SimulatedTable) -> None:
     """By the policy's own words, for each slice that is left."""
     settings, writes = made.settings, made.timeline.writes()
-    by_commits = writes[-settings.clean_commits :][0].completion if writes else ""
+    retained = writes[: -settings.clean_commits + 1 or None] or writes[:1]
+    by_hours = format_time(made.now - HOUR_MS)
+    settled = [each.completion for each in writes if each.time < made.open[0]]
     since = {
-        "KEEP_LATEST_COMMITS": by_commits,
-        "KEEP_LATEST_BY_HOURS": format_time(made.now - HOUR_MS),
+        "KEEP_LATEST_COMMITS": max([each for each in settled if each <= retained[-1].completion], default=""),
+        "KEEP_LATEST_BY_HOURS": max([each for each in settled if each <= by_hours], default=""),
         "KEEP_LATEST_FILE_VERSIONS": "9",
     }[settings.clean_policy]
     since = min(since, format_time(made.now - int(settings.clean_min_age * 1000)))

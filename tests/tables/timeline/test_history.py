@@ -145,10 +145,10 @@ def test_what_is_there_is_left_out_and_a_repeated_call_changes_nothing(tmp_path:
     append(tmp_path, [1, 2, 3])
     append(tmp_path, [2, 3, 4, 5])
     assert stored(tmp_path) == entries([1, 2, 3, 4, 5])
-    contents = {name: (tmp_path / PATH / name).read_bytes() for name in names_in(tmp_path)}
+    files = {name: store_in(tmp_path).version(f"{PATH}/{name}") for name in names_in(tmp_path)}
     append(tmp_path, [5, 4, 1])
     append(tmp_path, [])
-    assert {name: (tmp_path / PATH / name).read_bytes() for name in names_in(tmp_path)} == contents
+    assert {name: store_in(tmp_path).version(f"{PATH}/{name}") for name in names_in(tmp_path)} == files
 
 
 def test_entries_come_in_any_order_and_never_twice(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def unavailable() -> BaseException:
     return StoreUnavailableError("no answer", fix="Wait.")
 
 
-@pytest.fixture(scope="module", params=[0, 2, 9, 99])
+@pytest.fixture(scope="module")
 def grown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A history of so many appends. With 9 files there the tenth is merged with them, with 99 twice."""
     path = tmp_path_factory.mktemp("grown")
@@ -193,7 +193,11 @@ def grown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize(("error", "dies"), [(KilledError, True), (unavailable, False)])
+@pytest.mark.parametrize(
+    ("grown", "error", "dies"),
+    [*((there, KilledError, True) for there in (0, 2, 9, 99)), *((there, unavailable, False) for there in (0, 9))],
+    indirect=["grown"],
+)
 def test_an_append_that_was_stopped_anywhere_is_repeated(
     grown: tuple[Path, int], tmp_path: Path, error: Callable[[], BaseException], dies: bool, after: bool
 ) -> None:
@@ -392,6 +396,15 @@ def test_large_files_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert stored(tmp_path) == entries([*range(9), 10, *range(20, 30)])
 
 
+def test_a_large_file_keeps_none_from_being_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate_tables.hudi.timeline.history._LARGEST_MERGE", 50_000)
+    noise = random.Random(SEED).randbytes(60_000)
+    for number in range(FILES_PER_LEVEL):
+        append_history(store_in(tmp_path), "history", [replace(entry(number), metadata=noise if number == 1 else b"m")])
+    ends = [(0, 0, 0), (10, 10, 0), (20, 90, 1)]
+    assert listed(tmp_path) == [f"{instant(first)}_{instant(last)}_{level}.parquet" for first, last, level in ends]
+
+
 SEED = 20270101
 
 
@@ -403,10 +416,10 @@ def test_any_sequence_of_stops_and_deletions_keeps_every_instant_once_and_no_dea
     chance, table, done = random.Random(SEED + seed), tmp_path / "t", 0
     dead: set[str] = set()
     stops = 0
-    for _ in range(60):
+    for _ in range(80):
         batch = range(done, done + chance.randint(1, 4))
         store = FailingStore(table, SystemIds())
-        store.fault = Fault(chance.randint(1, 14), KilledError, after=chance.random() < 0.5)
+        store.fault = Fault(chance.randint(1, 25), KilledError, after=chance.random() < 0.5)
         try:
             append_history(store, "history", entries(batch))
             done = batch.stop

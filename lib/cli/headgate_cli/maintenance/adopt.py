@@ -1,5 +1,7 @@
 """`headgate table adopt`: what another program did to a table becomes the table's own."""
 
+from dataclasses import fields
+
 import click
 
 from headgate_cli.cluster import Access
@@ -11,13 +13,14 @@ from headgate_cli.output import Output
 @click.option(
     "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table that was not made here; nothing in it says."
 )
+@click.option("--roll-back", is_flag=True, help="Take back what the other program has begun to write, and not finished.")
 @table_command
-def adopt(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], buckets: int) -> None:
+def adopt(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], buckets: int, roll_back: bool) -> None:
     """Takes what another program did to TABLE as its own, so that it takes rows again.
 
     A table that Spark or another writer has written to is quarantined: read-only here, `headgate status` says why. Look at what
     that program did, make sure that it does not run any more, then adopt. Its commits count, its pending compactions are done
-    here; a write of it that is still pending is refused.
+    here; a write of it that is still pending is refused, or taken back with --roll-back.
 
     A table of another program (version 8, bucket index) whose folder lies under the store's root becomes a table of the cluster:
     give the folder's name and --buckets.
@@ -30,17 +33,19 @@ def adopt(output: Output, /, table_name: str, access: Access, storage: tuple[str
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
         with opened(table_name, storage) as table:
-            done = table.adopt(buckets=buckets or None)
-        lists = (done.completed, done.removed, done.plans, done.finished_plans)
-        record = dict(zip(("completed", "removed", "plans", "finished_plans"), map(list, lists), strict=True))
+            done = table.adopt(buckets=buckets or None, roll_back=roll_back)
+        record = {field.name: list(getattr(done, field.name)) for field in fields(done)}
     else:
-        record = plain(ask_owner(access, table_name, lambda owner: owner.adopt(buckets)))
+        record = plain(ask_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back)))
     output.emit(record)
     told = {
         "completed": "instants of the other program adopted",
         "removed": "instants that it took away",
         "plans": "compactions that it left to do",
         "finished_plans": "of our compactions that it has done",
+        "rolled_back": "pending writes of it taken back",
+        "archived": "instants that it archived",
+        "savepoints": "savepoints of it",
     }
     for name, what in told.items():
         if record[name]:

@@ -81,13 +81,13 @@ def restore(
     planned = _restore(table_name, instant, access, storage, plan_only=True)
     if plan_only:
         output.emit(planned)
-        output.say(f"{len(planned['undone']):,} commits would be taken back: {', '.join(planned['undone']) or 'none'}.")
+        output.say(f"To be taken back: {_commits(planned)}.")
         return
     if not yes:
-        _confirm(output, f"Take {table_name} back to {instant}? {len(planned['undone']):,} commits are gone for good then.")
+        _confirm(output, f"Take {table_name} back to {instant}? What came later is gone for good then: {_commits(planned)}.")
     record = _restore(table_name, instant, access, storage)
     output.emit(record)
-    output.say(f"{table_name} is as it was at {instant}: {len(record['undone']):,} commits were taken back.", fg="green")
+    output.say(f"{table_name} is as it was at {instant}. Taken back: {_commits(record)}.", fg="green")
 
 
 def _restore(
@@ -98,6 +98,11 @@ def _restore(
     with opened(table_name, storage) as table:
         done = table.restore(instant, plan_only=plan_only)
     return {"instant": done.instant, "undone": list(done.undone), "files": done.files, "cancelled_plans": done.plans}
+
+
+def _commits(record: dict[str, Any]) -> str:
+    undone = record["undone"]
+    return f"{', '.join(undone) or 'nothing'} ({record['files']:,} files)" if len(undone) < 5 else f"{len(undone):,} commits"
 
 
 def _confirm(output: Output, question: str) -> None:

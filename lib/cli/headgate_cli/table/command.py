@@ -120,6 +120,9 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
     "--filter", "filters", multiple=True, metavar="COL=VALUE", help="Also !=, <, <=, >, >=; `col=` is null. All must hold."
 )
 @click.option("--partition", "partitions", multiple=True, metavar="PATH", help="Read only this partition; may be repeated.")
+@click.option("--as-of", metavar="TIME", help="As the table was then: a completion time or an instant, as `table timeline` has.")
+@click.option("--since", metavar="TIME", help="Only rows of commits that completed after it, and not after --as-of.")
+@click.option("--read-optimized", is_flag=True, help="Base files alone: fast, and as old as the compactions.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="At most N rows; 0: all.")
 @click.option("--count", is_flag=True, help="Only the number of rows (of all, whatever --limit says).")
 @cluster_options()
@@ -129,25 +132,29 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
 def scan(
     output: Output, /, table_name: str, columns: str, access: Access, storage: tuple[str, ...], count: bool, **which: Any
 ) -> None:
-    """Shows rows of TABLE as they are now, in no particular order.
+    """Shows rows of TABLE as they are now, or were, in no particular order.
+
+    With --since, deleted rows are not shown, and the last line (with --json: on stderr) says where to read on.
 
     \b
     Examples:
       headgate table scan flights --limit 5
       headgate table scan flights --columns id,status --filter origin=JFK --filter 'dep_delay>60' --json
       headgate table scan s3://lake/flights --count
+      headgate table scan flights --since 20261121101500123 --limit 0
     """  # noqa: D301 - click wants the backspace
     place = find_place(table_name, access, storage)
+    found = stored.scan(place, names(columns), **(which | {"limit": 0} if count else which))
     if count:
-        _count(output, sum(rows.num_rows for rows in stored.scan(place, names(columns), **{**which, "limit": 0})))
-        return
-    batches = stored.scan(place, names(columns), **which)
-    if output.json:
-        for rows in batches:
+        _count(output, sum(rows.num_rows for rows in found.batches))
+    elif output.json:
+        for rows in found.batches:
             for row in rows.to_pylist():
                 output.emit(row)
     else:
-        output.records([row for rows in batches for row in rows.to_pylist()], empty="no rows", data=True)
+        output.records([row for rows in found.batches for row in rows.to_pylist()], empty="no rows", data=True)
+    if which["since"] is not None:
+        output.aside({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
 
 
 def names(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """What a table's own storage says: timeline, files, rows. No service is asked."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_tables import hudi
+from headgate_tables.hudi.query import Mode
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant
@@ -66,21 +67,44 @@ def files(place: Place) -> list[dict[str, Any]]:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``as_of``: completion time of the newest commit among them; where ``since`` reads on."""
+
+    batches: Iterator[pa.RecordBatch]
+    as_of: str
+
+
 def scan(
-    place: Place, columns: Sequence[str], filters: Sequence[str], partitions: Sequence[str], limit: int
-) -> Iterator[pa.RecordBatch]:
-    """At most ``limit`` rows (0: all). ``filters``: ``column=value`` and its kin, all of which must hold."""
+    place: Place,
+    columns: Sequence[str],
+    filters: Sequence[str],
+    partitions: Sequence[str],
+    limit: int,
+    *,
+    as_of: str | None = None,
+    since: str | None = None,
+    read_optimized: bool = False,
+) -> Rows:
+    """At most ``limit`` rows (0: all). ``filters``: ``column=value`` and its kin, all of which must hold. The others: as
+    ``Table.scan`` has them.
+    """
     with place.open() as table:
         expression = expression_of(filters, table.schema)
-        reader = table.scan(columns or None, partitions or None, expression).to_reader()
-        left = limit or None
-        for batch in reader:
-            if left is not None:
-                batch = batch.slice(0, left)
-                left -= batch.num_rows
-            yield batch
-            if left == 0:
-                return
+        mode: Mode = "read_optimized" if read_optimized else "snapshot"
+        found = table.scan(columns or None, partitions or None, expression, mode=mode, as_of=as_of, since=since)
+        return Rows(_first(found.to_reader(), limit), found.as_of)
+
+
+def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    left = limit or None
+    for batch in batches:
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        yield batch
+        if left == 0:
+            return
 
 
 def expression_of(filters: Sequence[str], schema: pa.Schema) -> pc.Expression | None:

@@ -103,7 +103,7 @@ class CommitLog:
     def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
         """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
 
-        ``newest``: the largest time on the timeline; all that are issued from here on are above it, the instants reserved now too.
+        ``newest``: the largest time on the timeline; all issued from here on are above it, the instants reserved now too.
         Raises ClockError (nothing was decided then), DeposedError, OutcomeUnknownError.
         """
         self._check_alive()

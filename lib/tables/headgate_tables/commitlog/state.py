@@ -151,7 +151,7 @@ class LogState:
 
     def _adopt(self, body: Mapping[str, Any]) -> None:
         """What another program did becomes ours (rule F): its instants, its savepoints, the plans it left or finished, what it
-        rolled back or archived, its file groups and schema. ``dead``: instants that can never complete, with data that may come late.
+        rolled back or archived, its file groups and schema. ``dead``: instants that never complete, and data that may come late.
         """
         for instant in [*body["removed"], *body["dead"]]:
             self.commits.pop(instant, None)
@@ -161,7 +161,7 @@ class LogState:
         self.dead.update(body["dead"])
         for instant in body["completed"]:
             for known in (self.plans, self.dead, self.gone):
-                known.pop(instant, None)  # type: ignore[attr-defined]
+                known.pop(instant, None)
         self.commits.update(body["completed"])
         self.plans.update(body["plans"])
         self.refused.update(body["refused"])
@@ -169,9 +169,10 @@ class LogState:
             self.savepoints.pop(instant, None)
         self.savepoints.update(body["savepoints"])
         # Data first: a file whose instant has left the timeline would pass for an archived one (hazard H9).
-        names = body["names"]
-        self.deleting[f"adopt {body['time']} data"] = [name for name in names if not name.startswith(".hoodie/")]
-        self.deleting[f"adopt {body['time']}"] = [name for name in names if name.startswith(".hoodie/")]
+        for first in (True, False):
+            names = [name for name in body["names"] if name.startswith(".hoodie/") is not first]
+            if names:
+                self.deleting[f"adopt {body['time']} {'data' if first else 'timeline'}"] = names
         self.config = {**self.config, **body["config"]}
         self._archived_until(max(self.archived, body["archived"]))
         self.cleaned = max(self.cleaned, body["cleaned"])

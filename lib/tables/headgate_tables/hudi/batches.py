@@ -9,6 +9,7 @@ from headgate_tables.arrow import pc
 from headgate_tables.errors import FixCall, OptionError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.schema.conform import stored_rows
+from headgate_tables.hudi.schema.meta_columns import IS_DELETED
 
 FLUSH_BYTES = 256 * 1024 * 1024
 """Arrow bytes of a stream that become one set of files. More: fewer, larger files and as much more memory."""
@@ -60,8 +61,10 @@ def needed_by_deletes(definition: Definition) -> set[str]:
 
 
 def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
-    """All of the table's columns, in its order and types, one chunk each. Raises SchemaError."""
-    return _one_chunk(stored_rows(table, definition.schema))
+    """All of the table's columns, in its order and types, one chunk each. Raises SchemaError, FixCall."""
+    rows = _one_chunk(stored_rows(table, definition.schema))
+    _refuse_marked(rows)
+    return rows
 
 
 def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
@@ -81,7 +84,19 @@ def conform_to_mixed(table: pa.Table, deletes: pa.BooleanArray, definition: Defi
     """
     rows = _one_chunk(stored_rows(table, definition.schema, deletes, needed_by_deletes(definition)))
     _refuse_zero_ordering(rows, definition, deletes)
+    _refuse_marked(rows)
     return rows
+
+
+def _refuse_marked(rows: pa.Table) -> None:
+    """Tables of other programs may have a column that makes a row a delete: in a log file for every reader, in a base file for
+    none (test_a_row_that_is_marked_as_deleted_is_refused).
+    """
+    if IS_DELETED not in rows.column_names:
+        return
+    row = pc.index(rows[IS_DELETED], True).as_py()
+    if row >= 0:
+        raise FixCall(f"the upsert in row {row} has {IS_DELETED} set", fix="Send the row's key as a delete.")
 
 
 def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.BooleanArray | None = None) -> None:

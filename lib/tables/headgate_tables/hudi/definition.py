@@ -92,6 +92,7 @@ class Definition:
     """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
 
     ``groups``: file group ids by partition and bucket, where they are not what ``table_uuid`` gives: other programs made them.
+    ``prefixed_keys``: as in `KeySpec`, in some tables of other programs.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Definition:
     url_encode: bool
     table_uuid: uuid.UUID
     key_groups: int = KEY_GROUPS
+    prefixed_keys: bool = False
     groups: Mapping[str, Mapping[int, str]] = field(default_factory=dict, compare=False)
 
     def file_id(self, partition: str, bucket: int, k: int = 0) -> str:
@@ -182,9 +184,9 @@ class Definition:
 
     def encode(self) -> dict[str, Any]:
         """As it stands in the CONFIG slot."""
-        encoded = {
+        encoded: dict[str, Any] = {
             "name": self.name,
-            "schema": base64.b64encode(self.schema.serialize()).decode(),
+            "schema": encode_schema(self.schema),
             "record_key": list(self.record_key),
             "partition_by": list(self.partition_by),
             "ordering": self.ordering,
@@ -194,6 +196,8 @@ class Definition:
             "table_uuid": str(self.table_uuid),
             "key_groups": self.key_groups,
         }
+        if self.prefixed_keys:
+            encoded["prefixed_keys"] = True
         return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
 
     @classmethod
@@ -210,11 +214,17 @@ class Definition:
             url_encode=config["url_encode"],
             table_uuid=uuid.UUID(config["table_uuid"]),
             key_groups=config["key_groups"],
+            prefixed_keys=config.get("prefixed_keys", False),
             groups={
                 partition: {int(bucket): file_id for bucket, file_id in groups.items()}
                 for partition, groups in config.get("groups", {}).items()
             },
         )
+
+
+def encode_schema(schema: pa.Schema) -> str:
+    """As it stands in CONFIG and ADOPT slots."""
+    return base64.b64encode(schema.serialize()).decode()
 
 
 def encode_groups(groups: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, str]]:

@@ -90,6 +90,14 @@ class Guard:
         self._check_timeline(state, self._looked_after)
         self._looked_after = min(state.reserved, default="")
 
+    def fresh(self) -> "Guard":
+        """One that has seen nothing yet."""
+        return Guard(self._store, "remove" if self._remove_metadata else "refuse")
+
+    def check_table(self) -> None:
+        """Before the table is adopted: features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""
+        self._check_properties(owner=False)
+
     def settle(self) -> None:
         """After a commit of ours: what is on the timeline now is what the next transaction may find there."""
         try:
@@ -139,7 +147,7 @@ class Guard:
         if unknown:
             raise ForeignWriterError(
                 f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",
-                fix="From here on the table can be read, not written. Stop the other writer and load the rows into a new table.",
+                fix="From here on the table can be read, not written. Stop the other program, then call adopt().",
             )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import index_array, pc
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -55,13 +55,20 @@ def merge_logs(entries: Entries) -> Winners:
     """One winner per key among the logs alone."""
     encoded = entries.keys.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
+    winning = winning_entries(codes, len(encoded.dictionary), entries)
+    return winners_of(entries, encoded.dictionary, winning)
+
+
+def winning_entries(codes: Codes, keys: int, entries: Entries) -> Positions:
+    """int64[keys]: of each key the position of the entry that stands for it. ``codes``: int[n], which key each entry has."""
     positions = np.arange(len(codes), dtype=np.int64)
-    if entries.ordering is None:
-        winning = _last(codes, positions, len(encoded.dictionary))
-    else:
-        winning = _largest(codes, positions, len(encoded.dictionary), entries)
-    ordering = entries.ordering.take(winning) if entries.ordering is not None else None
-    return Winners(encoded.dictionary, winning, entries.deletes[winning], entries.unconditional[winning], ordering)
+    return _last(codes, positions, keys) if entries.ordering is None else _largest(codes, positions, keys, entries)
+
+
+def winners_of(entries: Entries, keys: pa.Array[Any], winning: Positions) -> Winners:
+    """``winning``: for each of ``keys`` the position of its entry."""
+    ordering = entries.ordering.take(index_array(winning)) if entries.ordering is not None else None
+    return Winners(keys, winning, entries.deletes[winning], entries.unconditional[winning], ordering)
 
 
 def _last(codes: Codes, positions: Positions, keys: int) -> Positions:
@@ -145,14 +152,19 @@ def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | 
     The log wins when base <= log; a base row without an ordering value loses.
     """
     found = pc.index_in(keys, value_set=winners.keys)
-    matched = found.is_valid().to_numpy(zero_copy_only=False)
+    at = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
     candidates = pc.drop_null(found).to_numpy(zero_copy_only=False).astype(np.int64)
+    return settle(winners, len(keys), at, candidates, ordering)
+
+
+def settle(winners: Winners, rows: int, at: Positions, candidates: Positions, ordering: pa.Array[Any] | None) -> BaseOutcome:
+    """``merge_base`` of ``rows`` base rows of which those ``at`` have the keys of the winners ``candidates``, one each."""
+    keep = np.ones(rows, dtype=bool)
+    keep[at] = False
     if winners.ordering is None or ordering is None:
-        return BaseOutcome(~matched, np.empty(0, dtype=np.int64), candidates)
-    at = np.flatnonzero(matched)
-    base_wins = _exceeds(ordering.take(at), winners.ordering.take(candidates))
+        return BaseOutcome(keep, np.empty(0, dtype=np.int64), candidates)
+    base_wins = _exceeds(ordering.take(index_array(at)), winners.ordering.take(index_array(candidates)))
     base_wins &= ~winners.unconditional[candidates]
-    keep = ~matched
     keep[at[base_wins]] = True
     return BaseOutcome(keep, candidates[base_wins], candidates[~base_wins])
 

@@ -69,7 +69,7 @@ def address(table: pa.Table, definition: Definition) -> Addressed:
 
     Raises NullKeyError, NullOrderingError, PartitionValueError, UnsupportedTypeError.
     """
-    key_spec = KeySpec(definition.record_key)
+    key_spec = KeySpec(definition.record_key, definition.prefixed_keys)
     records = read_keys(table, key_spec)
     ordering = _ordering(table, definition)
     spec = PartitionSpec(definition.partition_by, definition.hive_style, definition.url_encode)

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile, data_files, given_up
 from headgate_tables.commitlog.slot import slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
-from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
+from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TransactionError, UnsupportedTableError
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.flush import Flusher
@@ -21,8 +21,10 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.query import Mode, select
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
 from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.services import adopting, foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.snapshot import Snapshots
@@ -32,6 +34,7 @@ from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.verify import verify
 from headgate_tables.hudi.view import FileGroup
 from headgate_tables.storage.open import open_store
+from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
@@ -175,6 +178,48 @@ class Table(TableServices):
             self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
         )
 
+    def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
+        """Makes a table that another program made, or has written since, this library's to write. That program must have stopped.
+
+        ``buckets``: of a table that another program made, the number of its buckets a partition, which is checked against its
+        rows. ``roll_back``: also takes back what the other program began and never finished. Its open compactions become this
+        table's own. Its file groups stay. Nothing happens on a table that nobody else has written; after an error, call it again.
+
+        Raises ForeignWriterError for a write that another program has not finished, UnsupportedTableError for a feature that is
+        not written here, MetadataTableError unless opened with ``metadata_table="remove"``, OptionError for buckets that do not
+        fit, ClockError for a timeline that is ahead of the clock, TransactionError while one is open, and as ``own``.
+        """
+        if self._damage is not None:
+            raise self._damage
+        if self._log is not None and self._log.open_instants:
+            raise TransactionError("a transaction is open", fix="Commit or roll it back first.")
+        self._guard.check_table()
+        if self._log is None or self._definition is None:
+            log, definition = self._begin_log(buckets, roll_back=roll_back)
+        else:
+            log, definition = self._log, self._definition
+        if buckets is not None and buckets != definition.buckets:
+            raise OptionError(f"buckets={buckets}, but the table has {definition.buckets}", fix="Leave buckets=... out.")
+        result = adopting.adopt(log, self._system.clock, self._layout, definition, roll_back=roll_back)
+        self._definition = Definition.decode(log.state.config)
+        self._snapshots = Snapshots(self._store, self._layout, self._definition.schema, self._decided_files)
+        self._groups = self._parquet = None
+        self._maintainer = Maintainer()
+        self._guard = self._guard.fresh()
+        self._guard.check(log.state, owner=log.owned)
+        return result
+
+    def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
+        """Slot 0 of a table that another program made."""
+        definition = foreign_table.define(self._store, self._system, self._layout, self._properties, buckets, roll_back=roll_back)
+        probe(self._store, self._system.ids)
+        create_log(self._store, self._system, definition.encode(), [])
+        self._log, self._damage = self._load_log()
+        if self._log is None:
+            raise self._damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
+        self._definition = definition
+        return self._log, definition
+
     def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
 
@@ -281,7 +326,7 @@ class Table(TableServices):
             check_features(self._properties)
             raise UnsupportedTableError(
                 f"{self._store.url} was not made by this library, so nothing says how its rows are spread over buckets",
-                fix="Read it here, and write it with the program that made it; or load its rows into a table of create_table.",
+                fix="Read it here; to write it, stop the program that made it and call adopt(buckets=...).",
             )
         if not self._log.owned and self._store.size(PROPERTIES_PATH) is not None:
             self._guard.check(self._log.state, owner=False)

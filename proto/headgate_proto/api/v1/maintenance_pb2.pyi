@@ -476,18 +476,22 @@ class AdoptRequest(_message.Message):
 
     TABLE_FIELD_NUMBER: _builtins.int
     BUCKETS_FIELD_NUMBER: _builtins.int
+    ROLL_BACK_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     buckets: _builtins.int
     """Needed for a table that this project did not make: nothing in the table says how many buckets it has."""
+    roll_back: _builtins.bool
+    """A write of the other program that is pending is taken back, instead of refused. Only when that program runs no more."""
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         buckets: _builtins.int = ...,
+        roll_back: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "roll_back", b"roll_back", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -501,6 +505,9 @@ class AdoptResponse(_message.Message):
     REMOVED_FIELD_NUMBER: _builtins.int
     PLANS_FIELD_NUMBER: _builtins.int
     FINISHED_PLANS_FIELD_NUMBER: _builtins.int
+    ROLLED_BACK_FIELD_NUMBER: _builtins.int
+    ARCHIVED_FIELD_NUMBER: _builtins.int
+    SAVEPOINTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def completed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Instants of the other program that are the table's own now."""
@@ -517,6 +524,18 @@ class AdoptResponse(_message.Message):
     def finished_plans(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Our pending compactions that it has done."""
 
+    @_builtins.property
+    def rolled_back(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its pending writes that were taken back."""
+
+    @_builtins.property
+    def archived(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Instants that it moved into the archive."""
+
+    @_builtins.property
+    def savepoints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its savepoints."""
+
     def __init__(
         self,
         *,
@@ -524,10 +543,13 @@ class AdoptResponse(_message.Message):
         removed: _abc.Iterable[_builtins.str] | None = ...,
         plans: _abc.Iterable[_builtins.str] | None = ...,
         finished_plans: _abc.Iterable[_builtins.str] | None = ...,
+        rolled_back: _abc.Iterable[_builtins.str] | None = ...,
+        archived: _abc.Iterable[_builtins.str] | None = ...,
+        savepoints: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "finished_plans", b"finished_plans", "plans", b"plans", "removed", b"removed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "completed", b"completed", "finished_plans", b"finished_plans", "plans", b"plans", "removed", b"removed", "rolled_back", b"rolled_back", "savepoints", b"savepoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,7 +64,8 @@ class MaintenanceServiceStub:
     Adopt: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]
     """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
     under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending).
+    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
+    it did what cannot be adopted; the coordinator's log says what).
     """
     Configure: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]
     """Changes settings of the table's services, or only shows them. Retry: safe.
@@ -107,7 +108,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Adopt: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]  # type: ignore[assignment]
     """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
     under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending).
+    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
+    it did what cannot be adopted; the coordinator's log says what).
     """
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Changes settings of the table's services, or only shows them. Retry: safe.
@@ -183,7 +185,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_maintenance_pb2.AdoptResponse, _abc.Awaitable[_maintenance_pb2.AdoptResponse]]:
         """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
         under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-        Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending).
+        Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
+        it did what cannot be adopted; the coordinator's log says what).
         """
 
     @_abc_1.abstractmethod

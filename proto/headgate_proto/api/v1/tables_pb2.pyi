@@ -483,7 +483,7 @@ class OperationStatus(_message.Message):
     """Which try this is under the table's present owner, from 1."""
     rows_done: _builtins.int
     bytes_done: _builtins.int
-    """Input read so far, and all of it."""
+    """Input bytes that are dealt with, by the share of rows (0 when nobody knows how many there will be), and all of them."""
     of_bytes: _builtins.int
     seconds: _builtins.float
     """Since it was handed out."""

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\"\x98\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"\x16\n\x05Ready\x12\r\n\x05slots\x18\x01 \x01(\r\"\x10\n\x0e\x43ompactorLeave\"[\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\r\x12\x0e\n\x06number\x18\x05 \x01(\r\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"g\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x11\n\trows_done\x18\x02 \x01(\x04\x12\x12\n\nbytes_done\x18\x03 \x01(\x04\"\xc5\x01\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x0f\n\x07inserts\x18\x05 \x01(\x04\x12\x0f\n\x07updates\x18\x06 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x07 \x01(\x04\x12\x10\n\x08log_rows\x18\x08 \x01(\x04\x12\x12\n\nlog_blocks\x18\t \x01(\x04\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"(\n\x10\x43ompactorWelcome\x12\x14\n\x0cheartbeat_ms\x18\x01 \x01(\r\"\xe1\x01\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\t\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*_\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x32\x64\n\x11\x43ompactionService\x12O\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\"\x98\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"\x16\n\x05Ready\x12\r\n\x05slots\x18\x01 \x01(\r\"\x10\n\x0e\x43ompactorLeave\"[\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\r\x12\x0e\n\x06number\x18\x05 \x01(\r\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"x\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x11\n\trows_done\x18\x02 \x01(\x04\x12\x12\n\nbytes_done\x18\x03 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x04 \x01(\x04\"\xc5\x01\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x0f\n\x07inserts\x18\x05 \x01(\x04\x12\x0f\n\x07updates\x18\x06 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x07 \x01(\x04\x12\x10\n\x08log_rows\x18\x08 \x01(\x04\x12\x12\n\nlog_blocks\x18\t \x01(\x04\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"(\n\x10\x43ompactorWelcome\x12\x14\n\x0cheartbeat_ms\x18\x01 \x01(\r\"\xe1\x01\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\t\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*_\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x32\x64\n\x11\x43ompactionService\x12O\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RUNATTEMPT_SETTINGSENTRY']._loaded_options = None
   _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_options = b'8\001'
-  _globals['_FAILUREKIND']._serialized_start=1832
-  _globals['_FAILUREKIND']._serialized_end=1927
+  _globals['_FAILUREKIND']._serialized_start=1849
+  _globals['_FAILUREKIND']._serialized_end=1944
   _globals['_WORKREQUEST']._serialized_start=68
   _globals['_WORKREQUEST']._serialized_end=476
   _globals['_COMPACTORHELLO']._serialized_start=478
@@ -48,25 +48,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ATTEMPTSHEARTBEAT']._serialized_start=662
   _globals['_ATTEMPTSHEARTBEAT']._serialized_end=737
   _globals['_ATTEMPTPROGRESS']._serialized_start=739
-  _globals['_ATTEMPTPROGRESS']._serialized_end=842
-  _globals['_ATTEMPTFINISHED']._serialized_start=845
-  _globals['_ATTEMPTFINISHED']._serialized_end=1042
-  _globals['_ATTEMPTFAILED']._serialized_start=1044
-  _globals['_ATTEMPTFAILED']._serialized_end=1167
-  _globals['_ATTEMPTRETURNED']._serialized_start=1169
-  _globals['_ATTEMPTRETURNED']._serialized_end=1233
-  _globals['_WORKRESPONSE']._serialized_start=1236
-  _globals['_WORKRESPONSE']._serialized_end=1477
-  _globals['_COMPACTORWELCOME']._serialized_start=1479
-  _globals['_COMPACTORWELCOME']._serialized_end=1519
-  _globals['_RUNATTEMPT']._serialized_start=1522
-  _globals['_RUNATTEMPT']._serialized_end=1747
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=1700
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=1747
-  _globals['_DROPATTEMPT']._serialized_start=1749
-  _globals['_DROPATTEMPT']._serialized_end=1809
-  _globals['_COMPACTORRELEASED']._serialized_start=1811
-  _globals['_COMPACTORRELEASED']._serialized_end=1830
-  _globals['_COMPACTIONSERVICE']._serialized_start=1929
-  _globals['_COMPACTIONSERVICE']._serialized_end=2029
+  _globals['_ATTEMPTPROGRESS']._serialized_end=859
+  _globals['_ATTEMPTFINISHED']._serialized_start=862
+  _globals['_ATTEMPTFINISHED']._serialized_end=1059
+  _globals['_ATTEMPTFAILED']._serialized_start=1061
+  _globals['_ATTEMPTFAILED']._serialized_end=1184
+  _globals['_ATTEMPTRETURNED']._serialized_start=1186
+  _globals['_ATTEMPTRETURNED']._serialized_end=1250
+  _globals['_WORKRESPONSE']._serialized_start=1253
+  _globals['_WORKRESPONSE']._serialized_end=1494
+  _globals['_COMPACTORWELCOME']._serialized_start=1496
+  _globals['_COMPACTORWELCOME']._serialized_end=1536
+  _globals['_RUNATTEMPT']._serialized_start=1539
+  _globals['_RUNATTEMPT']._serialized_end=1764
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=1717
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=1764
+  _globals['_DROPATTEMPT']._serialized_start=1766
+  _globals['_DROPATTEMPT']._serialized_end=1826
+  _globals['_COMPACTORRELEASED']._serialized_start=1828
+  _globals['_COMPACTORRELEASED']._serialized_end=1847
+  _globals['_COMPACTIONSERVICE']._serialized_start=1946
+  _globals['_COMPACTIONSERVICE']._serialized_end=2046
 # @@protoc_insertion_point(module_scope)

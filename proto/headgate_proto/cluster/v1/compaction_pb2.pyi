@@ -222,10 +222,13 @@ class AttemptProgress(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     ROWS_DONE_FIELD_NUMBER: _builtins.int
     BYTES_DONE_FIELD_NUMBER: _builtins.int
+    BATCHES_FIELD_NUMBER: _builtins.int
     rows_done: _builtins.int
-    """Rows written so far."""
+    """Rows written so far; none while it is decided which ones stay."""
     bytes_done: _builtins.int
-    """Input bytes read so far."""
+    """Input bytes that are dealt with so far, by the share of rows; 0 when nobody knows how many there will be."""
+    batches: _builtins.int
+    """Grows with every batch of work, from the first on."""
     @_builtins.property
     def attempt(self) -> Global___Attempt: ...
     def __init__(
@@ -234,10 +237,11 @@ class AttemptProgress(_message.Message):
         attempt: Global___Attempt | None = ...,
         rows_done: _builtins.int = ...,
         bytes_done: _builtins.int = ...,
+        batches: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "bytes_done", b"bytes_done", "rows_done", b"rows_done"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "batches", b"batches", "bytes_done", b"bytes_done", "rows_done", b"rows_done"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

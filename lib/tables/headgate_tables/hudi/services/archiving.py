@@ -47,12 +47,17 @@ def choose_archivable(
         return []
     known = (unfinished, plans, savepoints, straddling, dead, replacing, timeline.pending, timeline.savepoints)
     wall = min((instant for each in known for instant in each), default=NEVER)
+    points = [timeline.completion(instant) or instant for instant in {*savepoints, *timeline.savepoints}]
     if retained is not None:
         wall = min(wall, retained.time)
-    latest = retained.completion if retained is not None else NEVER
+        points.append(retained.completion)
+    # What was requested before such a point and completed after it would seem to have been there: for who reads as of the point,
+    # or on the base file that the open plan is going to make (test_readers_with_and_without_the_history_find_…).
+    points += [*plans, *timeline.pending]
+    seen = min(points, default=NEVER)
     chosen: list[Instant] = []
     for instant in completed[: max(0, len(completed) - settings.archive_min)]:
-        if instant.time >= wall or instant.completion >= latest:
+        if instant.time >= wall or instant.completion > seen:
             break
         chosen.append(instant)
     return chosen

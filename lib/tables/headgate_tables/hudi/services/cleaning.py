@@ -134,7 +134,7 @@ def _choose_of(
     for age, part in enumerate(reversed(slices)):
         completed = (completion_of(part.base_instant) or part.base_instant) if part.base else NEVER
         if age >= versions and replaced <= horizon:
-            begun = max([completed, *(log.completion for log in part.logs)])
+            begun = min([completed, *(log.completion for log in part.logs)])
             names = [*([part.base] if part.base else []), *(log.name for log in part.logs)]
             if needed.holds(part, begun, replaced):
                 chosen.held += len(names)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import mask_array, pc
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.hudi.bloom import DynamicBloomFilter
@@ -137,7 +137,7 @@ class _Merge:
             if mask.all() and len(mask) == rows.num_rows:
                 writer.write(rows)
             elif mask.any():
-                writer.write(rows.filter(pa.array(mask)))
+                writer.write(rows.filter(mask_array(mask)))
             self._done += rows.num_rows
             self._progress(self._done)
         if at != len(chosen):

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate_tables.arrow import index_array
 from headgate_tables.hudi.entries import EntryReader, one_array
-from headgate_tables.hudi.keys.murmur2 import hash_keys
-from headgate_tables.hudi.merge import Entries, Mask, Positions, merge_base, merge_logs
+from headgate_tables.hudi.keys.fingerprint import fingerprints
+from headgate_tables.hudi.merge import Entries, Mask, Positions
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
+from headgate_tables.hudi.services.key_index import KeyIndex
 from headgate_tables.hudi.services.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.pinned import PinnedBlock
 
-SHARE_ENTRIES = 1_000_000
-"""Entries of a share, about. More: fewer passes, and 200 bytes of memory for each (keys of 21 bytes)."""
-SHARE_KEY_BYTES = 32 * 1024 * 1024
+SHARE_ENTRIES = 2_000_000
+"""Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (keys of 21 bytes)."""
+SHARE_KEY_BYTES = 64 * 1024 * 1024
 _PROBE_ROWS = 1_000_000
 """Base rows compared with a share's winners at once: each time Arrow builds the winners' hash table anew."""
 _PROBE_BYTES = 48 * 1024 * 1024
@@ -81,7 +83,8 @@ class _Deciding:
 
     def _decide(self, share: int, shares: int) -> None:
         entries, positions = self._entries(share, shares)
-        winners = merge_logs(entries)
+        index = KeyIndex(entries)
+        winners = index.winners
         del entries
         at = winners.positions if positions is None else positions[winners.positions]
         del positions
@@ -89,7 +92,7 @@ class _Deciding:
         beating = np.zeros(len(at), dtype=bool)
         if self._base is not None and len(at):
             for keys, ordering, first in self._base_keys(self._base):
-                outcome = merge_base(winners, keys, ordering)
+                outcome = index.merge_base(keys, ordering)
                 self._keep[first : first + len(keys)] &= outcome.keep
                 beaten[outcome.beaten] = True
                 beating[outcome.beating] = True
@@ -109,7 +112,7 @@ class _Deciding:
             for entries in block.entries(self._reader):
                 length = len(entries.keys)
                 if shares > 1:
-                    chosen = np.flatnonzero(hash_keys(entries.keys) % np.uint32(shares) == share)
+                    chosen = np.flatnonzero(fingerprints(entries.keys) % np.uint64(shares) == np.uint64(share))
                     entries = _taken(entries, chosen)
                     positions.append(chosen + start)
                 found.append(entries)
@@ -143,5 +146,6 @@ class _Deciding:
 
 
 def _taken(entries: Entries, chosen: Positions) -> Entries:
-    ordering = entries.ordering.take(chosen) if entries.ordering is not None else None
-    return Entries(entries.keys.take(chosen), ordering, entries.deletes[chosen], entries.unconditional[chosen])
+    at = index_array(chosen)
+    ordering = entries.ordering.take(at) if entries.ordering is not None else None
+    return Entries(entries.keys.take(at), ordering, entries.deletes[chosen], entries.unconditional[chosen])

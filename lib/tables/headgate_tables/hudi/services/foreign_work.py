@@ -1,18 +1,19 @@
 """What another program did to a table, worked out from what lies there and what slots say (rule F). Reads only."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from headgate_tables.commitlog.publish import DataFile, data_files, derived_files, given_up
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.definition import Layout
-from headgate_tables.hudi.log.names import BaseName, LogName, parse_base_name, parse_log_name
+from headgate_tables.hudi.log.names import BaseName, LogName, base_name, parse_base_name, parse_log_name
 from headgate_tables.hudi.services.operation import Operation
 from headgate_tables.hudi.timeline.active import Timeline, list_instants
 from headgate_tables.hudi.timeline.avro_container import decode
+from headgate_tables.hudi.timeline.compaction_plan import decode_plan
 from headgate_tables.hudi.timeline.history import archived_completions
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant, State, parse_instant
 from headgate_tables.hudi.view import FileSystemView, list_folders
@@ -110,15 +111,15 @@ class Foreign:
 def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
     """What of the table is not as the slots decided.
 
-    A won slot that nobody has published yet looks as one that another program took back. It is taken for unpublished
-    when it is not folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
+    A won slot that nobody has published yet looks as one that another program took back. It is taken for unpublished when
+    it is not folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
     """
     timeline, start = lying.timeline, lying.timeline.start
     unpublished = {slot.body.get("instant") for slot in unfolded}
     saved_now = {slot.body.get("saved") for slot in unfolded}
 
     def undone(time: str) -> bool:
-        return time < start or time in lying.undone or time not in unpublished
+        return time < start or time in lying.undone or time not in unpublished or not _has_inputs(state, time, lying)
 
     missing = [time for time in state.commits if time not in timeline.completed]
     missing += [time for time in state.plans if time not in timeline.completed and time not in timeline.pending]
@@ -136,6 +137,12 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
     return Foreign(completed, finished, removed, archived, pending, saved, unsaved)
 
 
+def _has_inputs(state: LogState, plan: str, lying: Lying) -> bool:
+    """Whether a plan of ours could still be executed; others are no plans."""
+    operations = [Operation.decode(each) for each in state.plans.get(plan, ())]
+    return all(lying.has(each.at(pin.name)) for each in operations for pin in ([each.base] if each.base else []) + [*each.logs])
+
+
 def plan_outputs(state: LogState, plans: Collection[str]) -> dict[str, list[str]]:
     """The fixed names that compactors of ours may give, or have given, the outputs of these plans, by plan."""
     return {time: [Operation.decode(each).path for each in state.plans[time]] for time in plans if time in state.plans}
@@ -146,58 +153,59 @@ def data_of(lying: Lying, instants: Collection[str]) -> list[str]:
     return [_path(folder, name) for folder, name, parsed in lying.data() if parsed.instant in instants]
 
 
-def not_to_be_published(foreign: Foreign, lying: Lying, unfolded: Sequence[Slot], view: FileSystemView) -> list[str]:
+def not_to_be_published(foreign: Foreign, lying: Lying, slots: Sequence[Slot], view: FileSystemView) -> list[str]:
     """Names of our slots that must not be put in place again: archived, taken back, completed by others, or cleaned.
 
     Raises MissingFileError for a file of ours that is gone and that the table still needs.
     """
-    dead = given_up(unfolded)
-    over = {*foreign.archived, *foreign.removed}
+    dead, over = given_up(slots), {*foreign.archived, *foreign.removed}
+    bases = {(group.partition, group.file_id): max(group.bases, default="") for group in view.groups()}
     names: list[str] = []
-    for slot in unfolded:
+    for slot in slots:
         instant = str(slot.body.get("instant", ""))
-        by_others = instant in foreign.completed
-        for path, _ in derived_files(slot):
-            derived = parse_instant(path.rpartition("/")[2]) if path.startswith(f"{TIMELINE_FOLDER}/") else None
-            if derived is not None and (derived.time in over or (derived.completion and derived.time in foreign.completed)):
-                names.append(path)
+        names += [path for path, _ in derived_files(slot) if _is_over(path, foreign, over)]
+        published = instant in lying.timeline.completed or instant in foreign.archived
         for file in data_files(slot):
-            if file.path not in dead and (instant in foreign.removed or by_others):
+            if file.path in dead:
+                continue
+            if instant in foreign.removed or instant in foreign.completed:
                 names.append(file.path)
-            elif file.path not in dead and not lying.has(file.path) and _was_published(instant, foreign, lying):
-                _check_cleaned(file, lying, view)
+            elif published and not lying.has(file.path):
+                _check_cleaned(file, view, bases)
                 names.append(file.path)
     return names
 
 
-def _was_published(instant: str, foreign: Foreign, lying: Lying) -> bool:
-    return instant in lying.timeline.completed or instant in foreign.archived
+def _is_over(path: str, foreign: Foreign, over: Collection[str]) -> bool:
+    if not path.startswith(f"{TIMELINE_FOLDER}/"):
+        return False
+    derived = parse_instant(path.rpartition("/")[2])
+    if derived is None:
+        return False
+    completed_twice = derived.time in foreign.completed and derived.state is State.COMPLETED and derived.action != "savepoint"
+    return derived.time in over or completed_twice
 
 
-def _check_cleaned(file: DataFile, lying: Lying, view: FileSystemView) -> None:
-    """A cleaner takes what a newer slice has replaced, and groups that were replaced, but never what the newest slice is made of."""
+def _check_cleaned(file: DataFile, view: FileSystemView, bases: Mapping[tuple[str, str], str]) -> None:
+    """A cleaner takes what a newer slice has replaced, and groups that were replaced, never what the newest slice is made of."""
     folder, _, name = file.path.rpartition("/")
     log = parse_log_name(name)
     parsed = log or parse_base_name(name)
     if parsed is None or view.was_replaced(folder, parsed.file_id):
         return
-    newest = max((base for group in view.groups_of(folder, parsed.file_id) for base in group.bases), default="")
-    completion = lying.timeline.completion(parsed.instant) or lying.archive.get(parsed.instant, parsed.instant)
-    if (completion if log else parsed.instant) >= newest:
+    since = view.completion_of(parsed.instant) or parsed.instant if log else parsed.instant
+    if since >= bases.get((folder, parsed.file_id), ""):
         raise MissingFileError(
             f"{file.path} is committed and part of the newest file slice, but not there",
             fix="Another program has deleted it. Restore it from a copy of the table, then adopt again.",
         )
 
 
-def pinned(store: Store, instant: Instant, lying: Lying, decode_slices: Callable[[bytes, str], Sequence[Any]]) -> list[Operation]:
+def pinned(store: Store, instant: Instant, lying: Lying) -> list[Operation]:
     """A pending compaction of another program, as operations of ours. Raises CorruptFileError, MissingFileError."""
-    from headgate_tables.hudi.base_file import WRITE_TOKEN
-    from headgate_tables.hudi.log.names import base_name
-
     path = Instant(instant.time, "compaction", State.REQUESTED).path
     try:
-        slices = decode_slices(store.get(path).to_pybytes(), path)
+        slices = decode_plan(store.get(path).to_pybytes(), path)
     except FileNotFoundError as error:
         raise CorruptFileError(
             f"{instant.path} is there, but its plan {path} is not",

@@ -149,7 +149,10 @@ class LiveSlices:
                 self._judge(key, self._slices[key])
 
     def straddling(self, retained: str, savepoints: Collection[str]) -> str:
-        """The oldest instant that ``straddling_instants`` would give, or "". Both arguments: completion times."""
+        """The oldest instant that ``straddling_instants`` would give, or ""; with savepoints perhaps one that is a little older.
+
+        Both arguments are completion times; ``retained`` is later than any when the policy retains no commit.
+        """
 
         def read(straddler: str, replaced: str) -> bool:
             return replaced > retained or any(straddler < point < replaced for point in savepoints)

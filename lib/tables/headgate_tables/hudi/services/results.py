@@ -70,12 +70,19 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True)
 class AdoptResult:
-    """What another program did that is the table's own now: instants that it completed, removed or archived; its open plans."""
+    """What another program did that is the table's own now, by instants; all empty when nobody else had written.
+
+    ``completed``, ``savepoints``: by it. ``removed``, ``archived``: ours that it took back or archived. ``plans``: compactions
+    that it left open; ``finished_plans``: ours that it completed. ``rolled_back``: pending writes of it that are gone now.
+    """
 
     completed: Sequence[str]
     removed: Sequence[str]
     plans: Sequence[str]
     finished_plans: Sequence[str]
+    rolled_back: Sequence[str] = ()
+    archived: Sequence[str] = ()
+    savepoints: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,10 @@ class TableServices(ABC):
 
         ``plan_only``: tells what would be done and changes nothing. ``progress(operation, rows)`` is told how far each one is.
         """
-        return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
+        try:
+            return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
+        finally:
+            self._maintainer.forget()
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
         """Removes file slices that the settings let go, no savepoint saves, no reader's lease holds and no plan needs."""

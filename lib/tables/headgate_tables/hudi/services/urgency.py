@@ -33,7 +33,8 @@ class Load(NamedTuple):
         """The oldest log that was requested before the base file's instant and completed after it, by its instant; or "".
 
         Readers that know no archived completion times (hudi-rs) would put it below the base once its instant is archived, so
-        archiving waits until the slice is compacted (test_hudi_rs_would_lose_a_straddling_log_whose_instant_is_archived).
+        archiving waits until the slice is compacted
+        (test_a_reader_without_the_history_would_lose_a_straddling_log_of_an_archived_instant).
         """
         return self.oldest if self.oldest < self.base_instant else ""
 
@@ -66,20 +67,18 @@ class Rules:
         pressure = max(load.files / settings.max_log_files, load.bytes / settings.max_log_bytes)
         if pressure >= NEAR_LIMIT:
             return Urgency(2, pressure)
-        score = self._score(load)
         if load.straddler and load.straddler < self.overdue:
-            return Urgency(1, score)
-        return Urgency(0, score) if self._is_due(load) else None
+            return Urgency(1, self._score(load))
+        return Urgency(0, self._score(load)) if self._is_due(load) else None
 
     def _is_due(self, load: Load) -> bool:
-        settings = self.settings
+        settings, trigger = self.settings, self.settings.compaction_trigger
         if not load.base_instant and load.commits >= min(settings.compaction_first_commits, settings.compaction_commits):
             return True
         many, old = load.commits >= settings.compaction_commits, load.oldest < self.aged
-        by_trigger = {"NUM_COMMITS": many, "TIME_ELAPSED": old, "NUM_OR_TIME": many or old, "NUM_AND_TIME": many and old}
-        return (
-            by_trigger[settings.compaction_trigger] or load.bytes >= settings.compaction_log_bytes or self._amplifies(load) >= 1
-        )
+        if (many and trigger in ("NUM_COMMITS", "NUM_OR_TIME")) or (old and trigger in ("TIME_ELAPSED", "NUM_OR_TIME")):
+            return True
+        return (many and old) or load.bytes >= settings.compaction_log_bytes or self._amplifies(load) >= 1
 
     def _amplifies(self, load: Load) -> float:
         """Log bytes per base byte, as a share of what is allowed."""

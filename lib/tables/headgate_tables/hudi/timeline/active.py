@@ -50,7 +50,7 @@ class Timeline:
             elif instant.state is State.COMPLETED:
                 self.completed[instant.time] = instant
                 self.pending.pop(instant.time, None)
-            elif instant.time not in self.completed and self.pending.get(instant.time, instant).state is not State.INFLIGHT:
+            elif instant.time not in self.completed and (instant.time not in self.pending or instant.state is State.INFLIGHT):
                 self.pending[instant.time] = instant
 
 

@@ -76,7 +76,7 @@ def append_history(store: Store, history_folder: str, entries: Sequence[Archived
     folder = HistoryFolder(store, history_folder)
     names = folder.names()
     named, numbers = folder.named(names), manifest_numbers(names)
-    # A newer manifest than the named one was left by who was stopped before it came to `_version_`. It lists files that are there.
+    # A newer manifest than the named one was left by who was stopped before it came to `_version_`; its files are there.
     known = next(folder.readable(number for number in reversed(numbers) if number > named.number), named)
     files = _merge(store, folder, [*known.files, *_add(store, folder, _missing(folder, known, entries))])
     number = known.number
@@ -145,7 +145,7 @@ def _merge(store: Store, folder: HistoryFolder, files: Sequence[HistoryFile]) ->
         chosen = _oldest_group(sorted((file for file in left if file.level == level), key=lambda file: file.first))
         if not chosen:
             continue
-        rows = pa.concat_tables(folder.read(file.name, SCHEMA.names) for file in chosen).sort_by("instantTime")
+        rows = pa.concat_tables(folder.read(file.name, SCHEMA.names) for file in chosen)
         first, last = min(file.first for file in chosen), max(file.last for file in chosen)
         merged = _write(store, folder, first, last, level + 1, rows)
         if merged is None:

@@ -1,0 +1,94 @@
+"""64-bit fingerprints of record keys, whole columns at a time: a fast way to see that two keys differ.
+
+Equal keys have equal fingerprints; unequal ones nearly always have others, and who relies on them compares the keys as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Fingerprints = npt.NDArray[np.uint64]
+_WORD = 8
+_CHUNK = 16_384
+"""Keys taken at a time, so that the numbers in between stay in the processor's cache: 12 ns a key of 21 bytes instead of 30."""
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_FINISH = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+def fingerprints(keys: pa.Array[Any]) -> Fingerprints:
+    """uint64[n] of string[n] without nulls. A key counts as words of 8 bytes, the last filled up with zeros, and its length."""
+    found = np.empty(len(keys), dtype=np.uint64)
+    for start in range(0, len(keys), _CHUNK):
+        part = keys.slice(start, _CHUNK)
+        found[start : start + len(part)] = _chunk(part)
+    return found
+
+
+def _chunk(keys: pa.Array[Any]) -> Fingerprints:
+    data, starts = _text(keys)
+    lengths = np.diff(starts)
+    longest = int(lengths.max(initial=0))
+    if int(lengths.min(initial=longest)) == longest:
+        return _finished(_of_one_length(data, len(keys), longest), lengths)
+    return _finished(_of_many_lengths(data, starts[:-1], lengths), lengths)
+
+
+def _text(keys: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The keys' bytes with 8 zeros behind, and where each begins, and the last ends."""
+    buffers: Any = keys.buffers()
+    offsets = np.frombuffer(buffers[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.zeros(last - first + _WORD, dtype=np.uint8)
+    if last > first:
+        data[: last - first] = np.frombuffer(buffers[2], dtype=np.uint8)[first:last]
+    return data, offsets.astype(np.int64) - first
+
+
+def _of_one_length(data: npt.NDArray[np.uint8], count: int, length: int) -> Fingerprints:
+    found = np.zeros(count, dtype=np.uint64)
+    for at in range(0, length, _WORD):
+        words: Fingerprints = np.ndarray((count,), dtype="<u8", buffer=data, offset=at, strides=(length,))
+        _mix(found, words if length - at >= _WORD else words & _low_bytes(length - at))
+    return found
+
+
+def _of_many_lengths(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> Fingerprints:
+    overlapping: Fingerprints = np.ndarray((len(data) - _WORD + 1,), dtype="<u8", buffer=data, strides=(1,))
+    masks = np.array([_low_bytes(size) for size in range(_WORD + 1)], dtype=np.uint64)
+    # Longest first: those that have a further word are then the first so many.
+    order = np.argsort(-lengths, kind="stable")
+    starts, left = starts[order], lengths[order]
+    found = np.zeros(len(starts), dtype=np.uint64)
+    while len(starts) and left[0] > 0:
+        count = int(np.searchsorted(-left, 0))
+        starts, left = starts[:count], left[:count]
+        _mix(found[:count], overlapping[starts] & masks[np.minimum(left, _WORD)])
+        starts, left = starts + _WORD, left - _WORD
+    back = np.empty_like(found)
+    back[order] = found
+    return back
+
+
+def _low_bytes(count: int) -> np.uint64:
+    return np.uint64((1 << (8 * count)) - 1)
+
+
+def _mix(found: Fingerprints, words: Fingerprints) -> None:
+    found ^= words
+    found *= _MULTIPLIER
+    found ^= found >> _HALF
+
+
+def _finished(found: Fingerprints, lengths: npt.NDArray[np.int64]) -> Fingerprints:
+    found ^= lengths.view(np.uint64)
+    found *= _FINISH
+    found ^= found >> _HALF
+    found *= _MULTIPLIER
+    return found

@@ -1,0 +1,170 @@
+"""The commands that keep a table healthy, on a table without a cluster."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.main import run
+from headgate_tables import hudi
+from headgate_tables.hudi.services.settings import SETTINGS
+from support.tables import create, notes, rows
+
+COMMITS = "hoodie.compact.inline.max.delta.commits"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    """Three commits in one file group, none of them compacted, and nothing done by itself."""
+    made = create(tmp_path, buckets=1)
+    made.configure({"headgate.clean.min.age": "0", "hoodie.clean.commits.retained": "1"})
+    for number in (1, 2, 3):
+        made.upsert(rows(("a", number, f"a{number}"), (f"k{number}", 1, "k")))
+    return made
+
+
+@pytest.fixture
+def headgate(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command with --json; returns the exit code, the lines on stdout, and the error."""
+
+    def call(*arguments: str) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
+        code = run([*arguments, "--json"])
+        captured = capsys.readouterr()
+        errors = [json.loads(line)["error"] for line in captured.err.splitlines()]
+        return code, [json.loads(line) for line in captured.out.splitlines()], errors[0] if errors else {}
+
+    return call
+
+
+def state(table: hudi.Table) -> tuple[list[Any], list[str]]:
+    """What must not change when a command only plans."""
+    reopened = hudi.open_table(table.url)
+    return reopened.commits(), list(reopened.plans)
+
+
+def test_compaction_is_planned_done_and_then_there_is_nothing_to_do(headgate: Any, table: hudi.Table) -> None:
+    before = state(table)
+    code, (planned,), _ = headgate("compact", table.url, "--plan-only")
+    ((operation,),) = [plan["operations"] for plan in planned["plans"]]
+    assert (code, planned["event"], operation["log_files"]) == (ExitCode.OK, "planned", 2)
+    assert operation["base_bytes"] > 0
+    assert state(table) == before
+    code, said, _ = headgate("compact", table.url)
+    assert (code, [line["event"] for line in said if line["event"] != "progress"]) == (ExitCode.OK, ["planned", "compacted"])
+    assert (said[-1]["plans"][0]["finished"], said[-1]["plans"][0]["dropped"]) == (1, [])
+    assert sum(line["rows"] for line in said if line["event"] == "progress") >= 4, "no progress was told"
+    (group,) = hudi.open_table(table.url).file_groups()
+    newest = max(group.slices(), key=lambda part: part.base_instant)
+    assert (newest.base_instant, len(newest.logs)) == (said[-1]["plans"][0]["instant"], 0)
+    assert notes(hudi.open_table(table.url)) == {"a": "a3", "k1": "k", "k2": "k", "k3": "k"}
+    code, (planned,), _ = headgate("compact", table.url)
+    assert (code, planned["plans"]) == (ExitCode.OK, [])
+
+
+def test_old_slices_are_cleaned_when_newer_ones_have_replaced_them(headgate: Any, table: hudi.Table) -> None:
+    table.compact()
+    table.upsert(rows(("a", 9, "a9")))
+    code, (planned,), _ = headgate("clean", table.url, "--plan-only")
+    assert (code, planned["instant"]) == (ExitCode.OK, "")
+    assert planned["files"] > 0
+    code, (done,), _ = headgate("clean", table.url)
+    assert (code, done["files"], done["bytes"]) == (ExitCode.OK, planned["files"], planned["bytes"])
+    assert headgate("clean", table.url)[1][0]["files"] == 0
+    assert notes(hudi.open_table(table.url))["a"] == "a9"
+
+
+def test_the_timeline_is_trimmed_to_the_setting(headgate: Any, table: hudi.Table) -> None:
+    code, said, _ = headgate("configure", table.url, "hoodie.keep.min.commits=2", "hoodie.keep.max.commits=3")
+    assert (code, {each["key"]: each["value"] for each in said}) == (
+        ExitCode.OK,
+        {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"},
+    )
+    again = hudi.open_table(table.url)
+    for number in (4, 5):
+        again.upsert(rows(("a", number, f"a{number}")))
+    code, (planned,), _ = headgate("archive", table.url, "--plan-only")
+    assert code == ExitCode.OK
+    assert planned["instants"]
+    assert headgate("archive", table.url)[1] == [planned]
+    assert notes(hudi.open_table(table.url))["a"] == "a5"
+
+
+def test_a_table_goes_back_to_a_savepoint_when_somebody_says_yes(headgate: Any, table: hudi.Table) -> None:
+    code, (saved,), _ = headgate("savepoint", table.url, "--comment", "before")
+    assert (code, saved["savepoints"]) == (ExitCode.OK, [saved["instant"]])
+    handle = hudi.open_table(table.url)
+    undone = handle.upsert(rows(("a", 9, "a9"), ("new", 1, "n"))).instant
+    code, (planned,), _ = headgate("restore", table.url, saved["instant"], "--plan-only")
+    assert (code, planned["undone"]) == (ExitCode.OK, [undone])
+    code, said, error = headgate("restore", table.url, saved["instant"])
+    assert (code, said, error["fix"]) == (ExitCode.USAGE, [], "Add --yes.")
+    assert notes(hudi.open_table(table.url))["a"] == "a9"
+    code, (done,), _ = headgate("restore", table.url, saved["instant"], "--yes")
+    assert (code, done["undone"]) == (ExitCode.OK, [undone])
+    assert notes(hudi.open_table(table.url)) == {"a": "a3", "k1": "k", "k2": "k", "k3": "k"}
+    code, (left,), _ = headgate("savepoint", table.url, "--remove", saved["instant"])
+    assert (code, left["savepoints"]) == (ExitCode.OK, [])
+    code, _, error = headgate("restore", table.url, saved["instant"], "--yes")
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
+
+
+def test_who_does_not_say_yes_changes_nothing(
+    table: hudi.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant = table.savepoint()
+    undone = table.upsert(rows(("a", 9, "a9"))).instant
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run(["restore", table.url, instant]) == ExitCode.INTERRUPTED
+    assert undone in capsys.readouterr().err
+    assert notes(hudi.open_table(table.url))["a"] == "a9"
+
+
+def test_settings_are_explained_and_a_wrong_one_is_the_callers_to_fix(headgate: Any, table: hudi.Table) -> None:
+    code, said, _ = headgate("configure", table.url)
+    assert (code, [each["key"] for each in said]) == (ExitCode.OK, [setting.key for setting in SETTINGS.values()])
+    assert all(each["about"] for each in said)
+    assert headgate("configure", table.url, f"{COMMITS}=7")[1][0]["value"] == "7"
+    assert hudi.open_table(table.url).settings.compaction_commits == 7
+    assert headgate("configure", table.url, "--unset", COMMITS)[1][0]["value"] == said[1]["default"]
+    code, _, error = headgate("configure", table.url, f"{COMMITS}=many")
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["configure", "TABLE", "novalue"],
+        ["configure", "TABLE", f"{COMMITS}=1", "--unset", COMMITS],
+        ["savepoint", "TABLE", "--list", "--remove", "1"],
+        ["restore", "TABLE"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_changes_nothing(arguments: list[str], headgate: Any, table: hudi.Table) -> None:
+    assert headgate(*(table.url if word == "TABLE" else word for word in arguments))[0] == ExitCode.USAGE
+    assert hudi.open_table(table.url).savepoints == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact"],
+        ["compact", "--plan-only"],
+        ["clean"],
+        ["archive"],
+        ["savepoint"],
+        ["restore", "1", "--yes"],
+        ["configure", "a=1"],
+    ],
+    ids=" ".join,
+)
+def test_a_table_that_a_cluster_holds_is_asked_for_by_name(arguments: list[str], headgate: Any, table: hudi.Table) -> None:
+    with hudi.open_table(table.url, holder=hudi.Holder("cluster", "host", 1, "host:7070")) as cluster:
+        cluster.own()
+        code, _, error = headgate(arguments[0], table.url, *arguments[1:])
+    assert (code, error["kind"]) == (ExitCode.OPERATOR, "TableOwnedError")
+    assert "host:7070" in error["message"]
+    assert f"its name ({table.name})" in error["fix"]

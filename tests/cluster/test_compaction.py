@@ -1,0 +1,90 @@
+"""Compactors in a cluster of real processes: whoever dies, rows go on coming and the table ends compacted, equal and complete."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import headgate
+from headgate_tables.hudi import Table, open_table
+from support.cluster import Cluster
+from support.exactly_once import assert_exactly_once
+from support.producers import Producers, create_table
+from support.workload import Workload
+
+OPTIONS = {
+    "coordinator": [
+        *("--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"),
+        *("--service-interval", "200ms", "--compactor-timeout", "3s", "--compaction-pause", "200ms"),
+    ]
+}
+RATE = 500
+NAMES = ("one", "two")
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """``part`` kills itself when it reaches ``step`` for the ``hit``-th time."""
+
+    part: str
+    step: str
+    hit: int
+
+    def __str__(self) -> str:
+        return f"{self.part} at {self.step}"
+
+
+DEATHS = [
+    Death("compactor-1", "operation_claimed", 2),
+    Death("compactor-1", "output_created", 2),
+    Death("coordinator-1", "plan_won", 1),
+    Death("coordinator-1", "plan_done_won", 1),
+]
+
+
+def until(table: Callable[[], Table], wanted: Callable[[Table], bool], timeout: float = 60) -> Table:
+    """Opens it again and again. Raises TimeoutError."""
+    deadline = time.monotonic() + timeout
+    while not wanted(found := table()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(str(found.commits()[-5:]))
+        time.sleep(0.1)
+    return found
+
+
+def compactions(table: Table) -> int:
+    return sum(commit.action == "commit" for commit in table.commits())
+
+
+def is_compacted(table: Table) -> bool:
+    """Every file group has a base file, and only few logs on it: less than make a slice due."""
+    slices = [group.slices()[-1] for group in table.file_groups()]
+    return bool(slices) and all(each.base and len(each.logs) < 20 for each in slices)
+
+
+@pytest.mark.parametrize("death", DEATHS, ids=str)
+def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(death: Death, tmp_path: Path) -> None:
+    workload = Workload(event_time=death.step != "plan_won", hot_keys=20, partitions=2)
+    kill_at = {death.part: f"{death.step}:{death.hit}"}
+    with Cluster(tmp_path / "cluster", writers=1, compactors=1, options=OPTIONS, kill_at=kill_at) as cluster:
+        url = create_table(cluster.address, "t", workload, buckets=2)
+        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
+            for name in NAMES:
+                producers.start(name, wait=False)
+            cluster.wait_dead(death.part)
+            cluster.start(death.part)
+            until(lambda: open_table(url), lambda table: compactions(table) > 0)
+            for name in NAMES:
+                producers.wait_acked(name, producers.history(name).attempts[-1].sent)
+            producers.finish()
+        table = until(lambda: open_table(url), is_compacted)
+        assert cluster.hits(death.part)[death.step] >= death.hit
+        assert cluster.hits("compactor-1")["output_created"] >= len(table.file_groups())
+        report = assert_exactly_once(url, producers.histories(), workload)
+        assert report.merged > 0
+        assert table.verify().ok
+        with headgate.connect(cluster.address) as hg:
+            [status] = hg.status().tables
+            assert status.alarms == ()

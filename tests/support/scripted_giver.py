@@ -1,0 +1,136 @@
+"""A coordinator that hands out operations: it speaks CompactionService over real gRPC, and a test says what it does."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_proto.cluster.v1 import coordination_pb2
+from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceServicer, add_CompactionServiceServicer_to_server
+from headgate_proto.cluster.v1.coordination_pb2_grpc import (
+    CoordinationServiceServicer,
+    add_CoordinationServiceServicer_to_server,
+)
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.settings import ServiceSettings
+from headgate_tables.hudi import Table
+from headgate_tables.hudi.services.operation import Plan
+
+
+class CompactorLink:
+    """One stream of a compactor. What it says waits, by kind, for who asks for it."""
+
+    def __init__(self, hello: wire.CompactorHello) -> None:
+        self.hello = hello
+        self.orders: asyncio.Queue[wire.WorkResponse | None] = asyncio.Queue()
+        self.reports: asyncio.Queue[wire.WorkRequest] = asyncio.Queue()
+        self.slots: asyncio.Queue[int] = asyncio.Queue()
+        self.heartbeats: asyncio.Queue[list[wire.AttemptProgress]] = asyncio.Queue()
+        self.leaves = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    def run(
+        self, table: Table, plan: Plan, index: int = 0, *, number: int = 1, epoch: int = 0, operation: str = ""
+    ) -> wire.Attempt:
+        """Hands an operation of the plan out; ``operation``: other content than the plan's."""
+        assert table.definition is not None
+        attempt = wire.Attempt(table="t", epoch=epoch or table.epoch, instant=plan.instant, operation=index, number=number)
+        order = wire.RunAttempt(
+            attempt=attempt,
+            url=table.url,
+            definition=json.dumps(table.definition.encode()),
+            operation=operation or json.dumps(plan.operations[index].encode()),
+        )
+        self.orders.put_nowait(wire.WorkResponse(run=order))
+        return attempt
+
+    def drop(self, attempt: wire.Attempt) -> None:
+        self.orders.put_nowait(wire.WorkResponse(drop=wire.DropAttempt(attempt=attempt)))
+
+    def release(self) -> None:
+        self.orders.put_nowait(wire.WorkResponse(released=wire.CompactorReleased()))
+
+    def cut(self) -> None:
+        """Ends the stream, as a coordinator does that dies."""
+        self.orders.put_nowait(None)
+
+    async def report(self, kind: str) -> Any:
+        """The next report, which has to be of that kind."""
+        message = await self.reports.get()
+        assert message.WhichOneof("message") == kind, message
+        return getattr(message, kind)
+
+    async def until_slots(self, wanted: int) -> None:
+        """Until it says that it would take so many."""
+        while await self.slots.get() != wanted:
+            pass
+
+    async def until_at_work(self) -> wire.AttemptProgress:
+        """The next heartbeat with an attempt in it."""
+        while not (attempts := await self.heartbeats.get()):
+            pass
+        return attempts[0]
+
+    def take(self, message: wire.WorkRequest) -> None:
+        match message.WhichOneof("message"):
+            case "ready":
+                self.slots.put_nowait(message.ready.slots)
+            case "heartbeat":
+                self.heartbeats.put_nowait(list(message.heartbeat.attempts))
+            case "leave":
+                self.leaves.set()
+            case _:
+                self.reports.put_nowait(message)
+
+
+class ScriptedGiver(CompactionServiceServicer, CoordinationServiceServicer):
+    """It knows of the coordinators at ``others``."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.others: list[str] = []
+        self._joined: asyncio.Queue[CompactorLink] = asyncio.Queue()
+
+    async def compactor(self) -> CompactorLink:
+        """The next stream that has said hello."""
+        return await self._joined.get()
+
+    async def Members(self, request: coordination_pb2.MembersRequest, context: Any) -> coordination_pb2.MembersResponse:
+        return coordination_pb2.MembersResponse(addresses=[self.address, *self.others])
+
+    async def Work(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]
+        link = CompactorLink((await context.read()).hello)
+        await context.write(wire.WorkResponse(welcome=wire.CompactorWelcome(heartbeat_ms=20)))
+        self._joined.put_nowait(link)
+        try:
+            async with asyncio.TaskGroup() as group:
+                reading = group.create_task(self._read(context, link))
+                while (order := await link.orders.get()) is not None:
+                    await context.write(order)
+                reading.cancel()
+        finally:
+            link.gone.set()
+
+    async def _read(self, context: Any, link: CompactorLink) -> None:
+        while (message := await context.read()) is not grpc.aio.EOF:
+            link.take(message)
+        link.gone.set()
+        link.cut()
+
+
+@asynccontextmanager
+async def scripted_giver() -> AsyncIterator[ScriptedGiver]:
+    """A running one."""
+    server = Server(ServiceSettings())
+    giver = ScriptedGiver()  # type: ignore[abstract]  # what is left out answers UNIMPLEMENTED
+    add_CompactionServiceServicer_to_server(giver, server.grpc)
+    add_CoordinationServiceServicer_to_server(giver, server.grpc)
+    giver.address = await server.start()
+    try:
+        yield giver
+    finally:
+        await server.stop(0)

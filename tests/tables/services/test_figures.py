@@ -1,0 +1,75 @@
+"""What the default settings come to: the pure decisions at work on tables without bytes. Goals are those of issue 5."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.services.urgency import SMALL_LOGS
+from support.simulated_table import Key, SimulatedTable
+
+MIB = 1 << 20
+KEYS: list[Key] = [(f"p{part}", f"{bucket:08d}-{part}-0") for part in range(4) for bucket in range(8)]
+
+
+@dataclass
+class Figures:
+    """The worst of a run."""
+
+    log_files: int = 0
+    amplification: float = 0.0
+    instants: int = 0
+    files: int = 0
+
+
+def run(made: SimulatedTable, commits: int, takes: int, touched: Callable[[int], Mapping[Key, int]]) -> Figures:
+    """A plan is done ``takes`` commits after it was made."""
+    worst = Figures()
+    ready: list[int] = []
+    for number in range(commits):
+        made.commit(touched(number))
+        while ready and ready[0] <= made.commits:
+            made.finish(made.plans[0])
+            ready.pop(0)
+        made.maintain()
+        ready += [made.commits + takes] * (len(made.plans) - len(ready))
+        worst.log_files = max(worst.log_files, made.live.most.log_files)
+        worst.instants = max(worst.instants, len(made.timeline.completed))
+        if number % 10 == 9:
+            slices = [part for part in made.view.latest_slices() if part.base and part.log_bytes >= SMALL_LOGS]
+            worst.amplification = max([worst.amplification, *(part.log_bytes / part.base_size for part in slices)])
+            worst.files = max(worst.files, len(made.there()))
+    return worst
+
+
+@pytest.mark.parametrize("size", [MIB // 16, 2 * MIB])
+def test_upserts_of_every_group_are_written_at_most_eight_times_in_200_commits(size: int) -> None:
+    made = SimulatedTable(TableSettings(), growth=0.7)
+    worst = run(made, 200, 3, lambda _: dict.fromkeys(KEYS, size))
+    assert made.written <= 5 * made.ingested
+    assert worst.log_files <= 25
+    assert worst.amplification <= 2
+    assert worst.instants <= 60
+    # At 10 s a commit each group keeps what 10 commits and 10 minutes need, and what one compaction is about to end.
+    assert worst.files <= 110 * len(KEYS)
+    assert made.read("9") == made.committed("9")
+
+
+def test_groups_that_few_commits_touch_are_not_rewritten_for_the_archives_sake() -> None:
+    made = SimulatedTable(TableSettings(), growth=0.7)
+    worst = run(made, 300, 3, lambda number: {key: MIB for index, key in enumerate(KEYS) if (number * 7 + index) % 16 == 0})
+    assert made.written <= 3 * made.ingested
+    assert worst.log_files <= 25
+    assert worst.instants <= 60
+    assert made.read("9", history=False) == made.committed("9")
+
+
+def test_compactors_that_were_away_find_the_worst_first_and_catch_up() -> None:
+    made = SimulatedTable(TableSettings(compaction_target_io_mb=3200))
+    for _ in range(80):
+        made.commit(dict.fromkeys(KEYS, 2 * MIB))
+    assert made.live.most.log_files == 80
+    assert made.live.urgent
+    run(made, 40, 1, lambda _: dict.fromkeys(KEYS, MIB // 4))
+    assert made.live.most.log_files <= 25

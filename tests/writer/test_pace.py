@@ -1,0 +1,147 @@
+"""How fast a writer takes client batches of a table whose slices wait for compaction, and what it says when it takes none."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_writer.pace import Pace
+from support.running_writer import Cluster, cluster
+from support.tables import notes, rows
+
+WHY = wire_error(errors_pb2.CODE_OVERLOADED, "200 log files wait", "Start compactors.", retry_after_ms=1000)
+STOP = wire.Throttle(stopped=True, why=WHY)
+
+
+class HandClock:
+    """Set by hand. Who sleeps on it waits forever."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def now_ms(self) -> int:
+        return int(self.now * 1000)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+def paced(rate: int) -> tuple[Pace, HandClock]:
+    clock = HandClock()
+    pace = Pace(clock)
+    pace.order(wire.Throttle(bytes_per_second=rate))
+    return pace, clock
+
+
+async def test_without_an_order_nothing_waits() -> None:
+    pace = Pace(HandClock())
+    pace.took(1 << 40)
+    assert pace.delay == 0
+    await pace.wait()
+
+
+async def test_the_rate_holds_over_batches_of_any_size() -> None:
+    pace, clock = paced(1000)
+    began, taken = clock.now, 0
+    for nbytes in (1, 5000, 10, 300, 2000, 1):
+        clock.now += pace.delay
+        pace.took(nbytes)
+        taken += nbytes
+    clock.now += pace.delay
+    assert clock.now - began == pytest.approx(taken / 1000)
+
+
+async def test_time_without_batches_is_not_saved_up() -> None:
+    pace, clock = paced(1000)
+    clock.now += 3600
+    pace.took(500)
+    assert pace.delay == pytest.approx(0.5)
+
+
+async def test_a_higher_rate_shortens_the_wait_of_what_was_taken_and_none_ends_it() -> None:
+    pace, clock = paced(1000)
+    pace.took(4000)
+    clock.now += 1
+    pace.order(wire.Throttle(bytes_per_second=3000))
+    assert pace.delay == pytest.approx(1.0)
+    pace.order(wire.Throttle())
+    assert pace.delay == 0
+
+
+@pytest.mark.parametrize("order", [wire.Throttle(), STOP])
+async def test_who_waits_goes_on_when_the_table_is_free_or_stopped(order: wire.Throttle) -> None:
+    pace, _ = paced(1)
+    pace.took(1 << 40)
+    waiting = [asyncio.ensure_future(pace.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    pace.order(order)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*waiting)
+    assert (pace.refusal is not None) == order.stopped
+
+
+async def throttle(made: Cluster, order: wire.Throttle) -> Pace:
+    """Returns once the first writer has taken it in."""
+    writer = made.writers[0].tables.writer("table")
+    assert writer is not None
+    changed = writer.pace._changed
+    for link in made.links:
+        made.owned.order(link, throttle=order)
+    await changed.wait()
+    return writer.pace
+
+
+async def test_a_stopped_table_refuses_batches_with_the_owners_error_and_keeps_the_channel(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "before")))
+        await channel.acked(received=1)
+        await throttle(made, STOP)
+        await channel.append(rows(("b", 1, "not yet")))
+        await channel.append(rows(("c", 1, "not yet")))
+        refused = await channel.refused()
+        assert (refused.offset, refused.accepted) == (2, 1)
+        assert refused.error == WHY
+        assert (await channel.refused()).error.code == errors_pb2.CODE_AFTER_FAILED_BATCH
+        assert await made.commit(1) == {"c": 1}, "what was accepted commits"
+        await channel.acked(received=1, durable=1, queryable=1)
+        await throttle(made, wire.Throttle())
+        channel.offset = 1
+        await channel.append(rows(("b", 1, "now")))
+        await channel.append(rows(("c", 1, "now")))
+        await channel.acked(received=3)
+        assert await made.commit(2) == {"c": 3}
+        assert notes(made.table) == {"a": "before", "b": "now", "c": "now"}
+
+
+async def test_a_batch_that_came_before_is_repeated_and_flushes_are_heard_while_the_table_is_stopped(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+        await throttle(made, STOP)
+        await channel.say(flush=ingest_pb2.Flush())
+        await made.links[0].report("ask_round")
+        channel.offset = 0
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+
+
+async def test_a_slow_table_reads_its_clients_slowly_and_rounds_go_on(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        pace = await throttle(made, wire.Throttle(bytes_per_second=1))
+        await channel.append(rows(("a", 1, "x")))
+        await channel.append(rows(("b", 1, "x")))
+        await channel.acked(received=1)
+        assert pace.delay > 1
+        assert await made.commit(1) == {"c": 1}, "the second one has not been read"
+        await throttle(made, wire.Throttle())
+        await channel.acked(received=2)

@@ -1,0 +1,121 @@
+"""What a round may add to a slice: few log files, so many bytes; and memory, when no further file may be written (rule EX4)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_writer.bucket_side import BucketSide
+from headgate_writer.buffers import Budget
+from support.arrow_batches import routed
+from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, plan
+
+
+def rows(ids: range, note: str = "n" * 100) -> list[dict[str, Any]]:
+    return [{"id": f"k{n}", "part": "p", "ts": n, "note": note} for n in ids]
+
+
+def take(side: BucketSide, table: OwnedTable, round: int, taken: Sequence[dict[str, Any]]) -> None:
+    side.take(round, routed(taken, table.definition))
+
+
+def per_slice(flushed: wire.Flushed) -> Counter[str]:
+    return Counter(file.file_id for file in flushed.files)
+
+
+@pytest.mark.parametrize(("files", "flushes"), [(0, 6), (4, 3), (2, 1), (1, 0)])
+async def test_a_slice_gets_no_more_files_than_the_round_may_write_and_one_is_kept_for_its_end(
+    tmp_path: Path, files: int, flushes: int
+) -> None:
+    table = OwnedTable(tmp_path, buckets=1)
+    async with bucket_side(table.adopted(), Budget(soft=20_000, hard=1 << 30)) as (side, heard):
+        transaction = table.begin()
+        side.plan(plan(1, ME, files=files))
+        side.instant(1, transaction.instant)
+        for n in range(6):
+            take(side, table, 1, rows(range(n * 200, n * 200 + 200)))
+            if n < flushes:
+                await heard.until("file_durable", n + 1)
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        assert heard.steps.count("file_durable") == flushes + (1 if flushes < 6 else 0)
+        assert max(per_slice(flushed).values()) <= (files or 100)
+        versions = [file.log_version for file in flushed.files]
+        assert versions == list(range(1, len(versions) + 1))
+        table.commit(transaction, flushed.files)
+        side.decided(1)
+        assert len(table.notes()) == 1200
+
+
+async def test_memory_that_may_not_be_flushed_makes_the_round_full_and_lets_rows_under_way_come_in(tmp_path: Path) -> None:
+    """Their barriers stand behind them: without room for them the round would never end."""
+    table = OwnedTable(tmp_path, buckets=1)
+    budget = Budget(soft=20_000, hard=40_000)
+    async with bucket_side(table.adopted(), budget) as (side, heard):
+        transaction = table.begin()
+        side.plan(plan(1, ME, OTHER, files=1))
+        side.instant(1, transaction.instant)
+        take(side, table, 1, rows(range(100)))
+        assert not heard.full
+        assert budget.has_bucket_room
+        take(side, table, 1, rows(range(100, 400)))
+        assert heard.full == [1]
+        assert not budget.has_room, "clients are not read"
+        assert budget.has_bucket_room, "other writers' rows may come"
+        take(side, table, 1, rows(range(400, 500)))
+        assert heard.full == [1]
+        side.barrier(1, ME)
+        side.barrier(1, OTHER)
+        flushed = await heard.until_flushed(1)
+        assert [file.rows for file in flushed.files] == [500]
+        assert budget.has_room
+        side.decided(1)
+        assert budget.used == 0
+
+
+async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> None:
+    barred, free = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
+    budget = Budget(soft=50_000, hard=1 << 30)
+    async with bucket_side(barred.adopted(), budget) as (one, _), bucket_side(free.adopted(), budget) as (two, heard):
+        for side, table, files in ((one, barred, 1), (two, free, 0)):
+            side.plan(plan(1, ME, files=files))
+            side.instant(1, table.begin().instant)
+        take(one, barred, 1, rows(range(250)))
+        take(two, free, 1, rows(range(100)))
+        await heard.until("file_durable")
+
+
+async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_round_and_then_makes_this_one_full(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path, buckets=1)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME, nbytes=60_000))
+        take(side, table, 1, rows(range(150)))
+        assert (heard.rounds_asked, heard.full) == (0, [])
+        take(side, table, 1, rows(range(150, 300)))
+        assert (heard.rounds_asked, heard.full) == (1, [])
+        take(side, table, 1, rows(range(300, 500)))
+        assert (heard.rounds_asked, heard.full) == (1, [1])
+
+
+async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_sooner(tmp_path: Path) -> None:
+    """What the flushes so far have measured counts."""
+    table = OwnedTable(tmp_path, buckets=1)
+    async with bucket_side(table.adopted()) as (side, heard):
+        transaction = table.begin()
+        side.plan(plan(1, ME))
+        side.instant(1, transaction.instant)
+        take(side, table, 1, rows(range(2), note=""))
+        side.barrier(1, ME)
+        flushed = await heard.until_flushed(1)
+        taken = side.uncommitted_bytes
+        growth = sum(file.size for file in flushed.files) / taken
+        assert growth > 3, "a small file is mostly header"
+        side.decided(1)
+        side.plan(plan(2, ME, nbytes=int(2 * taken * growth)))
+        take(side, table, 2, rows(range(3), note=""))
+        assert heard.rounds_asked == 1
+        take(side, table, 2, rows(range(3), note=""))
+        assert heard.full == [2]
