@@ -153,7 +153,7 @@ class Committer:
     def _count_slices(self, *, always: bool = False) -> None:
         """Behind everything that may have changed them; ``always``: also when they are as they were."""
         figures = figures_of(self._table)
-        if always or figures != self.figures:
+        if figures.counted and (always or figures != self.figures):
             self.figures = figures
             self._report(figures)
 

@@ -19,7 +19,7 @@ from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
 from headgate_runtime.errors import RpcError, from_tables, rpc_error, wire_error
 from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
-from headgate_tables.errors import FixCall, TablesError
+from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.operation import Plan
 from headgate_tables.hudi.services.results import AdoptResult
@@ -167,4 +167,8 @@ async def _asked(answer: Awaitable[_T]) -> _T:
 def _refused(error: TablesError) -> RpcError:
     if not isinstance(error, FixCall):
         _log.warning("an operator's request failed", error=str(error), kind=type(error).__name__)
-    return RpcError(from_tables(error))
+    told = from_tables(error)
+    if isinstance(error, ForeignWriterError | UnsupportedTableError):
+        # Clients are sent to the operators; these need to know what was found.
+        told.message, told.fix = error.message, error.fix
+    return RpcError(told)

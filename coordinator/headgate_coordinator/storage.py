@@ -142,7 +142,7 @@ class Storage:
         if table.definition is None:
             raise UnsupportedTableError(
                 f"{table.url} has an entry, but was not made by this library",
-                fix="Remove the entry, or load its rows into a table of `headgate table create`.",
+                fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
             )
         described = Described(name, table.url, table.definition)
         self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described

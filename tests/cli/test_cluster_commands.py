@@ -96,10 +96,12 @@ def test_status_knows_everybody_and_what_a_round_costs(headgate: Any, orders: Pa
     assert found["redis_reachable"] is True
     assert [coordinator["name"] for coordinator in found["coordinators"]] == ["coordinator-1"]
     assert len(found["writers"]) == 2
+    assert [(compactor["free"], compactor["leaving"]) for compactor in found["compactors"]] == [(1, False)]
     table = next(table for table in found["tables"] if table["name"] == "priced")
     assert (table["state"], table["owner"]) == ("owned", "coordinator-1")
     assert table["round_files"] > 0
     assert table["round_bytes"] > 0
+    assert (table["operations"], table["operations_queued"]) == ([], 0)
 
 
 def test_tables_are_listed_and_described_as_they_were_made(headgate: Any, tmp_path: Path) -> None:
@@ -119,6 +121,9 @@ def test_tables_are_listed_and_described_as_they_were_made(headgate: Any, tmp_pa
     [
         (["table", "describe", "nowhere"], "TableNotFoundError"),
         (["table", "scan", "nowhere"], "TableNotFoundError"),
+        (["compact", "nowhere"], "TableNotFoundError"),
+        (["restore", "nowhere", "1", "--yes"], "TableNotFoundError"),
+        (["table", "adopt", "nowhere"], "TableNotFoundError"),
         (["table", "create", "../up", "--schema", "SCHEMA", "--key", "id"], "InvalidArgumentError"),
         (["table", "create", "t", "--schema", "SCHEMA", "--key", "nope"], "SchemaError"),
     ],
@@ -138,6 +143,53 @@ def test_a_file_that_does_not_fit_the_table_is_refused_with_the_column(headgate:
     code, _, errors = headgate("load", str(other), "--table", "strict")
     assert code == ExitCode.FIX_CALL
     assert "day" in errors[0]["error"]["message"]
+
+
+def test_compactors_do_what_an_operator_asks_the_owner_for(headgate: Any, orders: Path) -> None:
+    headgate("load", str(orders), "--table", "compacted", "--create", "--key", "id", "--buckets", "2")
+    code, (planned,), _ = headgate("compact", "compacted", "--plan-only")
+    assert code == ExitCode.OK
+    assert sum(each["log_files"] for plan in planned["plans"] for each in plan["operations"]) == 2
+    code, said, _ = headgate("compact", "compacted")
+    (plan,) = said[0]["plans"]
+    assert (code, said[0]["event"], said[-1]["event"], plan["instant"] != "") == (ExitCode.OK, "planned", "compacted", True)
+    assert [line["operations"] for line in said[1:-1]] == [2] * len(said[1:-1])
+    assert said[-2]["bytes_done"] == said[-2]["bytes"] > 0
+    assert said[-1]["plans"] == [{"instant": plan["instant"], "finished": 2, "dropped": [], "cancelled": False}]
+    slices = headgate("table", "files", "compacted")[1]
+    assert {(each["base_instant"], each["logs"]) for each in slices} >= {(plan["instant"], 0)}
+    assert headgate("compact", "compacted")[1] == [{"event": "planned", "plans": [], "compactors": 1}]
+    assert headgate("table", "scan", "compacted", "--count")[1] == [{"rows": 1000}]
+
+
+def test_a_table_of_the_cluster_goes_back_to_a_savepoint(headgate: Any, orders: Path, tmp_path: Path) -> None:
+    headgate("load", str(orders), "--table", "back", "--create", "--key", "id", "--partition-by", "day")
+    code, (saved,), _ = headgate("savepoint", "back", "--comment", "loaded")
+    assert (code, saved["savepoints"]) == (ExitCode.OK, [saved["instant"]])
+    gone = tmp_path / "gone.csv"
+    gone.write_text("id,day\n0,2026-01-01\n1,2026-01-02\n")
+    headgate("load", str(gone), "--table", "back", "--delete")
+    assert headgate("table", "scan", "back", "--count")[1] == [{"rows": 998}]
+    code, (done,), _ = headgate("restore", "back", saved["instant"], "--yes")
+    assert (code, len(done["undone"]), done["instant"] != "") == (ExitCode.OK, 1, True)
+    assert headgate("table", "scan", "back", "--count")[1] == [{"rows": 1000}]
+    code, said, _ = headgate("load", str(gone), "--table", "back", "--delete")
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 2, 0), "the restore took the offset back"
+    assert headgate("table", "scan", "back", "--count")[1] == [{"rows": 998}]
+    assert headgate("savepoint", "back", "--remove", saved["instant"])[1][0]["savepoints"] == []
+
+
+def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate: Any, orders: Path) -> None:
+    headgate("load", str(orders), "--table", "served", "--create", "--key", "id")
+    code, (setting,), _ = headgate("configure", "served", "hoodie.clean.commits.retained=7")
+    assert (code, setting["value"], setting["default"] != "7") == (ExitCode.OK, "7", True)
+    assert "hoodie.clean.commits.retained" in [each["key"] for each in headgate("configure", "served")[1]]
+    for command in ("clean", "archive"):
+        for plan_only in ([], ["--plan-only"]):
+            code, (done,), _ = headgate(command, "served", *plan_only)
+            assert (code, done.get("files", 0), done.get("instants", [])) == (ExitCode.OK, 0, [])
+    code, (adopted,), _ = headgate("table", "adopt", "served")
+    assert (code, adopted["completed"]) == (ExitCode.OK, [])
 
 
 def test_a_killed_writer_comes_back_and_a_load_goes_through(headgate: Any, cluster: DevCluster, orders: Path) -> None:

@@ -11,6 +11,8 @@ from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_part
 from headgate_cli.exits import MEANING, ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.main import run
+from headgate_cli.output import Output
+from headgate_cli.status import _show as show_status
 from headgate_cli.table.schemas import schema_of_file
 
 COMMANDS = [
@@ -106,3 +108,19 @@ def test_a_schema_file_that_makes_no_sense_is_refused(text: str, tmp_path: Path)
     with pytest.raises(CommandError) as refused:
         schema_of_file(path)
     assert refused.value.code is ExitCode.FIX_CALL
+
+
+def test_status_shows_how_far_each_operation_is(capsys: pytest.CaptureFixture[str]) -> None:
+    running = {"partition": "2026", "file_id": "g", "compactor": "c", "host": "h", "attempt": 2, "rows_done": 7}
+    running |= {"bytes_done": 512, "of_bytes": 2048, "seconds": 1.26}
+    table = dict.fromkeys(("epoch", "generation", "round", "channels", "uncommitted_bytes", "round_files", "round_bytes"), 0)
+    table |= {"name": "t", "state": "owned", "owner": "one", "last_instant": "", "round_seconds": 0.0, "alarms": []}
+    table |= {"operations": [running], "operations_queued": 3}
+    found = {"redis_reachable": True, "coordinators": [], "writers": [], "compactors": [], "tables": [table]}
+    show_status(Output(json=False), found)
+    said = capsys.readouterr().out
+    assert "1 + 3 wait" in said
+    assert [line.split() for line in said.splitlines() if line.startswith("t 2026")] == [
+        ["t", "2026", "g", "h", "2", "512", "B", "of", "2.0", "KiB", "25", "7", "1.300"]
+    ]
+    assert "no compactors: logs grow, and reads get slower" in said

@@ -88,3 +88,22 @@ def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(dea
         with headgate.connect(cluster.address) as hg:
             [status] = hg.status().tables
             assert status.alarms == ()
+
+
+def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(tmp_path: Path) -> None:
+    workload = Workload(partitions=2)
+    with Cluster(tmp_path / "cluster", writers=1, options=OPTIONS) as cluster:
+        url = create_table(cluster.address, "t", workload, buckets=1)
+        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
+            producers.start("one")
+            with headgate.connect(cluster.address) as hg:
+                while "operations wait and no compactor is connected" not in hg.status().tables[0].alarms:
+                    time.sleep(0.1)
+                cluster.start("compactor-1")
+                until(lambda: open_table(url), lambda table: compactions(table) > 0)
+                assert len(hg.status().compactors) == 1
+                assert cluster.drain("compactor-1") == 0
+                while hg.status().compactors:
+                    time.sleep(0.1)
+            producers.finish()
+        assert_exactly_once(url, producers.histories(), workload)

@@ -12,8 +12,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import headgate
-from headgate_proto.api.v1 import errors_pb2, ingest_pb2, tables_pb2
-from headgate_proto.cluster.v1 import coordination_pb2, exchange_pb2
+from headgate_proto.api.v1 import errors_pb2, ingest_pb2, maintenance_pb2, tables_pb2
+from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
 from headgate_runtime.errors import from_call
 from support.bad_batches import SCHEMA
 from support.certificates import Certificate, self_signed
@@ -29,6 +29,8 @@ SOON = ["--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]
 SERVED = {
     "coordinator-1": (
         tables_pb2.DESCRIPTOR.services_by_name["TableService"],
+        maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"],
+        compaction_pb2.DESCRIPTOR.services_by_name["CompactionService"],
         coordination_pb2.DESCRIPTOR.services_by_name["CoordinationService"],
     ),
     "writer-1": (
@@ -68,7 +70,9 @@ async def answer(address: str, method: MethodDescriptor, token: str, *, says: Se
     async with grpc.aio.insecure_channel(address) as channel:
         make: Any = channel.stream_stream(path) if method.client_streaming else channel.unary_unary(path)
         try:
-            if not method.client_streaming:
+            if method.server_streaming and not method.client_streaming:
+                await channel.unary_stream(path)(b"", metadata=metadata).read()
+            elif not method.client_streaming:
                 await make(b"", metadata=metadata)
             elif says:
                 async for _ in make(iter(says), metadata=metadata):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_coordinator.committer import Committer, forget_idle
+from headgate_coordinator.committer import Committer, Maintain, Work, forget_idle
 from headgate_coordinator.events import (
     CommitRefused,
     Event,
@@ -14,6 +14,7 @@ from headgate_coordinator.events import (
     OffsetsRefused,
     OffsetsWon,
     Published,
+    SliceFigures,
     SlotWon,
 )
 from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
@@ -45,7 +46,7 @@ class Owner:
         self.on_event(event)
         self.events.append(event)
 
-    def do(self, work: Commit | DropRound | IssueInstant | WinOffsets) -> list[Event]:
+    def do(self, work: Work) -> list[Event]:
         """What it reports."""
         self.events.clear()
         self.committer.execute(work)
@@ -105,7 +106,18 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     last = owner.committer.last
     assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
     assert last.bytes > 0
-    assert owner.committer.figures.files == 1
+
+
+def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_counted(owner: Owner) -> None:
+    told: list[SliceFigures] = []
+    owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
+    for round_ in (1, 2, 3):
+        owner.do(Commit(1, round_, owner.files(owner.instant(round_), ("a", round_, "x")), {}))
+        assert len(told) == (round_ if round_ > 1 else 0)
+        while not told:
+            owner.do(Maintain())
+    assert [(each.files, each.max_files, each.counted) for each in told] == [(1, 200, True), (2, 200, True), (3, 200, True)]
+    assert 0 < told[0].bytes < told[1].bytes < told[2].bytes
 
 
 def test_two_rounds_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:

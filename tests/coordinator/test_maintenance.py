@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -175,12 +176,11 @@ async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Runni
     assert (writer.waiting(T, "release"), writer.pair(T)) == (0, (1, 1))
 
 
-FOREIGN = "20200101000000000"
-
-
-def foreign_write(tmp_path: Path) -> None:
-    """Another program has begun to write and has not finished."""
-    (tmp_path / T / f".hoodie/timeline/{FOREIGN}.deltacommit.requested").touch()
+def foreign_write(tmp_path: Path) -> str:
+    """Another program has begun to write and has not finished; returns its instant."""
+    instant = datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+    (tmp_path / T / f".hoodie/timeline/{instant}.deltacommit.requested").touch()
+    return instant
 
 
 async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
@@ -188,17 +188,17 @@ async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
 ) -> None:
     await writer.open(T, "c")
     await writer.commit(T, rows(("a", 1, "x")), "c", 1)
-    foreign_write(tmp_path)
+    foreign = foreign_write(tmp_path)
     writer.report(T, ask_instant=wire.AskInstant(round=writer.filling(T)))
     await coordinator.until(T, state="quarantined")
     error = await refused(owner(coordinator).Clean(api.CleanRequest(table=T)))
     assert error.code == errors_pb2.CODE_TABLE_QUARANTINED
     assert "headgate table adopt" in error.fix
     error = await refused(owner(coordinator).Adopt(api.AdoptRequest(table=T)))
-    assert error.code == errors_pb2.CODE_TABLE_QUARANTINED
+    assert (error.code, foreign in error.message) == (errors_pb2.CODE_TABLE_QUARANTINED, True)
     await coordinator.until(T, state="quarantined")
     done = await owner(coordinator).Adopt(api.AdoptRequest(table=T, roll_back=True))
-    assert list(done.rolled_back) == [FOREIGN]
+    assert list(done.rolled_back) == [foreign]
     await coordinator.until(T, state="owned")
     await writer.adopted(T)
     assert (await writer.open(T, "c", 1)).committed_offset == 1

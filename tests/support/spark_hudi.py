@@ -59,10 +59,25 @@ def start_spark(jar: str, folder: Path) -> Any:
     return spark
 
 
-def read_by_spark(spark: Any, path: Path, *, metadata_table: bool = False) -> pa.Table:
-    """A snapshot query, meta columns included. ``metadata_table``: let the reader trust one, which is Hudi's own default."""
-    frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(metadata_table).lower()).load(str(path))
-    return arrow_of(frame)
+def read_by_spark(
+    spark: Any,
+    path: Path,
+    *,
+    metadata_table: bool = False,
+    mode: str = "snapshot",
+    as_of: str | None = None,
+    since: str | None = None,
+) -> pa.Table:
+    """The queries that ``Table.scan`` knows, meta columns included; a range's bounds are completion times. ``metadata_table``:
+    let the reader trust one, which is Hudi's own default.
+    """
+    options = {"hoodie.metadata.enable": str(metadata_table).lower(), "hoodie.datasource.query.type": mode}
+    if since is not None:
+        options |= {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": since}
+        options |= {"hoodie.datasource.read.end.instanttime": as_of} if as_of is not None else {}
+    elif as_of is not None:
+        options["as.of.instant"] = as_of
+    return arrow_of(spark.read.format("hudi").options(**options).load(str(path)))
 
 
 def arrow_of(frame: Any) -> pa.Table:

@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 MEANING: Mapping[ExitCode, str] = {
     ExitCode.OK: "done, and nothing wrong was found",
-    ExitCode.PROBLEMS: "done, and something wrong was found (verify); the output says what",
+    ExitCode.PROBLEMS: "done, and something wrong was found (verify) or left out (compact); the output says what",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.FIX_CALL: "the request is wrong and stays wrong: a table, file, schema or value",
     ExitCode.RETRY_LATER: "not now: nothing was done, the same command may succeed later",

@@ -320,19 +320,20 @@ def test_a_savepoint_that_the_other_program_removed_is_gone(table: hudi.Table, p
     assert_healthy(table, {"a": "y", "b": "x", "c": "x", "d": "theirs"})
 
 
+def commits_fail(name: str) -> Outcome | None:
+    """The slot is won, and the commit cannot be published."""
+    if name.endswith(".deltacommit"):
+        raise StoreUnavailableError("the disk is away", fix="Try again.")
+    return None
+
+
 def test_a_commit_of_ours_that_was_never_published_is_not_lost(tmp_path: Path) -> None:
     create(tmp_path).upsert(rows(("a", 1, "x")))
     path = tmp_path / "table"
     store = FaultyStore(path)
     table = hudi.Table(store, System.real(), take_over=False, metadata_table="refuse")
     table.own()
-
-    def fails(name: str) -> Outcome | None:
-        if name.endswith(".deltacommit"):
-            raise StoreUnavailableError("the disk is away", fix="Try again.")
-        return None
-
-    store.before_create = fails
+    store.before_create = commits_fail
     with pytest.raises(OutcomeUnknownError):
         table.upsert(rows(("b", 1, "won and not published")))
     with other_program(path, roll_back=True) as other:
@@ -352,7 +353,7 @@ def test_a_commit_of_ours_that_the_other_program_rolled_back_is_gone_even_if_it_
     store = FaultyStore(path)
     table = hudi.Table(store, System.real(), take_over=False, metadata_table="refuse")
     table.own()
-    store.before_create = lambda name: Outcome.UNKNOWN if name.endswith(".deltacommit") else None
+    store.before_create = commits_fail
     with pytest.raises(OutcomeUnknownError):
         table.upsert(rows(("b", 1, "won and not published")))
     before = data_files(path)

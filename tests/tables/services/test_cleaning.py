@@ -105,6 +105,8 @@ def test_a_file_stays_for_its_age_also_when_the_commits_before_it_are_archived()
     made.archive()
     assert made.timeline.start > min(made.history)
     assert not made.clean().files
+    made.cleaned = made.timeline.writes()[0].completion  # what is archived cannot be read either
+    assert not made.clean().files
 
 
 @pytest.mark.parametrize("holder", ["savepoint", "lease", "plan"])

@@ -29,7 +29,7 @@ _PAGE = 1000
 _ONE_REQUEST_BYTES = 8 * 1024 * 1024
 _LAST_NAME = "\U0010ffff"
 _UPLOAD_SECONDS = 600
-"""For one large file. A smaller limit than its upload takes would fail every attempt."""
+"""For one large file, unless the options give a limit. A smaller one than its upload takes would fail every attempt."""
 
 
 class ObjectStore:
@@ -90,7 +90,9 @@ class ObjectStore:
         with contextlib.ExitStack() as open_file:
             with errors_of_writes(tempfile.gettempdir()):
                 spooled = open_file.enter_context(tempfile.TemporaryFile(buffering=0))
-            yield ObjectSpool(spooled.fileno(), lambda content: self._upload(path, content))
+            spool = ObjectSpool(spooled.fileno(), lambda content: self._upload(path, content))
+            open_file.callback(spool.file.end)
+            yield spool
 
     def _upload(self, path: str, content: memoryview) -> Outcome:
         try:
@@ -241,8 +243,9 @@ def _upload_client(bucket: str, options: tuple[tuple[str, str], ...], environmen
     """For creates of large files: as the one for creates, with more time."""
     del environment
     config: Any = {**dict(options), "conditional_put": "etag"}
-    patient: Any = {"timeout": timedelta(seconds=_UPLOAD_SECONDS)}
-    return S3Store(bucket, config=config, retry_config={"max_retries": 0}, client_options=patient)
+    given = any(name.lower() == "timeout" for name, _ in options)
+    patient: Any = {} if given else {"timeout": timedelta(seconds=_UPLOAD_SECONDS)}
+    return S3Store(bucket, config=config, retry_config={"max_retries": 0}, client_options=patient or None)
 
 
 def _body(content: Buffers) -> bytes | memoryview:

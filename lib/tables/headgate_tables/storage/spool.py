@@ -26,9 +26,12 @@ class HashedFile(io.RawIOBase):
         self._path = path
         self._digest = hashlib.sha256()
         self._size = 0
+        self._ended = False
 
     def write(self, data: Any) -> int:
         """All of ``data``. Raises the library's own errors for those of the disk."""
+        if self._ended:
+            return memoryview(data).nbytes
         left = memoryview(data).cast("B")
         with errors_of_writes(self._path):
             while left:
@@ -37,6 +40,12 @@ class HashedFile(io.RawIOBase):
         written = memoryview(data).nbytes
         self._size += written
         return written
+
+    def end(self) -> None:
+        """What is written from now on goes nowhere: a Parquet writer that is given up finishes its file when it is collected, and
+        the descriptor's number may be another file's by then.
+        """
+        self._ended = True
 
     def tell(self) -> int:
         return self._size
@@ -86,9 +95,11 @@ def local_spool(staged: str, target: str, sync_target: Callable[[], None]) -> It
     when its folder is not there.
     """
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    spool = LocalSpool(descriptor, staged, target, sync_target)
     try:
-        yield LocalSpool(descriptor, staged, target, sync_target)
+        yield spool
     finally:
+        spool.file.end()
         os.close(descriptor)
         # The outcome is what counts; a name that stays is in the stage, where its instant's sweep finds it.
         with contextlib.suppress(OSError):

@@ -57,9 +57,7 @@ def _of_one_length(data: npt.NDArray[np.uint8], count: int, length: int) -> Fing
     return found
 
 
-def _of_many_lengths(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> Fingerprints:
+def _of_many_lengths(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Fingerprints:
     overlapping: Fingerprints = np.ndarray((len(data) - _WORD + 1,), dtype="<u8", buffer=data, strides=(1,))
     masks = np.array([_low_bytes(size) for size in range(_WORD + 1)], dtype=np.uint64)
     # Longest first: those that have a further word are then the first so many.

@@ -87,7 +87,10 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
 def survey(
     store: Store, layout: Layout, definition: Definition, state: LogState, slots: Sequence[Slot], *, roll_back: bool
 ) -> Adoption:
-    """``slots``: all that are left, folded or not. Reads only. Raises ForeignWriterError, UnsupportedTableError, CorruptFileError, MissingFileError."""
+    """Reads only. ``slots``: all that are left, folded or not.
+
+    Raises ForeignWriterError, UnsupportedTableError, CorruptFileError, MissingFileError.
+    """
     lying = foreign_work.look(store, layout, state)
     foreign = foreign_work.judge(lying, state, [slot for slot in slots if slot.n > state.folded])
     compactions = [each for each in foreign.pending if each.action == "compaction"]

@@ -81,10 +81,9 @@ def choose_dead_files(
     ``commits``: completed writes of the active timeline, by completion time. ``now``: milliseconds. ``completion_of``: of any
     instant that is in a file's name, archived ones too (None: its own time). ``cleaned``: what is older went before.
     """
-    horizon = _horizon(commits, settings, now, unfinished)
+    horizon = _horizon(commits, settings, now, unfinished, cleaned)
     if not horizon:
         return Cleanable()
-    horizon = max(horizon, cleaned)
     by_versions = settings.clean_policy == "KEEP_LATEST_FILE_VERSIONS"
     needed = Needed.by(savepoints, leases, plans)
     chosen = _Chosen({}, cleaned)
@@ -92,17 +91,17 @@ def choose_dead_files(
         versions = 0 if end != NEVER else settings.clean_versions if by_versions else 1
         _choose_of(group, end, horizon, completion_of, needed, versions, chosen)
     # By file versions every group goes back as far as it likes: all can be read from where the youngest slice went.
-    earliest = _as_of(commits, chosen.latest if by_versions else horizon)
+    earliest = _as_of(commits, chosen.latest if by_versions else max(horizon, cleaned))
     return Cleanable(chosen.files, earliest, chosen.bytes, chosen.held)
 
 
-def _horizon(commits: Sequence[Instant], settings: TableSettings, now: int, unfinished: Collection[str]) -> str:
+def _horizon(commits: Sequence[Instant], settings: TableSettings, now: int, unfinished: Collection[str], cleaned: str) -> str:
     """The completion time as of which, and later, policy and age keep everything; "": nothing may go yet."""
     by_age = age_horizon(settings, now)
     if settings.clean_policy == "KEEP_LATEST_FILE_VERSIONS":
         return by_age
     by_policy = earliest_retained(commits, settings, now=now, unfinished=unfinished)
-    return min(by_age, by_policy.completion) if by_policy is not None else ""
+    return min(by_age, max(by_policy.completion, cleaned)) if by_policy is not None else ""
 
 
 def _as_of(commits: Sequence[Instant], point: str) -> Instant | None:

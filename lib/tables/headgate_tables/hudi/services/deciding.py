@@ -26,6 +26,7 @@ from headgate_tables.hudi.services.pinned import PinnedBlock
 SHARE_ENTRIES = 2_000_000
 """Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (keys of 21 bytes)."""
 SHARE_KEY_BYTES = 64 * 1024 * 1024
+_MOST_SHARES = 256
 _PROBE_ROWS = 1_000_000
 """Base rows compared with a share's winners at once: each time Arrow builds the winners' hash table anew."""
 _PROBE_BYTES = 48 * 1024 * 1024
@@ -71,18 +72,23 @@ class _Deciding:
         self._deletes = 0
 
     def result(self) -> Decision:
-        sizes = [block.sizes() for block in self._blocks]
-        entries, key_bytes = (sum(part) for part in zip(*sizes, strict=True)) if sizes else (0, 0)
-        shares = max(1, -(-entries // SHARE_ENTRIES), -(-key_bytes // SHARE_KEY_BYTES))
-        for share in range(shares):
+        shares = max(1, -(-sum(block.about_entries() for block in self._blocks) // SHARE_ENTRIES))
+        while not self._decide(0, shares):
+            shares *= 2
+        for share in range(1, shares):
             self._decide(share, shares)
         alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
         rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
         shown = int(self._alive.sum())
         return Decision(self._keep, alive, shown - self._updates, self._updates, self._deletes, rows)
 
-    def _decide(self, share: int, shares: int) -> None:
-        entries, positions = self._entries(share, shares)
+    def _decide(self, share: int, shares: int) -> bool:
+        """False when the keys of the first share are so long that there have to be more shares."""
+        made = self._entries(share, shares)
+        if made is None:
+            return False
+        entries, positions = made
+        del made
         index = KeyIndex(entries)
         winners = index.winners
         del entries
@@ -100,13 +106,14 @@ class _Deciding:
         self._alive[at[~winners.deletes & ~beaten]] = True
         self._updates += int((beating & ~winners.deletes).sum())
         self._deletes += int((beating & winners.deletes).sum())
+        return True
 
-    def _entries(self, share: int, shares: int) -> tuple[Entries, Positions | None]:
-        """Of this share, and where they stand among all entries; None for the only share."""
+    def _entries(self, share: int, shares: int) -> tuple[Entries, Positions | None] | None:
+        """Of this share, and where they stand among all entries (None for the only share); None when they are too many bytes."""
         found: list[Entries] = []
         positions: list[Positions] = []
         counts: list[int] = []
-        start = 0
+        start = key_bytes = 0
         for block in self._blocks:
             begin = start
             for entries in block.entries(self._reader):
@@ -117,6 +124,9 @@ class _Deciding:
                     positions.append(chosen + start)
                 found.append(entries)
                 start += length
+                key_bytes += entries.keys.nbytes
+                if share == 0 and key_bytes > SHARE_KEY_BYTES and shares < _MOST_SHARES:
+                    return None
             counts.append(start - begin)
             self._beat()
         if share == 0:

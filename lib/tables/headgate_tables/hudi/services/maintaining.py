@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from headgate_tables.hudi.services.cleaning import NEVER
 from headgate_tables.hudi.services.due import Due, Figures, due
 from headgate_tables.hudi.services.live_slices import LiveSlices
 from headgate_tables.hudi.services.operation import Compacted, Plan
@@ -51,7 +52,8 @@ class Maintainer:
             case Due.CLEAN:
                 result = clean(owned, plan_only=False)
                 self._cleaned_ago, self._held = 0, result.held
-                self._replacing = [point for point in self._replacing if point > owned.log.state.cleaned]
+                # What was looked at and stays is held: that is looked at again now and then, not with every commit.
+                self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
                     return Maintained(did=f"cleaned {len(result.files)} files", more=True)
             case Due.ARCHIVE:
@@ -111,7 +113,9 @@ class Maintainer:
         timeline, state = owned.view().timeline, owned.log.state
         retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=owned.log.open_instants)
         readable = min(retained.completion if retained else age_horizon(settings, now), age_horizon(settings, now))
-        straddling = slices.straddling(readable, [saved["point"] for saved in state.savepoints.values()])
+        straddling = slices.straddling(
+            retained.completion if retained else NEVER, [saved["point"] for saved in state.savepoints.values()]
+        )
         walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.dead, *([straddling] if straddling else [])]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default="9"))
         return Figures(

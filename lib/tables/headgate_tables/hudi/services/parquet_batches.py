@@ -1,13 +1,20 @@
-"""A Parquet file read in batches of bounded bytes, its repeating texts as the dictionaries that they are stored as."""
+"""A Parquet file read in batches of bounded bytes, its repeating texts as dictionaries.
+
+What a batch takes, and which texts repeat, is seen at the file's first rows. The footer would say it too, but Arrow ends the
+process over some damaged ones when asked for a column's chunk
+(test_no_flipped_bit_of_an_input_gets_into_the_output_unseen).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from headgate_tables.arrow import pc
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_columns, check_counts, damaged
 from headgate_tables.hudi.schema.conform import conform
@@ -16,10 +23,12 @@ BATCH_ROWS = 131_072
 """At most. More: fewer calls per row and as much more memory."""
 BATCH_BYTES = 32 * 1024 * 1024
 """Of Arrow data in a batch, about: rows of a kilobyte come 32 thousand at a time, so that memory does not hang on their width."""
+_LEAST_ROWS = 256
 _FIRST_ROWS = 2048
+_WORTH_A_LOOK = 8 * _FIRST_ROWS
+_ROWS_PER_VALUE = 16
+"""A text repeats when the first rows have at least so many of each of its values."""
 _PAGE_BYTES = 256 * 1024
-_DICTIONARY_BYTES = 3
-"""A text column that takes less per value in the file is a dictionary's indices there."""
 _INDEX = pa.int32()
 
 
@@ -33,9 +42,8 @@ class ParquetBatches:
         self._source = source
         self._path = path
         self._buffer = 0 if remote else _PAGE_BYTES
-        self._width = 1.0
         try:
-            self._file = open_parquet(source, buffer_size=self._buffer)
+            self._file: Any = open_parquet(source, buffer_size=self._buffer)
             self.stored: pa.Schema = self._file.schema_arrow
             self._sizes = check_counts(self._file, path)
         except PARQUET_ERRORS as error:
@@ -48,56 +56,38 @@ class ParquetBatches:
 
     def check_columns(self, schema_json: str | None = None) -> None:
         """A file of ours has the columns that its own footer, or ``schema_json``, says. Raises CorruptFileError."""
-        said = (
-            (self._file.metadata.metadata or {}).get(b"parquet.avro.schema", b"").decode() if schema_json is None else schema_json
-        )
-        check_columns(self.stored.names, said, self._path)
-
-    def stored_bytes(self, name: str) -> int:
-        """Of a column before compression."""
-        return sum(size for _, size in self._chunks([name]).values())
+        own = (self._file.metadata.metadata or {}).get(b"parquet.avro.schema", b"").decode(errors="replace")
+        check_columns(self.stored.names, own if schema_json is None else schema_json, self._path)
 
     def batches(self, target: pa.Schema, *, dictionaries: bool = True) -> Iterator[pa.Table]:
         """All rows as ``target`` has them; a column that the file lacks is null.
 
-        ``dictionaries``: texts that are stored so come as dictionary arrays instead.
+        ``dictionaries``: texts that repeat come as dictionary arrays instead.
         """
         names = [name for name in target.names if name in self.stored.names]
-        repeating = self._repeating(target) if dictionaries else ()
-        file = open_parquet(self._source, buffer_size=self._buffer, dictionaries=repeating) if repeating else self._file
-        shown = pa.schema([_as_dictionary(field) if field.name in repeating else field for field in target])
-        # One at a time: asked for several, Arrow keeps the bytes of all.
-        for group, left in enumerate(self._sizes):
-            for batch in self._group(file, group, names):
-                left -= batch.num_rows
-                yield conform(pa.Table.from_batches([batch]), shown, self._path)
-            if left:
-                raise damaged(self._path, f"{left} of its rows are not where its footer says")
+        repeating = [name for name in names if name in self._repeating and _is_same_text(target, self.stored, name)]
+        file, shown = self._file, target
+        if dictionaries and repeating:
+            file = self._reopened(repeating)
+            shown = pa.schema([_as_dictionary(field) if field.name in repeating else field for field in target])
+        for batch in self._read(file, names):
+            yield conform(batch, shown, self._path)
 
     def stored_batches(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """All rows of these columns in stored types."""
-        for group, left in enumerate(self._sizes):
-            for batch in self._group(self._file, group, names):
+        return self._read(self._file, names)
+
+    def _read(self, file: Any, names: Sequence[str]) -> Iterator[pa.Table]:
+        rows = min(BATCH_ROWS, max(_LEAST_ROWS, int(BATCH_BYTES / self._width(names))))
+        # One group at a time: asked for several, Arrow keeps the bytes of all.
+        for group, size in enumerate(self._sizes):
+            left = size
+            batches = file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)
+            while (batch := self._next(batches)) is not None:
                 left -= batch.num_rows
                 yield pa.Table.from_batches([batch])
             if left:
                 raise damaged(self._path, f"{left} of its rows are not where its footer says")
-
-    def _group(self, file: Any, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = min(BATCH_ROWS, max(256, int(BATCH_BYTES / self._row_bytes(file, group, names))))
-        batches = file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)
-        while (batch := self._next(batches)) is not None:
-            yield batch
-
-    def _row_bytes(self, file: Any, group: int, names: Sequence[str]) -> float:
-        """By what the footer says, and by a look at the first rows: a value stored once may stand in every row."""
-        metadata = self._file.metadata.row_group(group)
-        chunks = [metadata.column(i) for i in range(metadata.num_columns)]
-        stored = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
-        if group == 0 and self._sizes[group] > 8 * _FIRST_ROWS:
-            first = self._next(file.iter_batches(_FIRST_ROWS, row_groups=[group], columns=list(names), use_threads=False))
-            self._width = max(self._width, first.nbytes / max(1, first.num_rows) if first is not None else 1.0)
-        return max(self._width, stored / max(1, self._sizes[group]))
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         try:
@@ -105,29 +95,45 @@ class ParquetBatches:
         except PARQUET_ERRORS as error:
             raise damaged(self._path, error) from error
 
-    def _repeating(self, target: pa.Schema) -> Collection[str]:
-        texts = [
-            f.name
-            for f in target
-            if _is_text(f.type) and f.name in self.stored.names and self.stored.field(f.name).type == f.type
-        ]
-        return {name for name, (values, size) in self._chunks(texts).items() if values and size <= _DICTIONARY_BYTES * values}
+    def _reopened(self, dictionaries: Collection[str]) -> Any:
+        try:
+            return open_parquet(self._source, buffer_size=self._buffer, dictionaries=dictionaries)
+        except PARQUET_ERRORS as error:
+            raise damaged(self._path, error) from error
 
-    def _chunks(self, names: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Values and bytes before compression of flat columns."""
-        found = dict.fromkeys(names, (0, 0))
-        for group in range(len(self._sizes)):
-            metadata = self._file.metadata.row_group(group)
-            for column in (metadata.column(i) for i in range(metadata.num_columns)):
-                name = column.path_in_schema
-                if name in found:
-                    values, size = found[name]
-                    found[name] = (values + column.num_values, size + column.total_uncompressed_size)
-        return found
+    def _width(self, names: Sequence[str]) -> float:
+        """Bytes of a row in Arrow: as the first rows have them, and for all columns at least what the footer says."""
+        widths = [1.0]
+        if len(names) == len(self.stored):
+            groups = range(len(self._sizes))
+            widths.append(sum(self._file.metadata.row_group(group).total_byte_size for group in groups) / max(1, self.rows))
+        if self._first_rows is not None:
+            seen = self._first_rows.select([name for name in names if name in self._first_rows.schema.names])
+            widths.append(seen.nbytes / seen.num_rows)
+        return max(widths)
+
+    @cached_property
+    def _first_rows(self) -> pa.RecordBatch | None:
+        """None for a file too small to be worth it."""
+        if self.rows < _WORTH_A_LOOK or not self._sizes[0]:
+            return None
+        return self._next(self._file.iter_batches(_FIRST_ROWS, row_groups=[0], use_threads=False))
+
+    @cached_property
+    def _repeating(self) -> Collection[str]:
+        first = self._first_rows
+        if first is None:
+            return ()
+        texts = [field.name for field in first.schema if _is_text(field.type)]
+        return [name for name in texts if pc.count_distinct(first[name], mode="all").as_py() * _ROWS_PER_VALUE <= first.num_rows]
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return pat.is_string(kind) or pat.is_binary(kind)
+
+
+def _is_same_text(first: pa.Schema, second: pa.Schema, name: str) -> bool:
+    return _is_text(first.field(name).type) and first.field(name).type == second.field(name).type
 
 
 def _as_dictionary(field: pa.Field[Any]) -> pa.Field[Any]:

@@ -24,7 +24,6 @@ from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_fil
 from headgate_tables.hudi.merge import Entries
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
-from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
 from headgate_tables.hudi.services.operation import Operation, PinnedFile
 from headgate_tables.hudi.services.parquet_batches import BATCH_ROWS, ParquetBatches
 from headgate_tables.hudi.slice_reader import drop_compacted
@@ -35,8 +34,8 @@ _KEPT_BYTES = 32 * 1024 * 1024
 """Of small log files, read once and held: most slices have nothing else."""
 _SMALL_BYTES = 4 * 1024 * 1024
 _PARALLEL = 16
-_SMALLEST_ENTRY = 24
-"""Bytes of a delete, or of a short row in Avro."""
+_SHORT_ENTRY = 24
+"""Bytes of a delete of a short key; most take more, and rows in Avro more than that."""
 
 
 class PinnedSlice:
@@ -156,13 +155,12 @@ class PinnedBlock:
         """Whether its rows hold some of the columns only."""
         return isinstance(self.block, RowsBlock) and self.block.partial
 
-    def sizes(self) -> tuple[int, int]:
-        """How many entries it has and how many bytes their keys, roughly."""
-        length = self.place[1] if self.place else self.block.block.content.size
+    def about_entries(self) -> int:
+        """How many it has: of rows in Parquet just as many, of others rather more than it has."""
         if not self._is_parquet:
-            return length // _SMALLEST_ENTRY, length
+            return (self.place[1] if self.place else self.block.block.content.size) // _SHORT_ENTRY
         with self._batches() as rows:
-            return rows.rows, rows.stored_bytes(RECORD_KEY)
+            return rows.rows
 
     def entries(self, reader: EntryReader) -> Iterator[Entries]:
         """Keys and ordering values, in batches."""

@@ -7,7 +7,7 @@ from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.hudi.services.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.cleaning import Cleanable, choose_dead_files
-from headgate_tables.hudi.services.leases import live_leases
+from headgate_tables.hudi.services.leases import drop_expired_leases, live_leases
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.services.retention import earliest_retained
@@ -21,6 +21,7 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
     """One CLEAN slot, then the files go. Nothing is decided when there is nothing to delete."""
     owned.log.delete_given_up()
+    drop_expired_leases(owned.store, owned.clock.now_ms())
     chosen = _choose_dead(owned)
     earliest = chosen.earliest.completion if chosen.earliest else ""
     if plan_only or not chosen.files:

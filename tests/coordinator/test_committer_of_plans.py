@@ -1,0 +1,143 @@
+"""The committer's part in compaction, on a real table: plans are told of when they open and when they close, and how."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate_compactor.runner import compact_slice
+from headgate_coordinator.committer import Committer, Maintain, RunService, Work
+from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
+from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.hudi import Holder, Table, open_table
+from headgate_tables.hudi.services.operation import Compacted
+from headgate_tables.storage.store import Outcome
+from headgate_tables.system import System
+from support.systems import FaultyStore
+from support.tables import create, notes, rows
+
+NOW_MS = 1_800_000_000_000
+
+
+class Owner:
+    """A committer of a cluster's handle, and what it says of plans."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FaultyStore(folder / "table")
+        holder = Holder("cluster", "host", 1, "one:1")
+        self.table = Table(self.store, System.real(), take_over=True, metadata_table="refuse", holder=holder)
+        self.table.own()
+        self.said: list[object] = []
+        self.committer = Committer(self.table, lambda: NOW_MS, self.said.append)
+
+    def do(self, work: Work) -> list[CompactionEvent]:
+        self.said.clear()
+        self.committer.execute(work)
+        return self.of_plans()
+
+    def of_plans(self) -> list[CompactionEvent]:
+        return [each for each in self.said if isinstance(each, PlanOpened | PlanClosed | FinishRefused)]
+
+    def maintain_until(self, wanted: Callable[[], bool]) -> list[CompactionEvent]:
+        """The first steps list the table."""
+        said: list[CompactionEvent] = []
+        while not wanted():
+            said += self.do(Maintain())
+        return said
+
+    def merge(self, opened: PlanOpened) -> list[Compacted]:
+        definition, layout = self.table.definition, self.table._layout
+        assert definition is not None
+        settings = self.table.settings
+        return [
+            compact_slice(
+                self.store, definition, layout, each, opened.instant, stage=self.table._owned().stage, settings=settings
+            )
+            for each in opened.operations
+        ]
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Owner:
+    """Of a table with a slice that is due: many commits, and log files alone."""
+    table = create(tmp_path, buckets=1)
+    for number in range(25):
+        table.upsert(rows(("a", number, f"n{number}")))
+    table.close()
+    return Owner(tmp_path)
+
+
+def opened(owner: Owner) -> PlanOpened:
+    [plan] = owner.maintain_until(lambda: bool(owner.table.plans))
+    assert isinstance(plan, PlanOpened)
+    assert plan.attempts == owner.table.settings.compaction_attempts
+    return plan
+
+
+def test_a_plan_is_told_of_once_and_again_by_a_successor(owner: Owner, tmp_path: Path) -> None:
+    plan = opened(owner)
+    assert owner.do(Maintain()) == []
+    successor = Owner(tmp_path)
+    successor.committer.look_back()
+    assert successor.of_plans() == [plan]
+
+
+def test_a_finished_plan_is_committed_and_closed(owner: Owner, tmp_path: Path) -> None:
+    plan = opened(owner)
+    assert owner.do(FinishPlan(plan.instant, owner.merge(plan), [])) == [PlanClosed(plan.instant, done=True)]
+    table = open_table(f"file://{tmp_path}/table")
+    assert notes(table) == {"a": "n24"}
+    assert [commit.action for commit in table.commits()][-1] == "commit"
+
+
+def test_what_the_store_refuses_is_refused_and_can_be_tried_again(owner: Owner, tmp_path: Path) -> None:
+    def refuse(path: str) -> Outcome | None:
+        if "/slot/" in path:
+            raise StoreUnavailableError("busy", fix="later")
+        return None
+
+    plan = opened(owner)
+    finish = FinishPlan(plan.instant, owner.merge(plan), [])
+    owner.store.before_create = refuse
+    [refused] = owner.do(finish)
+    assert isinstance(refused, FinishRefused)
+    assert "busy" in refused.why
+    owner.store.before_create = lambda path: None
+    assert owner.do(finish) == [PlanClosed(plan.instant, done=True)]
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "n24"}
+
+
+def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
+    def refuse(path: str) -> Outcome | None:
+        raise StoreUnavailableError("busy", fix="later")
+
+    owner.maintain_until(lambda: owner.table.slice_figures() is not None)
+    owner.do(RunService(lambda table: [table.cancel_plan(instant) for instant in table.plans], lambda _: None, _fail))
+    owner.store.before_create = refuse
+    assert owner.do(Maintain()) == []
+    assert not owner.committer.more_to_maintain
+    owner.store.before_create = lambda path: None
+    opened(owner)
+
+
+def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothing(owner: Owner, tmp_path: Path) -> None:
+    plan = opened(owner)
+    results = owner.merge(plan)
+    cancel = RunService(lambda table: table.cancel_plan(plan.instant), lambda _: None, _fail)
+    assert owner.do(cancel) == [PlanClosed(plan.instant, done=False)]
+    assert owner.do(FinishPlan(plan.instant, results, [])) == []
+    table = open_table(f"file://{tmp_path}/table")
+    assert notes(table) == {"a": "n24"}
+    assert "commit" not in [commit.action for commit in table.commits()]
+
+
+def test_settings_that_were_changed_go_to_compactors_and_others_do_not(owner: Owner) -> None:
+    owner.committer.look_back()
+    assert owner.committer.settings == {}
+    change = {"hoodie.parquet.bloom.filter.enabled": "true"}
+    owner.do(RunService(lambda table: table.configure(change), lambda _: None, _fail))
+    assert owner.committer.settings == change
+
+
+def _fail(error: BaseException) -> None:
+    raise error
