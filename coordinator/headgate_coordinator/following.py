@@ -37,14 +37,16 @@ async def follow(
     if not plans:
         return
     before = None
-    while True:
+    over = False
+    while not over:
+        # Before the progress: what happens while that is being told is looked at again, and the last one told is whole.
+        over = all(plan.instant in compactions.core.outcomes for plan in plans)
         progress = _progress(compactions, plans)
         if progress != before:
             before = progress
             yield api.CompactResponse(progress=progress)
-        if all(plan.instant in compactions.core.outcomes for plan in plans):
-            break
-        await compactions.change()
+        elif not over:
+            await compactions.change()
         await clock.sleep(pause_s)  # what follows at once is told together
     ended = [answers.ended(plan.instant, compactions.core.outcomes[plan.instant]) for plan in plans]
     yield api.CompactResponse(ended=api.CompactionEnded(plans=ended))

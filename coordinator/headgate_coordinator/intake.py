@@ -36,9 +36,7 @@ class Intake:
 
     def look(self, filling: Round, behind: Sequence[Round]) -> None:
         """Figures are new: a round that took no rows may take some from now on."""
-        if filling.takes_rows:
-            self.ladder.look([*behind, filling], Share())
-        elif self.ladder.look(behind, filling.plan.share):
+        if self.ladder.look(behind, filling):
             filling.takes_rows = True
 
     def adopted(self, process: str) -> None:

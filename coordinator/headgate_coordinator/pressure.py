@@ -82,26 +82,31 @@ class Ladder:
         self.now = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
         return Share(max(least.files, files // 8), max(least.nbytes, nbytes // 4))
 
-    def look(self, before: Iterable[Round], more: Share) -> bool:
-        """After ``counted``, or when compactors come and go. Whether a table that was stopped goes on.
-
-        ``before``: rounds that have rows; ``more``: the share of the filling one, if it has none yet and would take some now.
-        """
+    def look(self, behind: Iterable[Round], filling: Round) -> bool:
+        """After ``counted``, or when compactors come and go. Whether a table that was stopped goes on."""
         figures = self._figures
         if figures is None or not figures.counted:
             return False
-        pending = self._pending(before)
+        pending = self._pending([*behind, filling])
+        more = Share() if filling.takes_rows else filling.plan.share
         files, nbytes = self._room(figures, pending)
         was_stopped = self.now.stopped is not None
         goes_on = self._goes_on(figures, pending) and files >= more.files and nbytes >= more.nbytes
-        stopped = not goes_on if was_stopped else not self.fits(before)
+        stopped = not goes_on if was_stopped else not self.fits(filling)
         self.now = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
         return was_stopped and not stopped
 
-    def fits(self, undecided: Iterable[Round]) -> bool:
-        """Whether all of these can commit. Only rows that came before the slices were counted may have to wait for that."""
+    @property
+    def is_counted(self) -> bool:
+        """How full slices are is known, or does not matter."""
+        return self._figures is None or self._figures.counted
+
+    def fits(self, filling: Round) -> bool:
+        """Whether its barrier may be sent. Only of a round that began before the slices were counted this is not known before."""
         figures = self._figures
-        return figures is None or (figures.counted and figures.files + self._pending(undecided).files <= figures.max_files)
+        if figures is None or not figures.counted:
+            return figures is None
+        return filling.begun_counted or figures.files + filling.plan.share.files <= figures.max_files
 
     # What follows.
 

@@ -20,7 +20,8 @@ class Phase(Enum):
 class Round:
     """What one round is and what has come in for it; its members are pinned (rule RO3).
 
-    ``takes_rows``: False while nothing may be taken into it since slices are full.
+    ``takes_rows``: False while nothing may be taken into it since slices are full. ``begun_counted``: False if it was not known
+    then how full they are.
     """
 
     def __init__(self, generation: int, plan: Plan) -> None:
@@ -29,6 +30,7 @@ class Round:
         self.members = dict(plan.members)
         self.phase = Phase.FILLING
         self.takes_rows = True
+        self.begun_counted = True
         self.instant_asked = False
         self.instant_issued = False
         self.barrier_at = 0.0

@@ -349,6 +349,7 @@ class TableCoordinator:
     def _begin_taking(self) -> None:
         """The filling round is new: rows come into it, or none as long as slices are full."""
         self._rounds.filling.takes_rows = self._intake.is_open
+        self._rounds.filling.begun_counted = self._intake.ladder.is_counted
         self._tell_pace()
 
     def _count(self, event: events.SliceFigures | events.CompactorsCounted) -> None:
@@ -403,9 +404,7 @@ class TableCoordinator:
     def _may_end(self) -> bool:
         """Only when the older round is decided (rule RO1), and its files have room."""
         rounds = self._rounds
-        return (
-            rounds.older is None and bool(rounds.filling.members) and self._intake.ladder.fits([*rounds.behind, rounds.filling])
-        )
+        return rounds.older is None and bool(rounds.filling.members) and self._intake.ladder.fits(rounds.filling)
 
     def _due(self) -> float | None:
         filling = self._rounds.filling

@@ -40,6 +40,13 @@ def took(round_: Round, process: str, nbytes: int) -> Round:
     return round_
 
 
+def idle(share: Share) -> Round:
+    """A round that takes no rows, since the table was stopped when it began."""
+    (found,) = under_way(share)
+    found.takes_rows = False
+    return found
+
+
 def under_way(*shares: Share) -> list[Round]:
     return [Round(1, Plan(number, (), (), share)) for number, share in enumerate(shares, 1)]
 
@@ -59,7 +66,7 @@ def test_without_figures_nothing_is_bounded() -> None:
     free = Ladder(None, 10.0)
     assert free.begin(under_way(Share(90, 1))) == Share(0, 0)
     assert (free.now.stretch, free.now.rate, free.now.stopped) == (1, None, None)
-    assert free.fits(under_way(Share(1000, 1)))
+    assert free.fits(under_way(Share(1000, 1))[0])
 
 
 def test_a_round_gets_a_part_of_the_files_that_are_left_and_at_least_the_one_of_its_end() -> None:
@@ -89,9 +96,7 @@ def test_whatever_is_given_round_by_round_the_limit_is_never_passed(max_files: i
 
 
 def test_a_round_that_takes_no_rows_is_not_counted() -> None:
-    idle = under_way(Share(40, 0))
-    idle[0].takes_rows = False
-    assert ladder(60).begin(idle).files == 39 // 8
+    assert ladder(60).begin([idle(Share(40, 0))]).files == 39 // 8
 
 
 def test_rows_are_taken_slower_the_less_room_is_left() -> None:
@@ -137,7 +142,7 @@ def test_a_stopped_table_says_what_waits_what_the_limit_is_who_compacts_and_what
     assert "Start compactors" in stopped.fix
     assert "headgate.slice.max.log.files" in stopped.fix
     each.compactors = 3
-    each.look([], Share(1, 1))
+    each.look([], idle(Share(1, 1)))
     assert each.now.stopped is not None
     assert each.now.stopped.message.endswith("; 3 compactors are connected")
     assert each.alarms == [f"no rows are taken: {each.now.stopped.message}"]
@@ -156,10 +161,10 @@ def test_a_stopped_table_goes_on_only_when_it_has_a_quarter_of_room() -> None:
     share = each.begin([])
     for files, goes_on in ((98, False), (76, False), (75, True)):
         each.counted(figures(files))
-        assert each.look([], share) is goes_on
+        assert each.look([], idle(share)) is goes_on
     assert each.now.stopped is None
     each.counted(figures(90))
-    assert not each.look([], share)
+    assert not each.look([], idle(share))
     assert each.now.stopped is None, "it stops at a border only: rows of the round that fills have their room"
 
 
@@ -275,3 +280,11 @@ def test_rows_that_came_before_the_slices_were_counted_wait_when_there_is_no_roo
     assert table.core.deadline() is None
     out = table.tell(figures(3))
     assert told(out) == [("throttle", "a"), ("barrier", "a")]
+
+
+def test_a_limit_that_is_lowered_stops_the_table_at_the_next_border_and_what_was_taken_commits() -> None:
+    table = pressed("a", "b")
+    table.tell(loaded("a"), SliceFigures(0, 0, 4, BYTES))
+    assert table.core.pressure.stopped is None
+    out = table.tell(loaded("a"), RoundAsked("a", 1), after=100.0)
+    assert told(out) == [("throttle", "a"), ("throttle", "b"), ("barrier", "a"), ("barrier", "b")]

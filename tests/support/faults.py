@@ -1,6 +1,7 @@
 """A local store that fails at one call: the process dies there, or the store answers with an error and then works again."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from headgate_tables.errors import RetryLater
 from headgate_tables.storage.local import LocalStore
+from headgate_tables.storage.spool import LocalSpool
 from headgate_tables.storage.store import Buffers, Listing, Outcome
 from headgate_tables.system import Ids
 
@@ -87,6 +89,13 @@ class FailingStore(LocalStore):
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
         for path, content in files:
             self._call(f"stage {path}", lambda one=(path, content): super(FailingStore, self).stage([one]))  # type: ignore[misc]
+
+    @contextmanager
+    def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
+        with super().spool(path, staged) as opened:
+            create = opened.create
+            opened.create = lambda: self._call(f"create {path}", create)  # type: ignore[method-assign]
+            yield opened
 
     def replace(self, path: str, content: Buffers) -> None:
         self._call(f"replace {path}", lambda: super(FailingStore, self).replace(path, content))

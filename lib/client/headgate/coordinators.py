@@ -70,7 +70,8 @@ class Coordinators:
     async def until(self, attempt: Callable[[bool], Awaitable[Answer]], timeout: float, *, patient: bool = False) -> Answer:
         """Repeats ``attempt`` for as long as its CallFailedError says so; it is told whether an earlier one may have been done.
 
-        ``patient``: an attempt may take any time, once somebody works on it; only new ones are not made any more. Raises what a coordinator answers; UnavailableError after ``timeout`` seconds.
+        ``patient``: an attempt may take any time, once somebody works on it; only new ones are not made any more.
+        Raises what a coordinator answers; UnavailableError after ``timeout`` seconds.
         """
         backoff = Backoff(self._system)
         maybe_done = False

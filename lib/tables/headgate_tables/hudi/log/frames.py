@@ -4,7 +4,6 @@ Only for files in which block follows block. What lies between damaged stretches
 """
 
 import io
-import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -102,8 +101,8 @@ class FilePart(io.RawIOBase):
         self._position += len(found)
         return found
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}[whence]
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
         self._position = base + offset
         return self._position
 

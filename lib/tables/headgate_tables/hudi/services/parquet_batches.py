@@ -18,6 +18,7 @@ from headgate_tables.arrow import pc
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_columns, check_counts, damaged
 from headgate_tables.hudi.schema.conform import conform
+from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
 
 BATCH_ROWS = 131_072
 """At most. More: fewer calls per row and as much more memory."""
@@ -62,7 +63,7 @@ class ParquetBatches:
     def batches(self, target: pa.Schema, *, dictionaries: bool = True) -> Iterator[pa.Table]:
         """All rows as ``target`` has them; a column that the file lacks is null.
 
-        ``dictionaries``: texts that repeat come as dictionary arrays instead.
+        ``dictionaries``: texts that repeat come as dictionary arrays instead, record keys never.
         """
         names = [name for name in target.names if name in self.stored.names]
         repeating = [name for name in names if name in self._repeating and _is_same_text(target, self.stored, name)]
@@ -124,7 +125,7 @@ class ParquetBatches:
         first = self._first_rows
         if first is None:
             return ()
-        texts = [field.name for field in first.schema if _is_text(field.type)]
+        texts = [field.name for field in first.schema if _is_text(field.type) and field.name != RECORD_KEY]
         return [name for name in texts if pc.count_distinct(first[name], mode="all").as_py() * _ROWS_PER_VALUE <= first.num_rows]
 
 
