@@ -20,7 +20,8 @@ COMMANDS = [
     ["load"],
     ["status"],
     ["verify"],
-    *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan")),
+    *([name] for name in ("compact", "clean", "archive", "savepoint", "restore", "configure")),
+    *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan", "adopt")),
 ]
 
 

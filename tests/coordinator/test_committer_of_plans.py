@@ -1,5 +1,6 @@
 """The committer's part in compaction, on a real table: plans are told of when they open and when they close, and how."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from headgate_tables.system import System
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
+STEPS = 1000
 NOW_MS = 1_800_000_000_000
 
 
@@ -39,11 +41,14 @@ class Owner:
         return [each for each in self.said if isinstance(each, PlanOpened | PlanClosed | FinishRefused)]
 
     def maintain_until(self, wanted: Callable[[], bool]) -> list[CompactionEvent]:
-        """The first steps list the table."""
+        """The first steps wait until the table is listed."""
         said: list[CompactionEvent] = []
-        while not wanted():
+        for _ in range(STEPS):
             said += self.do(Maintain())
-        return said
+            if wanted():
+                return said
+            time.sleep(0.01)
+        raise AssertionError(f"{STEPS} steps of maintenance did not come so far")
 
     def merge(self, opened: PlanOpened) -> list[Compacted]:
         definition, layout = self.table.definition, self.table._layout
@@ -59,12 +64,12 @@ class Owner:
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Owner:
-    """Of a table with a slice that is due: many commits, and log files alone."""
-    table = create(tmp_path, buckets=1)
+    """Of a table with a slice that is due: it has more log files than any rule lets be."""
+    create(tmp_path, buckets=1)
+    owner = Owner(tmp_path)
     for number in range(25):
-        table.upsert(rows(("a", number, f"n{number}")))
-    table.close()
-    return Owner(tmp_path)
+        owner.table.upsert(rows(("a", number, f"n{number}")))
+    return owner
 
 
 def opened(owner: Owner) -> PlanOpened:
@@ -111,9 +116,8 @@ def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
     def refuse(path: str) -> Outcome | None:
         raise StoreUnavailableError("busy", fix="later")
 
-    owner.maintain_until(lambda: owner.table.slice_figures() is not None)
-    owner.do(RunService(lambda table: [table.cancel_plan(instant) for instant in table.plans], lambda _: None, _fail))
     owner.store.before_create = refuse
+    assert owner.maintain_until(lambda: owner.table.slice_figures() is not None) == []
     assert owner.do(Maintain()) == []
     assert not owner.committer.more_to_maintain
     owner.store.before_create = lambda path: None

@@ -43,6 +43,11 @@ class Model:
                     standing[identity] = (rank, row if change.kind == "upsert" else None)
         return Model(self.key, self.partition, self.ordering, standing)
 
+    def compacted(self) -> "Model":
+        """This model once all its logs are compacted: deletes are forgotten, as by Hudi, and hold nothing back any more."""
+        standing = {identity: found for identity, found in self._standing.items() if found[1] is not None}
+        return Model(self.key, self.partition, self.ordering, standing)
+
     def rows(self) -> list[Row]:
         """The live rows, in no order that means anything."""
         return [row for _, row in self._standing.values() if row is not None]

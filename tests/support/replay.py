@@ -79,8 +79,10 @@ class Replay:
             standing, merged, completed = self._base(partition, until)
             if completed <= since:
                 standing, merged = {}, since
+            # Rows of other commits count for nothing, not even against a late one.
+            standing = {key: won for key, won in standing.items() if won[1] in written}
             self._merge(standing, partition, merged, until, since)
-            shown |= _live({key: won for key, won in standing.items() if won[1] in written})
+            shown |= _live(standing)
         return shown
 
     def undo_after(self, point: str) -> None:

@@ -56,7 +56,7 @@ class SimulatedTable:
     def __post_init__(self) -> None:
         self._last = self.now
         self.timeline = Timeline()
-        self.view = FileSystemView(self.timeline, {}, lambda: self.history)
+        self.view = FileSystemView(self.timeline, {}, lambda _: self.history)
         self.open = [self.next_time(), self.next_time()]
         self.live = LiveSlices(self.settings)
 
@@ -90,7 +90,7 @@ class SimulatedTable:
         def completion_of(instant: str) -> str:
             return self.timeline.completion(instant) or (self.history[instant] if history else instant)
 
-        view = FileSystemView(self.timeline, {}, lambda: self.history if history else {})
+        view = FileSystemView(self.timeline, {}, lambda _: self.history if history else {})
         for path in self.there():
             partition, _, name = path.rpartition("/")
             view.add_files(partition, [name])

@@ -7,7 +7,6 @@ from typing import Any
 from headgate_coordinator import events, instructions
 from headgate_coordinator.channels import Channels, Hold, Live, Record, Standing
 from headgate_coordinator.instructions import Adopt, Instruction
-from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.refusals import TAKEN_OVER
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
@@ -145,7 +144,7 @@ class CommitsUncounted(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]  # noqa: ARG005
+        self._intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]
 
 
 class HearsNoLoads(TableCoordinator):
@@ -160,10 +159,8 @@ class _WithChannels(TableCoordinator):
 
     registry: type[Channels]
 
-    def __init__(
-        self, epoch: int, channels: Mapping[str, Sequence[Any]], policy: RoundPolicy, key_groups: int, now: float
-    ) -> None:
-        super().__init__(epoch, channels, policy, key_groups, now)
+    def __init__(self, epoch: int, channels: Mapping[str, Sequence[Any]], *args: Any) -> None:
+        super().__init__(epoch, channels, *args)
         self._channels = self.registry(channels)
 
 

@@ -51,7 +51,7 @@ def limits(chosen: dict[str, tuple[Any, int]]) -> Iterator[None]:
             setattr(module, name, before[name])
 
 
-@effort(60)
+@effort(40)
 @given(data=st.data(), shape=shapes(), chosen=st.sampled_from(LIMITS), bloom=st.booleans())
 def test_compaction_changes_no_row_and_counts_what_it_did(
     data: st.DataObject, shape: Shape, chosen: dict[str, tuple[Any, int]], bloom: bool
@@ -71,6 +71,7 @@ def test_compaction_changes_no_row_and_counts_what_it_did(
             check_rows(shape, model, path, before)
             for done in result.finished:
                 check_counts(path, done)
+            model = model.compacted()
 
 
 def perform(table: hudi.Table, shape: Shape, call: tuple[str, list[Row], str]) -> Change:

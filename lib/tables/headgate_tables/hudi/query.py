@@ -93,7 +93,7 @@ def _view_of(
     snapshots: Snapshots, timeline: Timeline, replaced: Mapping[tuple[str, str], str], commits: Sequence[Instant]
 ) -> FileSystemView:
     """The files that these commits wrote, as if there were no others."""
-    view = FileSystemView(timeline, replaced, dict)
+    view = FileSystemView(timeline, replaced, lambda _: {})
     for instant in commits:
         for partition, stats in snapshots.metadata(instant).stats.items():
             view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})

@@ -123,13 +123,16 @@ class Snapshots:
             if instant.action == "replacecommit":
                 for partition, file_ids in self.metadata(instant).replaced.items():
                     replaced.update({(partition, file_id): instant.time for file_id in file_ids})
-        view = FileSystemView(timeline, replaced, lambda: archived_completions(self._store, self._layout.history_folder))
+        view = FileSystemView(timeline, replaced, self._archived)
         for folder, files in folders:
             view.add_files(folder, files)
         for file in self._decided():
             folder, _, name = file.path.rpartition("/")
             view.add_files(folder, {name: file.size})
         return view
+
+    def _archived(self, oldest: str) -> Mapping[str, str]:
+        return archived_completions(self._store, self._layout.history_folder, oldest=oldest)
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
         """From the newest commit that has one (interop fact 3b); no columns before the first commit."""

@@ -83,19 +83,23 @@ def _everything(_: str) -> bool:
     return True
 
 
+_NEVER = "9"
+
+
 class FileSystemView:
     """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
 
     def __init__(
-        self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[], Mapping[str, str]]
+        self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[str], Mapping[str, str]]
     ) -> None:
         """``replaced`` maps (partition, file id) to the replacecommit that removed the group; ``archived`` reads completion
-        times of instants older than the timeline, and is called only when a file needs them.
+        times of archived instants from a given one on, and is called only when a log file is older than the timeline.
         """
         self.timeline = timeline
         self._replaced = dict(replaced)
         self._archived = archived
-        self._archive: Mapping[str, str] | None = None
+        self._archive: Mapping[str, str] = {}
+        self._archive_from = _NEVER
         self._groups: dict[tuple[str, str], FileGroup] = {}
         self._start = timeline.start
 
@@ -123,7 +127,7 @@ class FileSystemView:
     def follow(self, timeline: Timeline) -> None:
         """The timeline has moved on; files of its new instants are added, and of cleaned ones removed, by the caller."""
         if timeline.start != self._start:
-            self._archive = None
+            self._archive, self._archive_from = {}, _NEVER
         self.timeline, self._start = timeline, timeline.start
 
     def replaced_groups(self) -> Iterator[tuple[FileGroup, str]]:
@@ -167,7 +171,8 @@ class FileSystemView:
                     group.logs[name] = LogFile(log.instant, log.version, log.token, name, completion, sizes.get(name, 0))
             else:
                 base = parse_base_name(name)
-                if base is not None and self._completion(base.instant) is not None:
+                # An archived one counts whenever it completed, so that a table of nothing but bases reads no history.
+                if base is not None and (base.instant < self._start or self._completion(base.instant) is not None):
                     group = self._group(partition, base.file_id)
                     self._add_base(group, base.instant, name)
                     group.sizes[name] = sizes.get(name, 0)
@@ -203,8 +208,8 @@ class FileSystemView:
     def _completion(self, instant: str) -> str | None:
         completion = self.timeline.completion(instant)
         if completion is None and instant < self._start:
-            if self._archive is None:
-                self._archive = self._archived()
+            if instant < self._archive_from:
+                self._archive, self._archive_from = self._archived(instant), instant
             return self._archive.get(instant, instant)
         return completion
 

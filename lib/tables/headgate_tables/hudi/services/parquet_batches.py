@@ -56,9 +56,16 @@ class ParquetBatches:
         return sum(self._sizes)
 
     def check_columns(self, schema_json: str | None = None) -> None:
-        """A file of ours has the columns that its own footer, or ``schema_json``, says. Raises CorruptFileError."""
-        own = (self._file.metadata.metadata or {}).get(b"parquet.avro.schema", b"").decode(errors="replace")
-        check_columns(self.stored.names, own if schema_json is None else schema_json, self._path)
+        """A file of ours has the columns that its own footer, or ``schema_json``, says. Raises CorruptFileError.
+
+        A footer without a schema is not ours: Spark's first task has our write token too.
+        """
+        if schema_json is None:
+            own = (self._file.metadata.metadata or {}).get(b"parquet.avro.schema")
+            if own is None:
+                return
+            schema_json = own.decode(errors="replace")
+        check_columns(self.stored.names, schema_json, self._path)
 
     def batches(self, target: pa.Schema, *, dictionaries: bool = True) -> Iterator[pa.Table]:
         """All rows as ``target`` has them; a column that the file lacks is null.
