@@ -1,8 +1,9 @@
 """A year of flights becomes a table, while processes are killed.
 
-Starts a cluster (`headgate dev`: Redis, a coordinator, two writers), streams the flights that left New York in 2013 as about a
-million inserts, updates and deletes from three producers, kills a writer and then the coordinator with -9 in the middle, and in
-the end compares, row for row, what hudi-rs reads with what DuckDB computes from the CSV. Exit code 0: all held; 1: not.
+Starts a cluster (`headgate dev`: Redis, a coordinator, two writers, a compactor), streams the flights that left New York in 2013
+as about a million inserts, updates and deletes from three producers, and kills a writer, the coordinator and the compactor with
+-9 in the middle. Meanwhile the table is compacted, cleaned and archived. In the end, before and after all of it is compacted, what
+hudi-rs reads is compared, row for row, with what DuckDB computes from the CSV. Exit code 0: all held; 1: not.
 """
 
 import argparse
@@ -19,15 +20,18 @@ from pathlib import Path
 import headgate
 from demo import feed
 from demo.dev_cluster import DevCluster
-from demo.doubles import count_events, verify
+from demo.doubles import count_events
 from demo.flights import unpack_csv
 from demo.oracle import compare
 from demo.producers import TABLE
 from demo.reading import AWS, read_by_hudi_rs
-from demo.report import Verdict
+from demo.report import Looks, Verdict
 from demo.s3_server import S3Server
 from demo.screen import Screen
+from demo.services import compact_all, configure, what_services_did
 from demo.stream import Stream
+from demo.witness import Witness
+from headgate_tables import hudi
 
 _RATE, _QUICK_RATE = 20_000, 4_000
 _LOCAL_INTERVAL, _S3_INTERVAL = "1s", "3s"
@@ -53,13 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with DevCluster(store, folder / "logs", interval) as cluster:
             screen.note(f"cluster ready at {cluster.address}, a checkpoint every {interval}", "ready", connect=cluster.address)
             url = _create(cluster.address)
+            configure(cluster.address)
+            witness = Witness(url)
+            witness.start()
             run = Stream(cluster, feeds, options.rate or (_QUICK_RATE if options.quick else _RATE), screen).run()
             screen.end()
-            screen.note("All sent and queryable. Reading it back ...", "reading")
+            screen.note("All sent and queryable. Reading it, compacting the rest, reading it again ...", "reading")
+            merged = compare(csv, months, read_by_hudi_rs(url))
+            compact_all(cluster.address)
+            witness.stop()
             if not options.keep:
                 cluster.stop()
             found = compare(csv, months, read_by_hudi_rs(url))
-            verdict = Verdict(events, run, found, *count_events(url), verify(url), url)
+            services = what_services_did(url)
+            blocks = count_events(witness.read, services.log_files)
+            looks = Looks(witness.fullest, witness.compacted)
+            verdict = Verdict(events, run, merged, found, blocks, services, looks, _verify(url), url)
             screen.report([*verdict.lines(), *_how_to_open(url, options)], verdict.record())
             if options.keep:
                 _wait_for_ctrl_c(screen, cluster.address)
@@ -77,7 +90,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", help="for the CSV, logs and (without --store) tables; default .cache/demo, emptied first")
     parser.add_argument("--quick", action="store_true", help="January only")
     parser.add_argument(
-        "--rate", type=float, metavar="N", help=f"events a second until both kills are survived; default {_RATE:,}"
+        "--rate", type=float, metavar="N", help=f"events a second until all kills are survived; default {_RATE:,}"
     )
     parser.add_argument("--interval", help=f"checkpoint interval; default {_LOCAL_INTERVAL}, on S3 {_S3_INTERVAL}")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -112,6 +125,12 @@ def _create(address: str) -> str:
             TABLE, feed.SCHEMA, key=feed.KEY, ordering=feed.ORDERING, partition_by=feed.PARTITION, buckets=_BUCKETS
         )
         return table.info.url
+
+
+def _verify(url: str) -> hudi.Verification:
+    """Every byte of slots, timeline and files against what was committed."""
+    with hudi.open_table(url) as table:
+        return table.verify()
 
 
 def _how_to_open(url: str, options: argparse.Namespace) -> list[str]:

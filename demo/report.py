@@ -1,26 +1,76 @@
 """The verdict: figures, and whether all held."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demo.doubles import Blocks
 from demo.freshness import percentile
 from demo.oracle import Comparison
-from demo.stream import KILLS, Run
+from demo.services import Services
+from demo.stream import KILLS, Kill, Run
 from headgate_tables.hudi import Verification
 
 _NO_KILL_S = 5.0
 _ENOUGH_ROWS = 100_000
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What the witness saw. ``fullest``: log files of the slice with most of them; ``compacted``: when there were new base files."""
+
+    fullest: Sequence[tuple[float, int]]
+    compacted: Sequence[float]
+
+    @property
+    def most(self) -> int:
+        """At any look."""
+        return max((files for _, files in self.fullest), default=0)
+
+    @property
+    def first(self) -> int:
+        """When there were rows."""
+        return next((files for _, files in self.fullest if files), 0)
+
+    @property
+    def last(self) -> int:
+        """At the end."""
+        return self.fullest[-1][1] if self.fullest else 0
+
+    def line(self) -> str:
+        """The most of each of equal spans of time, as bars."""
+        if not self.most:
+            return ""
+        began, ended = self.fullest[0][0], self.fullest[-1][0]
+        spans = [0] * min(_WIDTH, len(self.fullest))
+        for moment, files in self.fullest:
+            at = int((moment - began) / max(0.001, ended - began) * len(spans))
+            spans[min(at, len(spans) - 1)] = max(spans[min(at, len(spans) - 1)], files)
+        return "".join(_BARS[files * (len(_BARS) - 1) // self.most] for files in spans)
+
+    def changes(self, since: float) -> list[tuple[float, int]]:
+        """Seconds since a moment, and log files, wherever they changed."""
+        kept = [look for before, look in zip([(0.0, -1), *self.fullest], self.fullest, strict=False) if before[1] != look[1]]
+        return [(round(moment - since, 1), files) for moment, files in kept]
+
+    def compacted_after(self, kill: float) -> float | None:
+        """Seconds from a kill to the first new base file; None when none came."""
+        return next((moment - kill for moment in self.compacted if moment > kill), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``doubled``: events that are in two committed log blocks. ``blocks``: events in all of them."""
+    """``merged``: what hudi-rs read from base and log files; ``comparison``: and when all was compacted."""
 
     events: int
     run: Run
+    merged: Comparison
     comparison: Comparison
-    blocks: int
-    doubled: int
+    blocks: Blocks
+    services: Services
+    looks: Looks
     verified: Verification
     url: str
 
@@ -28,8 +78,13 @@ class Verdict:
     def held(self) -> bool:
         """Whether everything that the demo promises came true."""
         killed = len(self.run.kills) == len(KILLS) and all(kill.back_after is not None for kill in self.run.kills)
-        right = self.comparison.ok and self.doubled == 0 and self.verified.ok
-        return right and killed and not self.run.late
+        right = self.merged.ok and self.comparison.ok and self.blocks.doubled == 0 and self.blocks.unread == 0
+        return right and self.verified.ok and self.compacted and killed and not self.run.late
+
+    @property
+    def compacted(self) -> bool:
+        """Whether nothing is left to compact, and nothing was left out."""
+        return self.services.compactions > 0 and self.looks.last == 0 and self.services.dropped == 0
 
     def record(self) -> dict[str, Any]:
         """All figures, for programs."""
@@ -42,21 +97,29 @@ class Verdict:
             "full_speed_rows_per_s": self._full_speed(),
             "freshness_p50_s": calm[0],
             "freshness_p99_s": calm[1],
-            "kills": [
-                {"name": kill.name, "process_back_s": kill.back_after, "rows_back_s": self._rows_back(kill.at)}
-                for kill in run.kills
-            ],
+            "kills": [self._kill(kill) for kill in run.kills],
             "rows": self.comparison.found,
             "rows_expected": self.comparison.expected,
-            "lost": self.comparison.lost,
-            "wrong": self.comparison.wrong,
-            "ghosts": self.comparison.ghosts,
-            "doubled": self.comparison.doubled + self.doubled,
-            "events_in_log_blocks": self.blocks,
+            "rows_before_last_compaction": self.merged.found,
+            "lost": max(self.merged.lost, self.comparison.lost),
+            "wrong": max(self.merged.wrong, self.comparison.wrong),
+            "ghosts": max(self.merged.ghosts, self.comparison.ghosts),
+            "doubled": max(self.merged.doubled, self.comparison.doubled) + self.blocks.doubled,
+            "events_in_log_blocks": self.blocks.events,
+            "log_files_read": self.blocks.files - self.blocks.unread,
+            "log_files_unread": self.blocks.unread,
+            "log_files_of_fullest_slice": self.looks.changes(run.began),
+            "most_log_files": self.looks.most,
+            "log_files_at_end": self.looks.last,
+            "compactions": self.services.compactions,
+            "slices_compacted": self.services.slices,
+            "operations_dropped": self.services.dropped,
+            "files_cleaned": self.services.cleaned,
+            "instants_archived": self.services.archived,
             "commits": self.verified.commits,
             "files": self.verified.files,
             "findings": [f"{finding.path}: {finding.problem}" for finding in self.verified.findings],
-            "examples": list(self.comparison.examples),
+            "examples": [*self.merged.examples, *self.comparison.examples],
             "table": self.url,
         }
 
@@ -68,19 +131,19 @@ class Verdict:
             f"  {self.events:,} events in {record['seconds']:.0f} s{self._at_full_speed()}",
             f"  from send to queryable: {fresh} (at the pace, before the first kill)",
         ]
-        for kill in record["kills"]:
-            rows, process = _seconds(kill["rows_back_s"]), _seconds(kill["process_back_s"])
-            lines.append(
-                f"  kill -9 of {kill['name']}: rows were queryable again after {rows} (the process was back after {process})"
-            )
-        agree = "[bold green]the same, row for row[/]" if found.ok else "[bold red]NOT THE SAME[/]"
-        unmerged = f"{self.blocks:,} events in log blocks, unmerged; newer ones beat the others within a flush"
-        bad = f"{found.wrong:,} wrong, {found.ghosts:,} ghosts"
+        lines += [_told(kill) for kill in record["kills"]]
+        lines += self._services()
+        agree = "[bold green]the same, row for row[/]" if found.ok and self.merged.ok else "[bold red]NOT THE SAME[/]"
+        twice = f"hudi-rs reads {self.merged.found:,} rows, and {found.found:,} when all is compacted"
+        unmerged = f"{self.blocks.events:,} events in {self.blocks.files:,} log files, read unmerged before they were cleaned"
+        bad = f"{record['wrong']:,} wrong, {record['ghosts']:,} ghosts"
         lines += [
-            f"  hudi-rs reads {found.found:,} rows, DuckDB computes {found.expected:,} from the CSV: {agree}",
-            f"  [bold]{found.lost:,} lost, {record['doubled']:,} doubled[/], {bad} ({unmerged})",
+            f"  {twice}; DuckDB computes {found.expected:,} from the CSV: {agree}",
+            f"  [bold]{record['lost']:,} lost, {record['doubled']:,} doubled[/], {bad} ({unmerged})",
         ]
-        lines += [f"    {example}" for example in found.examples]
+        if self.blocks.unread:
+            lines.append(f"  [bold red]{self.blocks.unread:,} log files were cleaned before they were read.[/]")
+        lines += [f"    {example}" for example in record["examples"]]
         verified = self.verified
         differ = f"{len(verified.findings):,} that differ from the commit log"
         lines.append(f"  {verified.commits:,} commits, {verified.files:,} files: {differ}")
@@ -89,6 +152,23 @@ class Verdict:
         for _, name in KILLS[len(self.run.kills) :]:
             lines.append(f"  [bold red]{name} was not killed: rows did not flow again in time after the kill before it.[/]")
         return lines
+
+    def _services(self) -> list[str]:
+        """What kept the table healthy."""
+        looks, services = self.looks, self.services
+        end = f"{looks.last} in the end" if self.compacted else f"[bold red]{looks.last} in the end: NOT COMPACTED[/]"
+        dropped = f" ([bold red]{services.dropped:,} dropped[/])" if services.dropped else ""
+        return [
+            f"  log files of the fullest slice: {looks.line()}  {looks.first} at first, never above {looks.most}, {end}",
+            f"  {services.compactions:,} compactions of {services.slices:,} slices{dropped}, "
+            f"{services.cleaned:,} files cleaned, {services.archived:,} instants archived",
+        ]
+
+    def _kill(self, kill: Kill) -> dict[str, Any]:
+        told = {"name": kill.name, "process_back_s": kill.back_after, "rows_back_s": self._rows_back(kill.at)}
+        if not kill.name.startswith("compactor"):
+            return told
+        return told | {"at_work": kill.at_work, "compacted_again_s": self.looks.compacted_after(kill.at)}
 
     def _at_full_speed(self) -> str:
         """Of a few rows it would measure the checkpoint's interval."""
@@ -112,6 +192,17 @@ class Verdict:
         first = run.kills[0].at - _NO_KILL_S if run.kills else run.hurried or run.ended
         p50, p99 = (percentile(run.traces, percent, run.began, first) for percent in (50, 99))
         return p50, p99
+
+
+def _told(kill: dict[str, Any]) -> str:
+    rows, process = _seconds(kill["rows_back_s"]), _seconds(kill["process_back_s"])
+    if "at_work" not in kill:
+        return f"  kill -9 of {kill['name']}: rows were queryable again after {rows} (the process was back after {process})"
+    when = ", in the middle of a plan" if kill["at_work"] else ""
+    again = _seconds(kill["compacted_again_s"])
+    return (
+        f"  kill -9 of {kill['name']}{when}: compacted again after {again} (the process was back after {process}); rows went on"
+    )
 
 
 def _seconds(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The run itself: producers send, a writer and later the coordinator are killed, and it is noted when rows were visible."""
+"""The run itself: producers send, a writer, the coordinator and the compactor are killed, and it is noted when rows were visible."""
 
 import threading
 import time
@@ -7,26 +7,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import headgate
 from demo.dev_cluster import DevCluster
 from demo.feed import Feed
 from demo.freshness import Trace
-from demo.producers import Producer
+from demo.producers import TABLE, Producer
 from demo.screen import Screen
 
 _LOOK_S = 0.02
 _PATIENCE_S = 60.0
-KILLS = ((0.30, "writer-1"), (0.55, "coordinator-1"))
-"""At which share of the events who is killed."""
+_ASK_S = 0.05
+KILLS = ((0.20, "writer-1"), (0.42, "coordinator-1"), (0.62, "compactor-1"))
+"""At which share of the events who is killed; a compactor as soon as it is in the middle of a plan, or at ``_IDLE_AT``."""
+_IDLE_AT = 0.74
 HURRY_AT = 0.75
 
 
 @dataclass(slots=True)
 class Kill:
-    """``back_after``: seconds until the process served again; None when it did not."""
+    """``back_after``: seconds until the process served again; None when it did not. ``at_work``: a compactor with a plan."""
 
     name: str
     at: float
     seen: int
+    at_work: bool = False
     back_after: float | None = None
 
 
@@ -49,6 +53,8 @@ class Stream:
     def __init__(self, cluster: DevCluster, feeds: Sequence[Feed], rate: float, screen: Screen) -> None:
         self._cluster = cluster
         self._screen = screen
+        self._asked = 0.0
+        self._at_work = False
         self._hurry = threading.Event()
         self._total = sum(feed.events.num_rows for feed in feeds)
         shares = [rate * feed.events.num_rows / self._total for feed in feeds]
@@ -61,6 +67,18 @@ class Stream:
         self._screen.begin(self._total)
         for producer in self._producers:
             producer.start()
+        with headgate.connect(self._cluster.address) as self._connection:
+            self._follow(run)
+        self._look()
+        run.ended = max((seen[-1][0] for seen in self._seen if seen), default=time.monotonic())
+        run.traces = [Trace(p.sent, seen) for p, seen in zip(self._producers, self._seen, strict=True)]
+        for producer in self._producers:
+            if producer.failure is not None:
+                raise producer.failure
+        return run
+
+    def _follow(self, run: Run) -> None:
+        """Until all is visible, or nothing moves any more."""
         moved = run.began
         while any(producer.is_alive() for producer in self._producers):
             time.sleep(_LOOK_S)
@@ -71,13 +89,6 @@ class Stream:
                 break
             self._act(run)
             self._screen.tick(self._queryable(), self._total, self._rate(), self._fresh())
-        self._look()
-        run.ended = max((seen[-1][0] for seen in self._seen if seen), default=time.monotonic())
-        run.traces = [Trace(p.sent, seen) for p, seen in zip(self._producers, self._seen, strict=True)]
-        for producer in self._producers:
-            if producer.failure is not None:
-                raise producer.failure
-        return run
 
     def _look(self) -> bool:
         """Whether more is visible than at the last look."""
@@ -92,17 +103,33 @@ class Stream:
     def _act(self, run: Run) -> None:
         """Kills and hurries by how much was sent, each once; a process is killed when the one before is back and rows flow."""
         share = self._sent() / self._total
-        if len(run.kills) < len(KILLS) and share >= KILLS[len(run.kills)][0] and self._settled(run):
+        if len(run.kills) < len(KILLS) and self._has_come(KILLS[len(run.kills)], share, run):
             name = KILLS[len(run.kills)][1]
             events = len(self._cluster.events)
-            run.kills.append(Kill(name, self._cluster.kill(name), events))
-            self._screen.note(f"kill -9 {name}", "killed", "bold red", name=name)
+            run.kills.append(Kill(name, self._cluster.kill(name), events, at_work=self._at_work))
+            text = f"kill -9 {name}{', in the middle of a plan' if self._at_work else ''}"
+            self._screen.note(text, "killed", "bold red", name=name, at_work=self._at_work)
         if run.kills and run.kills[-1].back_after is None:
             self._note_return(run.kills[-1])
         if not self._hurry.is_set() and len(run.kills) == len(KILLS) and share >= HURRY_AT and self._settled(run):
             run.hurried, run.queryable_then = time.monotonic(), self._queryable()
             self._hurry.set()
             self._screen.note("the rest as fast as it goes", "hurry", "bold")
+
+    def _has_come(self, kill: tuple[float, str], share: float, run: Run) -> bool:
+        """Whether it is time for this kill."""
+        at, name = kill
+        if share < at or not self._settled(run):
+            return False
+        return not name.startswith("compactor") or self._is_compacting() or share >= _IDLE_AT
+
+    def _is_compacting(self) -> bool:
+        """Whether an operation runs and another one waits, so that its plan is not done when the compactor dies now."""
+        if time.monotonic() - self._asked >= _ASK_S:
+            self._asked = time.monotonic()
+            (table,) = self._connection.status(TABLE).tables
+            self._at_work = bool(table.operations and table.operations_queued)
+        return self._at_work
 
     def _settled(self, run: Run) -> bool:
         """Whether what was sent after the last kill is visible for every producer."""

@@ -35,7 +35,7 @@ SETTINGS = {
     "hoodie.clean.commits.retained": "10",
     "headgate.clean.min.age": "5",
     "headgate.log.retire.after": "20",
-    "headgate.slice.max.log.files": "120",
+    "headgate.slice.max.log.files": "100",
 }
 
 

@@ -15,8 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.view import FileSlice, list_data_files
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.readers import query_by_hudi_rs
 from support.replay import Committed, CompactedAt, Entry, Replay
@@ -228,6 +230,7 @@ class Living(RuleBasedStateMachine):
         try:
             if hasattr(self, "replay") and sys.exception() is None:
                 assert (found := self.handle().verify()).ok, found.findings
+                self.nothing_is_left_over()
                 if self.replay.points:
                     rows = query_by_hudi_rs(self.path)
                     assert {(r["p"], r["id"]): (r["n"], r["v"]) for r in rows} == self.replay.rows(), "hudi-rs"
@@ -235,6 +238,22 @@ class Living(RuleBasedStateMachine):
         finally:
             ownership.FOLD_EVERY = self.fold_every
             self.folder.cleanup()
+
+    def nothing_is_left_over(self) -> None:
+        """Once nothing is open: no file of an instant that did not complete, and slots only behind the last folds."""
+        table = self.handle()
+        cancel(table)
+        ownership.FOLD_EVERY = 1
+        for _ in range(3):
+            table.win_offsets({})
+            table.tidy()
+        view = table._snapshots.current().view
+        known = {part.path(name) for group in view.groups() for part in group.slices() for name in names_of(part)}
+        assert {path for path, _ in list_data_files(table._store)} == known
+        assert not view.timeline.pending
+        assert not table._log.state.deleting  # type: ignore[union-attr]
+        assert len(list((self.path / SLOT_FOLDER).iterdir())) <= 6
+        assert len(list((self.path / FOLD_FOLDER).iterdir())) <= 3
 
     # --- helpers ---
 
@@ -257,6 +276,10 @@ class Living(RuleBasedStateMachine):
 
     def new(self, name: str) -> bool:
         return name not in getattr(self, "seen", ())
+
+
+def names_of(part: FileSlice) -> list[str]:
+    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]
 
 
 def put(transaction: hudi.Transaction, entries: Sequence[Entry]) -> None:

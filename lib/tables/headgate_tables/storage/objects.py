@@ -187,8 +187,9 @@ class ObjectSpool:
     def create(self) -> Outcome:
         # Mapped, not read: its pages are the cache's, which the kernel takes back. One request, because only a plain PUT has a
         # condition with every S3 (W4).
-        mapped = mmap.mmap(self._descriptor, self.file.size, access=mmap.ACCESS_READ)
-        return self._upload(memoryview(mapped))
+        if not self.file.size:
+            return self._upload(memoryview(b""))
+        return self._upload(memoryview(mmap.mmap(self._descriptor, self.file.size, access=mmap.ACCESS_READ)))
 
 
 class _ObjectRanges:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headgate_tables.errors import DeposedError
-from headgate_tables.storage.local_files import errors_of_writes, publish, sync_open, unlink_if_there
+from headgate_tables.storage.local_files import errors_of_writes, make_folder, publish, sync_open, unlink_if_there
 from headgate_tables.storage.store import Outcome
 
 
@@ -83,6 +83,9 @@ class LocalSpool:
                     f"{self._staged} is gone: the table has got another owner since it was begun",
                     fix="Nothing was created. The new owner hands the work out again.",
                 )
+            folder = os.path.dirname(self._target)
+            if not os.path.isdir(folder):
+                make_folder(folder)
             outcome = publish(self._staged, self._target)
         # Also of a name that is taken: its creator may not have come to it.
         self._sync_target()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.hudi.services.cleaning import NEVER
-from headgate_tables.hudi.services.due import Due, Figures, due
+from headgate_tables.hudi.services.due import BUNCH, Due, Figures, due
 from headgate_tables.hudi.services.live_slices import LiveSlices
 from headgate_tables.hudi.services.operation import Compacted, Plan
 from headgate_tables.hudi.services.owned import Owned
@@ -14,6 +14,11 @@ from headgate_tables.hudi.services.results import Maintained, SliceFigures
 from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
 from headgate_tables.hudi.services.trimming import archive, clean
 from headgate_tables.hudi.view import list_folders
+
+RESTS_MS = 600_000
+"""A slice that a plan was completed without is not planned again for so long: it would most likely fail again."""
+LONGEST_WAIT_MS = 60_000
+"""A slice that is due waits no longer for others: commits may have ceased."""
 
 Folders = Sequence[tuple[str, Mapping[str, int]]]
 
@@ -28,7 +33,9 @@ class Maintainer:
         self._listing: Future[Folders] | None = None
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
-        self._planned_ago = self._cleaned_ago = self._held = 0
+        self._planned_ago, self._planned_ms = BUNCH, 0
+        self._cleaned_ago = self._held = 0
+        self._resting: dict[tuple[str, str], int] = {}
 
     def step(self, owned: Owned) -> Maintained:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise."""
@@ -45,9 +52,9 @@ class Maintainer:
     def _do(self, step: Due, owned: Owned) -> Maintained:
         match step:
             case Due.PLAN:
-                plan = plan_compaction(owned)
+                plan = plan_compaction(owned, resting=self._resting_at(owned.clock.now_ms()))
                 if plan is not None:
-                    self.planned(plan)
+                    self.planned(plan, owned.clock.now_ms())
                     return Maintained(plan, f"planned {len(plan.operations)} compactions", more=True)
             case Due.CLEAN:
                 result = clean(owned, plan_only=False)
@@ -75,16 +82,19 @@ class Maintainer:
             for partition, names in files.items():
                 self._slices.add_files(partition, names)
 
-    def planned(self, plan: Plan) -> None:
-        """A plan was made."""
-        self._planned_ago = 0
+    def planned(self, plan: Plan, now: int) -> None:
+        """A plan was made. ``now``: milliseconds."""
+        self._planned_ago, self._planned_ms = 0, now
         if self._slices is not None:
             self._slices.plan(plan)
 
-    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted]) -> None:
+    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted], now: int) -> None:
         """A plan was completed, or cancelled (``completion`` "")."""
         if completion:
             self._replacing.append(completion)
+            outputs = {each.operation.output for each in finished}
+            dropped = [each for each in plan.operations if each.output not in outputs]
+            self._resting |= {(each.partition, each.file_id): now + RESTS_MS for each in dropped}
         if self._slices is None:
             return
         if completion:
@@ -97,6 +107,10 @@ class Maintainer:
         self._slices = None
 
     # What is so.
+
+    def _resting_at(self, now: int) -> set[tuple[str, str]]:
+        self._resting = {key: until for key, until in self._resting.items() if until > now}
+        return set(self._resting)
 
     def _known(self, owned: Owned) -> LiveSlices:
         if self._slices is None:
@@ -121,7 +135,7 @@ class Maintainer:
         return Figures(
             due=len(slices.due),
             urgent=slices.urgent,
-            planned_ago=self._planned_ago,
+            planned_ago=BUNCH if now - self._planned_ms >= LONGEST_WAIT_MS else self._planned_ago,
             replacing=self._replacing,
             readable=readable,
             cleaned_ago=self._cleaned_ago,

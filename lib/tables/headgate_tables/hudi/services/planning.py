@@ -1,6 +1,6 @@
 """The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Touches no rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
@@ -16,14 +16,14 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSlice
 
 
-def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
-    """The slices that a plan made now would compact, the worst first."""
+def choose(owned: Owned, *, forced: bool, resting: Collection[tuple[str, str]] = ()) -> list[FileSlice]:
+    """The slices that a plan made now would compact, the worst first; none of ``resting``."""
     busy = {(each.partition, each.file_id) for plan in owned.plans.values() for each in plan.operations}
     return choose_slices(
         owned.view().latest_slices(),
         owned.settings,
         now=owned.clock.now_ms(),
-        pending=busy,
+        pending={*busy, *resting},
         unfinished=owned.log.open_instants,
         overdue=overdue(owned),
         forced=forced,
@@ -35,14 +35,14 @@ def overdue(owned: Owned) -> str:
     return overdue_since(sorted(owned.view().timeline.completed), owned.settings)
 
 
-def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
+def plan_compaction(owned: Owned, *, forced: bool = False, resting: Collection[tuple[str, str]] = ()) -> Plan | None:
     """Wins a PLAN slot for what is due, or for every slice with logs when ``forced``; None when there is nothing.
 
     View and instant belong to one moment, in which no slot is in flight: what completes later has a later completion time
     and lies on the new slice (rule TM2). Raises as ``Table.own``, and OutcomeUnknownError.
     """
     owned.check()
-    slices = choose(owned, forced=forced)
+    slices = choose(owned, forced=forced, resting=resting)
     if not slices:
         return None
     plans: list[Plan] = []

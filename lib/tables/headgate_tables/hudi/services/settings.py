@@ -39,7 +39,7 @@ class TableSettings:
     compaction_read_amplification: float = 1.0
     compaction_target_io_mb: int = 20_480
     compaction_attempts: int = 3
-    max_log_files: int = 200
+    max_log_files: int = 100
     max_log_bytes: int = 1024 * _MIB
     clean_automatic: bool = True
     clean_policy: str = "KEEP_LATEST_COMMITS"
@@ -48,8 +48,8 @@ class TableSettings:
     clean_versions: int = 3
     clean_min_age: float = 600.0
     archive_automatic: bool = True
-    archive_max: int = 60
-    archive_min: int = 40
+    archive_max: int = 150
+    archive_min: int = 100
     retire_after: float = 3600.0
     bloom: bool = False
     bloom_entries: int = 60_000
@@ -176,7 +176,11 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "archive_automatic": Setting("hoodie.archive.automatic", _flag, "true or false: whether the timeline is trimmed"),
     "archive_max": Setting(
-        "hoodie.keep.max.commits", int, "instants on the active timeline at which it is trimmed; more: readers list more", 2
+        "hoodie.keep.max.commits",
+        int,
+        "instants on the active timeline at which it is trimmed; more: readers list more; above "
+        "headgate.slice.max.log.files, or it grows to that while nothing compacts",
+        2,
     ),
     "archive_min": Setting("hoodie.keep.min.commits", int, "instants that stay then; above hoodie.clean.commits.retained", 1),
     "retire_after": Setting(

@@ -87,9 +87,10 @@ class TableServices(ABC):
 
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
         """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
-        plan = planning.plan_compaction(self._owned(), forced=forced)
+        owned = self._owned()
+        plan = planning.plan_compaction(owned, forced=forced)
         if plan is not None:
-            self._maintainer.planned(plan)
+            self._maintainer.planned(plan, owned.clock.now_ms())
         return plan
 
     def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Sequence[Operation] = ()) -> str:
@@ -98,7 +99,7 @@ class TableServices(ABC):
         plan = owned.plans.get(instant)
         completion = planning.finish_plan(owned, instant, finished, dropped)
         if plan is not None:
-            self._maintainer.finished(plan, completion, finished)
+            self._maintainer.finished(plan, completion, finished, owned.clock.now_ms())
         return completion
 
     def cancel_plan(self, instant: str) -> None:
@@ -107,7 +108,7 @@ class TableServices(ABC):
         plan = owned.plans.get(instant)
         if plan is not None:
             planning.cancel_plan(owned, instant)
-            self._maintainer.finished(plan, "", ())
+            self._maintainer.finished(plan, "", (), owned.clock.now_ms())
 
     @property
     def plans(self) -> Mapping[str, Plan]:

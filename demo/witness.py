@@ -1,0 +1,87 @@
+"""A reader beside the cluster: it looks at the table again and again, and reads each committed log file before it is cleaned.
+
+An upsert hides a double, so doubles are looked for in log blocks, where nothing is merged yet. These files go when their slice
+was compacted and nobody needs the old one; a file that went unread would be told (``doubles.py``).
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from demo.feed import KEY, ORDERING
+from headgate_tables import hudi
+from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
+from headgate_tables.hudi.view import FileSlice
+from headgate_tables.storage.open import open_store
+from headgate_tables.system import SystemIds
+
+_EVERY_S = 0.5
+_KEY = "_hoodie_record_key"
+
+
+class Witness(threading.Thread):
+    """``fullest``: (moment, log files of the slice that has most of them) of each look; ``compacted``: moments at which new base
+    files were seen; ``read``: events by the path of their log file. Complete after ``stop``.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(name="witness", daemon=True)
+        self.fullest: list[tuple[float, int]] = []
+        self.compacted: list[float] = []
+        self.read: dict[str, pa.Table] = {}
+        self._url = url
+        self._store = open_store(url, None, SystemIds())
+        self._bases: set[str] = set()
+        self._end = threading.Event()
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with hudi.open_table(self._url) as table:
+                while not self._end.wait(_EVERY_S):
+                    self._look(table)
+                self._look(table)
+        except BaseException as error:  # noqa: BLE001 - stop raises it in the main thread
+            self._failure = error
+
+    def stop(self) -> None:
+        """Takes a last look. Raises what went wrong in any of them."""
+        self._end.set()
+        self.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _look(self, table: hudi.Table) -> None:
+        slices = [group.slices() for group in table.file_groups()]
+        now = time.monotonic()
+        self.fullest.append((now, max((len(parts[-1].logs) for parts in slices), default=0)))
+        bases = {part.base for parts in slices for part in parts if part.base}
+        if bases - self._bases:
+            self._bases |= bases
+            self.compacted.append(now)
+        for part in (part for parts in slices for part in parts):
+            self._read(part)
+
+    def _read(self, part: FileSlice) -> None:
+        for path in (part.path(log.name) for log in part.logs):
+            if path not in self.read:
+                try:
+                    content = self._store.get(path)
+                except FileNotFoundError:
+                    continue  # cleaned before we came: it stays unread, and is counted as that
+                self.read[path] = pa.concat_tables(_events(content, path))
+
+
+def _events(content: pa.Buffer, path: str) -> Iterator[pa.Table]:
+    for block in read_log_file(content, path, lambda _: True, strict=True):
+        rows: dict[str, Any]
+        if isinstance(block, RowsBlock):
+            stored = block.read([_KEY, ORDERING])
+            rows = {KEY: stored[_KEY], ORDERING: stored[ORDERING]}
+        else:
+            rows = {KEY: block.rows.keys, ORDERING: block.rows.ordering}
+        deleted = pa.repeat(isinstance(block, DeleteBlock), len(rows[KEY]))
+        yield pa.table({KEY: rows[KEY].cast(pa.string()), ORDERING: rows[ORDERING].cast(pa.int64()), "deleted": deleted})
