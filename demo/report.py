@@ -19,10 +19,9 @@ _WIDTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What the witness saw. ``fullest``: log files of the slice with most of them; ``compacted``: when there were new base files."""
+    """What the witness saw. ``fullest``: moments, and log files of the slice that had most of them; one look at least."""
 
     fullest: Sequence[tuple[float, int]]
-    compacted: Sequence[float]
 
     @property
     def most(self) -> int:
@@ -37,27 +36,21 @@ class Looks:
     @property
     def last(self) -> int:
         """At the end."""
-        return self.fullest[-1][1] if self.fullest else 0
+        return self.fullest[-1][1]
 
     def line(self) -> str:
-        """The most of each of equal spans of time, as bars."""
-        if not self.most:
-            return ""
+        """The most of each of equal spans of time, and the last look, as bars; the lowest one is none."""
         began, ended = self.fullest[0][0], self.fullest[-1][0]
         spans = [0] * min(_WIDTH, len(self.fullest))
-        for moment, files in self.fullest:
-            at = int((moment - began) / max(0.001, ended - began) * len(spans))
-            spans[min(at, len(spans) - 1)] = max(spans[min(at, len(spans) - 1)], files)
-        return "".join(_BARS[files * (len(_BARS) - 1) // self.most] for files in spans)
+        for moment, files in self.fullest[:-1]:
+            at = min(int((moment - began) / max(0.001, ended - began) * len(spans)), len(spans) - 1)
+            spans[at] = max(spans[at], files)
+        return "".join(_BARS[-(-files * (len(_BARS) - 1) // max(1, self.most))] for files in [*spans, self.last])
 
     def changes(self, since: float) -> list[tuple[float, int]]:
         """Seconds since a moment, and log files, wherever they changed."""
         kept = [look for before, look in zip([(0.0, -1), *self.fullest], self.fullest, strict=False) if before[1] != look[1]]
         return [(round(moment - since, 1), files) for moment, files in kept]
-
-    def compacted_after(self, kill: float) -> float | None:
-        """Seconds from a kill to the first new base file; None when none came."""
-        return next((moment - kill for moment in self.compacted if moment > kill), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class Verdict:
     @property
     def compacted(self) -> bool:
         """Whether nothing is left to compact, and nothing was left out."""
-        return self.services.compactions > 0 and self.looks.last == 0 and self.services.dropped == 0
+        return bool(self.services.compactions) and self.looks.last == 0 and self.services.dropped == 0
 
     def record(self) -> dict[str, Any]:
         """All figures, for programs."""
@@ -111,7 +104,7 @@ class Verdict:
             "log_files_of_fullest_slice": self.looks.changes(run.began),
             "most_log_files": self.looks.most,
             "log_files_at_end": self.looks.last,
-            "compactions": self.services.compactions,
+            "compactions": len(self.services.compactions),
             "slices_compacted": self.services.slices,
             "operations_dropped": self.services.dropped,
             "files_cleaned": self.services.cleaned,
@@ -158,17 +151,19 @@ class Verdict:
         looks, services = self.looks, self.services
         end = f"{looks.last} in the end" if self.compacted else f"[bold red]{looks.last} in the end: NOT COMPACTED[/]"
         dropped = f" ([bold red]{services.dropped:,} dropped[/])" if services.dropped else ""
+        compactions = f"{len(services.compactions):,} compactions of {services.slices:,} slices"
         return [
-            f"  log files of the fullest slice: {looks.line()}  {looks.first} at first, never above {looks.most}, {end}",
-            f"  {services.compactions:,} compactions of {services.slices:,} slices{dropped}, "
-            f"{services.cleaned:,} files cleaned, {services.archived:,} instants archived",
+            f"  log files of the fullest slice, over time: {looks.line()}  {looks.first} at first, at most {looks.most}, {end}",
+            f"  {compactions}{dropped}, {services.cleaned:,} files cleaned, {services.archived:,} instants archived",
         ]
 
     def _kill(self, kill: Kill) -> dict[str, Any]:
         told = {"name": kill.name, "process_back_s": kill.back_after, "rows_back_s": self._rows_back(kill.at)}
         if not kill.name.startswith("compactor"):
             return told
-        return told | {"at_work": kill.at_work, "compacted_again_s": self.looks.compacted_after(kill.at)}
+        planned, done = self.services.next_compaction(kill.wall_ms) or (None, None)
+        at_work = planned is not None and planned < kill.wall_ms
+        return told | {"at_work": at_work, "compacted_again_s": (done - kill.wall_ms) / 1000 if done else None}
 
     def _at_full_speed(self) -> str:
         """Of a few rows it would measure the checkpoint's interval."""
@@ -196,13 +191,12 @@ class Verdict:
 
 def _told(kill: dict[str, Any]) -> str:
     rows, process = _seconds(kill["rows_back_s"]), _seconds(kill["process_back_s"])
-    if "at_work" not in kill:
-        return f"  kill -9 of {kill['name']}: rows were queryable again after {rows} (the process was back after {process})"
-    when = ", in the middle of a plan" if kill["at_work"] else ""
-    again = _seconds(kill["compacted_again_s"])
-    return (
-        f"  kill -9 of {kill['name']}{when}: compacted again after {again} (the process was back after {process}); rows went on"
-    )
+    back = f"rows were queryable again after {rows}"
+    when = ""
+    if "at_work" in kill:
+        when = " in the middle of a compaction" if kill["at_work"] else ""
+        back += f", {'it' if when else 'the next compaction'} was done after {_seconds(kill['compacted_again_s'])}"
+    return f"  kill -9 of {kill['name']}{when}: {back} (the process was back after {process})"
 
 
 def _seconds(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """The table's services in the demo: small numbers, so that a minute shows what takes a day elsewhere; and what they did."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from demo.producers import TABLE
@@ -9,6 +10,7 @@ from headgate.maintenance import Maintenance
 from headgate_tables.commitlog.publish import data_files
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.times import parse_time
 from headgate_tables.hudi.log.names import parse_log_name
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, State, parse_instant
 from headgate_tables.storage.open import open_store
@@ -27,16 +29,20 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """By the commit log: ``compactions`` of so many ``slices``, operations that were ``dropped``, data files that were
-    ``cleaned``, instants that were ``archived``; paths of all log files that were ever committed.
+    """By the commit log. ``compactions``: when each was planned and done, milliseconds of the wall clock; of so many ``slices``.
+    Operations that were ``dropped``, data files ``cleaned``, instants ``archived``; paths of all log files ever committed.
     """
 
-    compactions: int
+    compactions: Sequence[tuple[int, int]]
     slices: int
     dropped: int
     cleaned: int
     archived: int
     log_files: frozenset[str]
+
+    def next_compaction(self, wall_ms: int) -> tuple[int, int] | None:
+        """The first one that was done after a moment; None when there was none."""
+        return next((each for each in self.compactions if each[1] > wall_ms), None)
 
 
 def configure(address: str) -> None:
@@ -72,7 +78,7 @@ def what_services_did(url: str) -> Services:
     done = _of(slots, Kind.PLAN_DONE)
     archived = [parse_instant(_name(path)) for path in _dead(slots, Kind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]
     return Services(
-        compactions=len(done),
+        compactions=[(parse_time(slot.body["instant"]), parse_time(slot.body["completion"])) for slot in done],
         slices=sum(len(data_files(slot)) for slot in done),
         dropped=len(_dead(slots, Kind.PLAN_DONE)),
         cleaned=len(_dead(slots, Kind.CLEAN)),

@@ -1,4 +1,4 @@
-"""The run itself: producers send, a writer, the coordinator and the compactor are killed, and it is noted when rows were visible."""
+"""The run itself: producers send, a process of each kind is killed, and it is noted when rows were visible."""
 
 import threading
 import time
@@ -17,20 +17,20 @@ from demo.screen import Screen
 _LOOK_S = 0.02
 _PATIENCE_S = 60.0
 _ASK_S = 0.05
-KILLS = ((0.20, "writer-1"), (0.42, "coordinator-1"), (0.62, "compactor-1"))
-"""At which share of the events who is killed; a compactor as soon as it is in the middle of a plan, or at ``_IDLE_AT``."""
-_IDLE_AT = 0.74
+KILLS = ((0.20, "writer-1"), (0.35, "compactor-1"), (0.58, "coordinator-1"))
+"""At which share of the events who is killed; the compactor as soon as it has something to do then, or at ``_IDLE_AT``."""
+_IDLE_AT = 0.55
 HURRY_AT = 0.75
 
 
 @dataclass(slots=True)
 class Kill:
-    """``back_after``: seconds until the process served again; None when it did not. ``at_work``: a compactor with a plan."""
+    """``back_after``: seconds until the process served again; None when it did not. ``wall_ms``: ``at`` by the wall clock."""
 
     name: str
     at: float
     seen: int
-    at_work: bool = False
+    wall_ms: int
     back_after: float | None = None
 
 
@@ -54,7 +54,7 @@ class Stream:
         self._cluster = cluster
         self._screen = screen
         self._asked = 0.0
-        self._at_work = False
+        self._compacting = False
         self._hurry = threading.Event()
         self._total = sum(feed.events.num_rows for feed in feeds)
         shares = [rate * feed.events.num_rows / self._total for feed in feeds]
@@ -105,10 +105,9 @@ class Stream:
         share = self._sent() / self._total
         if len(run.kills) < len(KILLS) and self._has_come(KILLS[len(run.kills)], share, run):
             name = KILLS[len(run.kills)][1]
-            events = len(self._cluster.events)
-            run.kills.append(Kill(name, self._cluster.kill(name), events, at_work=self._at_work))
-            text = f"kill -9 {name}{', in the middle of a plan' if self._at_work else ''}"
-            self._screen.note(text, "killed", "bold red", name=name, at_work=self._at_work)
+            events, wall_ms = len(self._cluster.events), time.time_ns() // 1_000_000
+            run.kills.append(Kill(name, self._cluster.kill(name), events, wall_ms))
+            self._screen.note(f"kill -9 {name}", "killed", "bold red", name=name)
         if run.kills and run.kills[-1].back_after is None:
             self._note_return(run.kills[-1])
         if not self._hurry.is_set() and len(run.kills) == len(KILLS) and share >= HURRY_AT and self._settled(run):
@@ -124,12 +123,12 @@ class Stream:
         return not name.startswith("compactor") or self._is_compacting() or share >= _IDLE_AT
 
     def _is_compacting(self) -> bool:
-        """Whether an operation runs and another one waits, so that its plan is not done when the compactor dies now."""
+        """Whether there was a plan to work on when the owner was asked last."""
         if time.monotonic() - self._asked >= _ASK_S:
             self._asked = time.monotonic()
             (table,) = self._connection.status(TABLE).tables
-            self._at_work = bool(table.operations and table.operations_queued)
-        return self._at_work
+            self._compacting = bool(table.operations)
+        return self._compacting
 
     def _settled(self, run: Run) -> bool:
         """Whether what was sent after the last kill is visible for every producer."""

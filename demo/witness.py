@@ -23,18 +23,16 @@ _KEY = "_hoodie_record_key"
 
 
 class Witness(threading.Thread):
-    """``fullest``: (moment, log files of the slice that has most of them) of each look; ``compacted``: moments at which new base
-    files were seen; ``read``: events by the path of their log file. Complete after ``stop``.
+    """``fullest``: (moment, log files of the slice that has most of them) of each look; ``read``: events by the path of their log
+    file. Complete after ``stop``.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(name="witness", daemon=True)
         self.fullest: list[tuple[float, int]] = []
-        self.compacted: list[float] = []
         self.read: dict[str, pa.Table] = {}
         self._url = url
         self._store = open_store(url, None, SystemIds())
-        self._bases: set[str] = set()
         self._end = threading.Event()
         self._failure: BaseException | None = None
 
@@ -56,12 +54,7 @@ class Witness(threading.Thread):
 
     def _look(self, table: hudi.Table) -> None:
         slices = [group.slices() for group in table.file_groups()]
-        now = time.monotonic()
-        self.fullest.append((now, max((len(parts[-1].logs) for parts in slices), default=0)))
-        bases = {part.base for parts in slices for part in parts if part.base}
-        if bases - self._bases:
-            self._bases |= bases
-            self.compacted.append(now)
+        self.fullest.append((time.monotonic(), max((len(parts[-1].logs) for parts in slices), default=0)))
         for part in (part for parts in slices for part in parts):
             self._read(part)
 

@@ -1,6 +1,5 @@
 """Runs in a process of its own: one slice is compacted, or read to see that nothing was lost."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,19 +7,27 @@ import pyarrow.compute as pc
 
 from bench.compaction.slices import slice_table
 from bench.tables.usage import Moment, peak_bytes
+from support.events import EVENTS_SCHEMA, events
 
 _SUMMED = ("user_id", "version", "qty")
 
 
-def build(base_rows: int, log_rows: list[int]) -> str:
+def build(base_rows: int, log_rows: list[int], buckets: int = 1) -> str:
     """The table's folder; ``slice_table`` in a process whose memory nobody measures."""
-    return str(slice_table(base_rows, log_rows))
+    return str(slice_table(base_rows, log_rows, buckets))
 
 
-def compact(folder: str) -> dict[str, Any]:
-    """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds."""
+def compact(folder: str, warm_up: str) -> dict[str, Any]:
+    """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds.
+
+    ``warm_up``: where a small table is made and compacted before, so that imports are not in the figures.
+    """
     from headgate_tables import hudi
 
+    small = hudi.create_table(f"file://{warm_up}", EVENTS_SCHEMA, record_key="event_id", ordering="version", buckets=1)
+    for seed in range(2):
+        small.upsert(events(1000, seed=seed))
+    small.compact()
     table = hudi.open_table(f"file://{folder}")
     begin = Moment.now()
     result = table.compact()
@@ -54,8 +61,3 @@ def _batches(contender: str, folder: str) -> Any:
 
     read = HudiTable(f"file://{folder}").read_stream(HudiReadOptions(projection=list(_SUMMED)))
     return (pa.record_batch(batch) for batch in read)
-
-
-def base_file(folder: str) -> Path:
-    """The newest of the one file group."""
-    return max(Path(folder).glob("*.parquet"), key=lambda file: file.stem.rpartition("_")[2])

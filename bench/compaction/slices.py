@@ -1,4 +1,4 @@
-"""Tables of one file group to compact: a base file of so many rows and log files on top, kept under .cache/bench.
+"""Tables to compact, of one file group or some: base files of so many rows and log files on top, kept under .cache/bench.
 
 Of a log's rows 70 % have keys of the base file, 20 % are new, and 10 % repeat keys of the log before with a newer version; one
 row in ten of the first kind is late. The base file is a compaction's output, as that of any older slice is.
@@ -21,24 +21,27 @@ from support.events import EVENTS_SCHEMA, event_ids, events
 _CHUNK = 500_000
 _DRAWN = 500_000
 """Rows of values drawn once; keys and versions are what makes rows differ."""
+_SEED = 5
+_BASE_VERSION = 1000
 
 
-def slice_table(base_rows: int, log_rows: Sequence[int]) -> Path:
-    """The folder of a table whose one slice has a base file of ``base_rows`` and logs of ``log_rows``. Built once."""
-    folder = CACHE / f"slice-{base_rows}-{hashlib.sha256(repr(list(log_rows)).encode()).hexdigest()[:6]}-{_code()}"
+def slice_table(base_rows: int, log_rows: Sequence[int], buckets: int = 1) -> Path:
+    """The folder of a table whose slices have base files of ``base_rows`` together and logs of ``log_rows``. Built once."""
+    name = f"slice-{base_rows}" if buckets == 1 else f"slices-{buckets}x{base_rows // buckets}"
+    folder = CACHE / f"{name}-{hashlib.sha256(repr(list(log_rows)).encode()).hexdigest()[:6]}-{_code()}"
     if not folder.exists():
         for stale in CACHE.glob(f"{folder.name.rpartition('-')[0]}-*"):
             shutil.rmtree(stale)
         partial = folder.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        _build(partial, base_rows, log_rows)
+        _build(partial, base_rows, log_rows, buckets)
         partial.rename(folder)
     return folder
 
 
-def copy_of(table: Path, into: Path) -> Path:
+def copy_of(folder: str, into: Path) -> Path:
     """The table again, its data files under second names; compacting it leaves the first as it is."""
-    target = into / "table"
+    table, target = Path(folder), into / "table"
     for file in table.rglob("*"):
         copy = target / file.relative_to(table)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -49,27 +52,36 @@ def copy_of(table: Path, into: Path) -> Path:
     return target
 
 
-def _build(folder: Path, base_rows: int, log_rows: Sequence[int]) -> None:
-    table = hudi.create_table(f"file://{folder}", EVENTS_SCHEMA, record_key="event_id", ordering="version", buckets=1)
+def end_state(base_rows: int, log_rows: Sequence[int]) -> pa.Table:
+    """The rows that such a table has, without any merge: of each key the largest version (equal ones have equal values)."""
+    logs = list(_logs(np.random.default_rng(_SEED), base_rows, log_rows))
+    newest = np.zeros(1 + max([base_rows - 1, *(int(numbers.max()) for numbers, _ in logs)]), np.int64)
+    newest[:base_rows] = _BASE_VERSION
+    for numbers, versions in logs:
+        np.maximum.at(newest, numbers, versions)
+    return _rows(events(_DRAWN).combine_chunks(), np.arange(len(newest)), newest)
+
+
+def _build(folder: Path, base_rows: int, log_rows: Sequence[int], buckets: int) -> None:
+    table = hudi.create_table(f"file://{folder}", EVENTS_SCHEMA, record_key="event_id", ordering="version", buckets=buckets)
     table.configure({"hoodie.clean.automatic": "false"})
     drawn = events(_DRAWN).combine_chunks()
     for start in range(0, base_rows, _CHUNK):
         stop = min(start + _CHUNK, base_rows)
-        table.upsert(_rows(drawn, np.arange(start, stop), np.full(stop - start, 1000)))
+        table.upsert(_rows(drawn, np.arange(start, stop), np.full(stop - start, _BASE_VERSION)))
     if base_rows > _CHUNK:
         table.compact()
         _remove_old_slices(folder)
-    rng = np.random.default_rng(5)
-    for numbers, versions in _logs(rng, base_rows, log_rows):
+    for numbers, versions in _logs(np.random.default_rng(_SEED), base_rows, log_rows):
         with table.transaction() as transaction:
             transaction.upsert(_rows(drawn, numbers, versions))
 
 
 def _remove_old_slices(folder: Path) -> None:
     """They only take space: nobody reads this table as of the past."""
-    newest = max(folder.glob("*.parquet"), key=lambda file: file.stem.rpartition("_")[2])
+    newest = max(file.stem.rpartition("_")[2] for file in folder.glob("*.parquet"))
     for file in folder.iterdir():
-        if file.is_file() and file != newest and file.name != ".hoodie_partition_metadata":
+        if file.is_file() and not file.stem.endswith(newest) and file.name != ".hoodie_partition_metadata":
             file.unlink()
 
 

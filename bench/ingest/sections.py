@@ -29,11 +29,11 @@ _CLIENTS = "bench.ingest.clients"
 
 
 @contextmanager
-def cluster_with_table(interval: str, writers: int) -> Iterator[tuple[Cluster, str]]:
+def cluster_with_table(interval: str, writers: int, compactors: int = 0) -> Iterator[tuple[Cluster, str]]:
     """A fresh cluster of one coordinator, and the URL of its table ``events``."""
     with scratch_folder("ingest") as folder:
         options = {"coordinator": ["--checkpoint-interval", interval]}
-        with Cluster(folder / "cluster", writers=writers, options=options) as cluster:
+        with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=options) as cluster:
             with headgate.connect(cluster.address) as hg:
                 hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
             yield cluster, f"{cluster.store}/events"

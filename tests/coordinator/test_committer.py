@@ -116,7 +116,7 @@ def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_c
         assert len(told) == (round_ if round_ > 1 else 0)
         while not told:
             owner.do(Maintain())
-    assert [(each.files, each.max_files, each.counted) for each in told] == [(1, 200, True), (2, 200, True), (3, 200, True)]
+    assert [(each.files, each.max_files) for each in told] == [(n, owner.table.settings.max_log_files) for n in (1, 2, 3)]
     assert 0 < told[0].bytes < told[1].bytes < told[2].bytes
 
 

@@ -34,10 +34,11 @@ class Committed:
 
 @dataclass(frozen=True)
 class CompactedAt:
-    """A completed compaction."""
+    """A completed compaction of some partitions."""
 
     instant: str
     completion: str
+    partitions: frozenset[str]
 
 
 Standing = dict[Key, tuple[Entry, str]]
@@ -102,14 +103,15 @@ class Replay:
                 self._add(standing, partition, [commit])
                 merged, completed = commit.instant, commit.completion
         for compaction in sorted(self.compactions, key=lambda each: each.instant):
-            if compaction.completion <= point and self._merge(standing, partition, merged, compaction.instant, before=True):
+            if compaction.completion <= point and partition in compaction.partitions:
+                self._merge(standing, partition, merged, compaction.instant, before=True)
                 standing = {key: won for key, won in standing.items() if won[0].value is not None}
                 merged, completed = compaction.instant, compaction.completion
         return standing, merged, completed
 
     def _merge(
         self, standing: Standing, partition: str, merged: str, until: str, since: str = "", *, before: bool = False
-    ) -> bool:
+    ) -> None:
         """Adds the logs that completed from ``merged`` on, after ``since`` and up to ``until`` (``before``: not at it)."""
         logs = [
             each
@@ -121,7 +123,6 @@ class Replay:
             and any(entry.key[0] == partition for entry in each.entries)
         ]
         self._add(standing, partition, logs)
-        return bool(logs)
 
     def _add(self, standing: Standing, partition: str, commits: Iterable[Committed]) -> None:
         for commit in sorted(commits, key=lambda each: each.instant):

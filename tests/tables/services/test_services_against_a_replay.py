@@ -265,11 +265,15 @@ class Living(RuleBasedStateMachine):
             if each.time in known:
                 continue
             if each.action == "commit":
-                self.replay.compactions.append(CompactedAt(each.time, each.completion))
+                self.replay.compactions.append(CompactedAt(each.time, each.completion, self.with_base(each.time)))
             else:
                 assert entries, f"{each.name} was written by nobody"
                 self.replay.commits.append(Committed(each.time, each.completion, entries, in_base))
         self.seen = set(self.names())
+
+    def with_base(self, instant: str) -> frozenset[str]:
+        """Partitions in which a base file of the instant lies."""
+        return frozenset(each.parent.name for each in self.path.glob(f"?/*_{instant}.parquet"))
 
     def names(self) -> list[str]:
         return [path.name for path in (self.path / ".hoodie/timeline").iterdir()]

@@ -143,9 +143,7 @@ def proxied(moto: S3Endpoint, bucket: str) -> Iterator[tuple[ObjectStore, Faulty
         yield ObjectStore(bucket, "t", {**moto.options, "endpoint": proxy.url, "timeout": "5s"}), proxy
 
 
-@pytest.mark.parametrize(
-    ("fault", "there"), [(Fault.DROP_ANSWER, True), (Fault.DROP_REQUEST, False), (409, False), (503, False)]
-)
+@pytest.mark.parametrize(("fault", "there"), [(Fault.DROP_ANSWER, True), (Fault.DROP_REQUEST, False), (409, False), (503, False)])
 def test_an_upload_without_an_answer_is_unknown(
     proxied: tuple[ObjectStore, FaultyProxy], fault: Fault | int, there: bool
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.services.leases import held_points
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean
 from headgate_tables.hudi.timeline.history import archived_completions
@@ -60,8 +61,8 @@ class Past:
         return had_completed
 
     def saved(self, point: str, timeline: Timeline) -> bool:
-        """Whether a savepoint keeps the table as of this completion time."""
-        return any(self.point(time, timeline) == point for time in timeline.savepoints)
+        """Whether a savepoint or a reader's lease keeps the table as of this completion time."""
+        return any(self.point(time, timeline) == point for time in timeline.savepoints) or point in held_points(self._store)
 
     def cleaned(self, instant: Instant) -> Cleaned:
         """What a completed cleaning removed. Raises CorruptFileError."""

@@ -10,7 +10,14 @@ from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile, data_files, given_up
 from headgate_tables.commitlog.slot import slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
-from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TransactionError, UnsupportedTableError
+from headgate_tables.errors import (
+    CorruptFileError,
+    NotATableError,
+    OptionError,
+    StoreUnavailableError,
+    TransactionError,
+    UnsupportedTableError,
+)
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.flush import Flusher
@@ -18,10 +25,11 @@ from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
-from headgate_tables.hudi.query import Mode, select
+from headgate_tables.hudi.query import Mode, newest, select
 from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
 from headgate_tables.hudi.scan import Scan
 from headgate_tables.hudi.services import adopting, foreign_table
+from headgate_tables.hudi.services.leases import ReaderLease, take_lease
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import AdoptResult
@@ -39,6 +47,9 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 MetadataTable = Literal["refuse", "remove"]
+
+
+_HOLD_ATTEMPTS = 5
 
 
 def open_table(
@@ -266,6 +277,24 @@ class Table(TableServices):
         """
         selection = select(self._snapshots, mode, as_of, since)
         return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)
+
+    def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
+        """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
+
+        The one thing that a reader writes. ``holder``: for people who wonder what keeps their files. Read with
+        ``scan(as_of=lease.point)``. Raises OptionError, StoreDeniedError, RetryLater when the table was cleaned meanwhile.
+        """
+        system, holder = self._system, holder or f"process {self._system.pid} on {self._system.host}"
+        for _ in range(_HOLD_ATTEMPTS):
+            point = newest(self._snapshots.current().view.timeline)
+            if not point:
+                raise OptionError(f"{self._store.url} has no commit to hold", fix="Hold it once there are rows.")
+            lease = take_lease(self._store, system.clock, system.ids, point=point, seconds=seconds, holder=holder)
+            # A cleaning that did not see the lease may have begun just before it (rule D3).
+            if self._snapshots.past.oldest(self._snapshots.current().view.timeline) <= point:
+                return lease
+            lease.release()
+        raise StoreUnavailableError(f"{self._store.url} is cleaned faster than a lease can be taken", fix="Try again.")
 
     def commits(self) -> list[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""

@@ -31,7 +31,9 @@ _FIXED_WORTH_ZSTD = 0.5
 _TEXT_WORTH_ZSTD = 0.8
 """zstd is taken when the sample shrinks below this share; numbers must shrink more, because plain ones cost nothing to decode."""
 _GROUP_ROWS = 1 << 20
-WRITE_BATCH = 16_384
+_WRITE_BATCH = 16_384
+_PAGE_BYTES = 4 * 1024 * 1024
+"""Pages are closed between write batches, and a reader holds whole ones: rows of 10 kB would make pages of 160 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,18 @@ def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     options = layout.options(rows)
     with pq.ParquetWriter(
-        sink, rows.schema, store_schema=False, write_page_checksum=True, write_batch_size=WRITE_BATCH, **options
+        sink, rows.schema, store_schema=False, write_page_checksum=True, write_batch_size=write_batch(rows), **options
     ) as writer:
         writer.write_table(rows, row_group_size=_GROUP_ROWS)
         if rows.schema.metadata:
             writer.add_key_value_metadata(rows.schema.metadata)  # type: ignore[arg-type]
     return sink.getvalue()
+
+
+def write_batch(rows: pa.Table) -> int:
+    """How many rows Arrow encodes at a time, and so at least puts into one page."""
+    width = rows.nbytes / max(1, rows.num_rows)
+    return max(1, min(_WRITE_BATCH, int(_PAGE_BYTES / max(1.0, width))))
 
 
 def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:

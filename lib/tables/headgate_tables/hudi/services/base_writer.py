@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import pc
 from headgate_tables.hudi.bloom import DynamicBloomFilter
-from headgate_tables.hudi.log.parquet_rows import WRITE_BATCH, ParquetLayout
+from headgate_tables.hudi.log.parquet_rows import ParquetLayout, write_batch
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY
 
 GROUP_ROWS = 131_072
@@ -78,7 +78,7 @@ class BaseFileWriter:
             rows.schema,
             store_schema=False,
             write_page_checksum=True,
-            write_batch_size=WRITE_BATCH,
+            write_batch_size=write_batch(rows),
             **self._layout.options(rows),
         )
         return self._writer

@@ -106,6 +106,11 @@ def live_leases(store: Store, now_ms: int) -> list[str]:
     return sorted({lease.point for lease in _listed(store) if lease.expires_ms + GRACE_MS >= now_ms})
 
 
+def held_points(store: Store) -> set[str]:
+    """Points of all leases, of those too that have expired and that no cleaning has looked at since."""
+    return {lease.point for lease in _listed(store)}
+
+
 def drop_expired_leases(store: Store, now_ms: int) -> None:
     """Deletes what readers that died left behind. Nobody looks for these names again."""
     expired = [lease.path for lease in _listed(store) if lease.expires_ms + GRACE_MS < now_ms]

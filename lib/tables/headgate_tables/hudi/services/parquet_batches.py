@@ -24,7 +24,7 @@ BATCH_ROWS = 131_072
 """At most. More: fewer calls per row and as much more memory."""
 BATCH_BYTES = 32 * 1024 * 1024
 """Of Arrow data in a batch, about: rows of a kilobyte come 32 thousand at a time, so that memory does not hang on their width."""
-_LEAST_ROWS = 256
+_LEAST_ROWS = 64
 _FIRST_ROWS = 2048
 _WORTH_A_LOOK = 8 * _FIRST_ROWS
 _ROWS_PER_VALUE = 16
@@ -113,19 +113,25 @@ class ParquetBatches:
         """Bytes of a row in Arrow: as the first rows have them, and for all columns at least what the footer says."""
         widths = [1.0]
         if len(names) == len(self.stored):
-            groups = range(len(self._sizes))
-            widths.append(sum(self._file.metadata.row_group(group).total_byte_size for group in groups) / max(1, self.rows))
+            widths.append(self._stored_width)
         if self._first_rows is not None:
             seen = self._first_rows.select([name for name in names if name in self._first_rows.schema.names])
             widths.append(seen.nbytes / seen.num_rows)
         return max(widths)
 
     @cached_property
+    def _stored_width(self) -> float:
+        groups = range(len(self._sizes))
+        stored: int = sum(self._file.metadata.row_group(group).total_byte_size for group in groups)
+        return max(1.0, stored / max(1, self.rows))
+
+    @cached_property
     def _first_rows(self) -> pa.RecordBatch | None:
         """None for a file too small to be worth it."""
         if self.rows < _WORTH_A_LOOK or not self._sizes[0]:
             return None
-        return self._next(self._file.iter_batches(_FIRST_ROWS, row_groups=[0], use_threads=False))
+        rows = max(_LEAST_ROWS, min(_FIRST_ROWS, int(BATCH_BYTES / self._stored_width)))
+        return self._next(self._file.iter_batches(rows, row_groups=[0], use_threads=False))
 
     @cached_property
     def _repeating(self) -> Collection[str]:

@@ -111,7 +111,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
 def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
     view, state, settings = owned.view(), owned.log.state, owned.settings
     retained = earliest_retained(view.timeline.writes(), settings, now=owned.clock.now_ms(), unfinished=owned.log.open_instants)
-    points = [saved["point"] for saved in state.savepoints.values()]
+    points = [saved["point"] for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
     straddling = straddling_instants(view.groups(), retained=retained, savepoints=points, completion_of=view.completion_of)
     return choose_archivable(
         read_timeline(owned.store),

@@ -1,0 +1,22 @@
+"""Our side of the comparison: a process that compacts all slices of a table, one after the other."""
+
+from typing import Any
+
+from bench.tables.usage import Moment, peak_bytes
+
+
+def compact(folder: str) -> dict[str, Any]:
+    """Opens the table, plans, merges and commits, for the first time in this process.
+
+    ``cpu`` and ``wall``: seconds of that; ``process_cpu``: of the process from its start on, imports too.
+    """
+    from headgate_tables import hudi
+
+    begin = Moment.now()
+    with hudi.open_table(f"file://{folder}") as table:
+        result = table.compact()
+    end = Moment.now()
+    if result.dropped or not result.finished:
+        raise AssertionError(f"{len(result.finished)} slices were compacted, {result.dropped} were not")
+    used = end - begin
+    return {"cpu": used.cpu, "wall": used.wall, "process_cpu": end.cpu, "peak": peak_bytes(), "bytes": result.bytes_written}

@@ -1,0 +1,84 @@
+"""Memory of a compaction does not grow with the slice. Each measure is a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headgate_tables import hudi
+from support.measured import Peak, measure
+
+MIB = 1 << 20
+WIDTH = 100
+SCHEMA = pa.schema([("id", pa.string()), ("version", pa.int64()), ("text", pa.string())])
+
+COMPACT = """
+from headgate_tables.hudi.services import base_writer, deciding, parquet_batches, pinned
+# A hundredth of what they are.
+parquet_batches.BATCH_BYTES = base_writer.GROUP_BYTES = 320 * 1024
+parquet_batches._WORTH_A_LOOK = parquet_batches._FIRST_ROWS = 256
+deciding.SHARE_ENTRIES, deciding.SHARE_KEY_BYTES = 20_000, 640 * 1024
+deciding._PROBE_ROWS, deciding._PROBE_BYTES = 10_000, 480 * 1024
+pinned._KEPT_BYTES = pinned._SMALL_BYTES = 320 * 1024
+table = hudi.open_table(sys.argv[1])
+before = rss()
+[done] = table.compact().finished
+print(json.dumps([done.rows, pool.max_memory(), rss() - before]))
+"""
+
+
+def made_of(numbers: np.ndarray, version: int, width: int) -> pa.Table:
+    """Rows with text that does not compress."""
+    letters = np.random.default_rng((version, len(numbers))).integers(33, 127, (len(numbers), width), dtype=np.uint8)
+    offsets = np.arange(0, letters.size + 1, width, dtype=np.int32)
+    text = pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets.data), pa.py_buffer(letters.data))
+    return pa.table([pa.array(numbers).cast(pa.string()), pa.repeat(pa.scalar(version), len(numbers)), text], schema=SCHEMA)
+
+
+def slice_of(folder: Path, base_rows: int, logs: Sequence[int], width: int = WIDTH) -> str:
+    """A table of one slice: a base file and logs that each renew every third row and add as many."""
+    table = hudi.create_table(str(folder), SCHEMA, record_key="id", ordering="version", buckets=1)
+    table.upsert(made_of(np.arange(base_rows), 1, width))
+    for version, rows in enumerate(logs, 2):
+        old, new = np.arange(0, rows, 2) * 3 % base_rows, base_rows * version + np.arange(rows // 2)
+        table.upsert(made_of(np.unique(np.concatenate([old, new])), version, width))
+    return table.url
+
+
+def compared(tmp_path: Path, small: str, large: str) -> tuple[Peak, Peak]:
+    del tmp_path
+    return measure(COMPACT, small), measure(COMPACT, large)
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        ((30_000, [3_000] * 3), (240_000, [3_000] * 3)),
+        ((60_000, [4_000] * 4), (60_000, [4_000] * 32)),
+        ((60_000, [20_000]), (60_000, [160_000])),
+    ],
+    ids=["base of eight times the rows", "eight times the logs", "one log of eight times the rows"],
+)
+def test_a_larger_slice_takes_little_more_memory(
+    tmp_path: Path, small: tuple[int, list[int]], large: tuple[int, list[int]]
+) -> None:
+    """A byte for each row and entry, and nothing else that grows."""
+    few, many = compared(tmp_path, slice_of(tmp_path / "small", *small), slice_of(tmp_path / "large", *large))
+    assert many.rows > 1.5 * few.rows
+    assert many.arrow <= few.arrow + 2 * MIB, (few, many)
+    assert many.arrow <= 10 * MIB, "12 to 60 MiB went through"
+    assert many.process <= few.process + 16 * MIB, (few, many)
+
+
+def test_wide_rows_come_in_smaller_batches(tmp_path: Path) -> None:
+    """Rows of 100 bytes, and as many bytes in rows of 10,000."""
+    few, many = compared(
+        tmp_path,
+        slice_of(tmp_path / "narrow", 100_000, [10_000]),
+        slice_of(tmp_path / "wide", 1_500, [150], 10_000),
+    )
+    assert many.arrow <= few.arrow + 6 * MIB, (few, many)

@@ -1,0 +1,52 @@
+"""A reader's lease on a table that is compacted and cleaned meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.errors import OptionError, RangeGoneError
+from support.tables import create, notes, rows
+
+KEEP_LITTLE = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "headgate.clean.min.age": "0",
+    "headgate.log.retire.after": "0",
+}
+
+
+def worn(table: hudi.Table, rounds: int) -> None:
+    """So many commits, each compacted and cleaned behind."""
+    for number in range(rounds):
+        table.upsert(rows(("a", number + 10, f"late {number}")))
+        table.compact()
+        table.clean()
+        table.archive()
+
+
+def as_of(table: hudi.Table, point: str) -> dict[str, str]:
+    return {row["id"]: row["note"] for row in table.scan(as_of=point).to_table().to_pylist()}
+
+
+def test_what_a_reader_holds_stays_readable_until_it_lets_go(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.configure(KEEP_LITTLE)
+    table.upsert(rows(("a", 1, "early"), ("b", 1, "early")))
+    table.upsert(rows(("a", 2, "later")))
+    with hudi.open_table(str(tmp_path / "table")) as reader, reader.hold(seconds=60, holder="a long query") as lease:
+        point = lease.point
+        worn(table, 4)
+        assert as_of(reader, point) == {"a": "later", "b": "early"}
+        with hudi.open_table(str(tmp_path / "table")) as another:
+            assert as_of(another, point) == {"a": "later", "b": "early"}
+            assert notes(another) == {"a": "late 3", "b": "early"}
+    worn(table, 2)
+    with hudi.open_table(str(tmp_path / "table")) as another, pytest.raises(RangeGoneError):
+        as_of(another, point)
+
+
+def test_a_table_without_commits_cannot_be_held(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no commit"):
+        create(tmp_path).hold()
