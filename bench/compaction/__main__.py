@@ -4,34 +4,51 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Callable
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.compaction.operation_section import BASE_ROWS_PER_CPU, LARGE, PEAK, SECTION, TENTH, one_operation
+from bench.compaction import offline, under_ingest, written
 from bench.tables.figures import Figures, Goal
-from bench.tables.__main__ import cpu_model
 
-Section = Callable[[Figures, argparse.Namespace], None]
-
-SECTIONS: dict[str, Section] = {
-    "operation": lambda figures, options: one_operation(figures, options.rounds, quick=options.quick),
-}
-"""What is measured, by the name that ``--only`` takes; each adds rows to the figures."""
-
+SECTIONS = ("rate", "memory", "written", "ingest", "freshness")
+_RATE = "base rows/CPU-s"
 GOALS = (
-    Goal("base rows per CPU-s >= 1 M, logs of a tenth", SECTION, TENTH, BASE_ROWS_PER_CPU, 1e6),
-    Goal("peak memory for a 1 GB slice <= 512 MiB", SECTION, LARGE, PEAK, 512),
-    Goal("base rows per CPU-s >= 1 M, 1 GB slice", SECTION, LARGE, BASE_ROWS_PER_CPU, 1e6),
+    Goal("base rows per CPU-s >= 1 M", offline.RATE, "compaction", _RATE, 1e6),
+    Goal("base rows per CPU-s >= 10x Hudi on Spark", offline.RATE, "compaction", _RATE, 10, offline.SPARK),
+    Goal("peak memory for a 1 GB slice <= 512 MiB", offline.MEMORY, offline.name_of_slice(), "MiB peak", 512),
+    Goal("ingest with compaction >= 70 % of the rate without", under_ingest.THROUGHPUT, "all rows", under_ingest.SHARE, 70),
+    *(
+        Goal(
+            f"queryable p99 at {under_ingest.name_of_rate(rate)} <= 1.3x that without",
+            under_ingest.FRESHNESS,
+            under_ingest.name_of_rate(rate),
+            under_ingest.TIMES,
+            1.3,
+        )
+        for rate in under_ingest.RATES
+    ),
+    *(
+        Goal(f"bytes written per byte ingested <= 8, {case}", written.SECTION, case, written.PER_BYTE, 8)
+        for case in (written.FROM_EMPTY, written.LOADED)
+    ),
 )
 
 
 def main() -> None:
     options = _options()
     figures = Figures()
-    for name in options.only:
-        SECTIONS[name](figures, options)
-    machine = {"cpus": os.cpu_count(), "cpu": cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
+    if "rate" in options.only:
+        offline.rate(figures, options.rounds, spark=options.spark)
+    if "memory" in options.only:
+        offline.memory(figures, quick=options.quick)
+    if "written" in options.only:
+        written.measure(figures, quick=options.quick)
+    if "ingest" in options.only:
+        under_ingest.throughput(figures, 1_000_000 if options.quick else 8_000_000, options.rounds)
+    if "freshness" in options.only:
+        under_ingest.freshness(figures, options.rounds, 10 if options.quick else 60)
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()}
     packages = {name: version(name) for name in ("pyarrow", "numpy", "hudi")}
     print(f"{machine} {packages} {options.rounds} rounds{', quick' * options.quick}; medians over rounds.")
     print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
@@ -44,12 +61,17 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./task bench compaction", description="Compaction: speed and memory.")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute; its figures say little")
-    parser.add_argument("--rounds", type=int, help="repetitions of everything (3; 1 with --quick)")
-    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=list(SECTIONS))
+    parser = argparse.ArgumentParser(
+        prog="./task bench compaction", description="Compaction by itself, beside Hudi on Spark, and under ingest."
+    )
+    parser.add_argument("--quick", action="store_true", help="a smoke run of some minutes; its figures say little")
+    parser.add_argument("--rounds", type=int, help="repetitions of rates (3; 1 with --quick)")
+    parser.add_argument("--spark", action="store_true", help="Hudi on Spark too, on the same files")
+    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=SECTIONS)
     parser.add_argument("--json", metavar="FILE", help="write every value of every round")
     options = parser.parse_args()
+    if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
+        sys.exit("--spark needs Java 17 on PATH.")
     options.rounds = options.rounds or (1 if options.quick else 3)
     return options
 

@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 
 from bench.compaction.slices import slice_table
 from bench.tables.usage import Moment, peak_bytes
-from support.events import EVENTS_SCHEMA, events
 
 _SUMMED = ("user_id", "version", "qty")
 
@@ -17,17 +16,10 @@ def build(base_rows: int, log_rows: list[int], buckets: int = 1) -> str:
     return str(slice_table(base_rows, log_rows, buckets))
 
 
-def compact(folder: str, warm_up: str) -> dict[str, Any]:
-    """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds.
-
-    ``warm_up``: where a small table is made and compacted before, so that imports are not in the figures.
-    """
+def compact(folder: str) -> dict[str, Any]:
+    """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds."""
     from headgate_tables import hudi
 
-    small = hudi.create_table(f"file://{warm_up}", EVENTS_SCHEMA, record_key="event_id", ordering="version", buckets=1)
-    for seed in range(2):
-        small.upsert(events(1000, seed=seed))
-    small.compact()
     table = hudi.open_table(f"file://{folder}")
     begin = Moment.now()
     result = table.compact()

@@ -39,9 +39,9 @@ def slice_table(base_rows: int, log_rows: Sequence[int], buckets: int = 1) -> Pa
     return folder
 
 
-def copy_of(folder: str, into: Path) -> Path:
+def copy_of(table: Path, into: Path) -> Path:
     """The table again, its data files under second names; compacting it leaves the first as it is."""
-    table, target = Path(folder), into / "table"
+    target = into / "table"
     for file in table.rglob("*"):
         copy = target / file.relative_to(table)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ def main() -> None:
         snapshot_read(figures, full, options.rounds, 2 if options.quick else 5)
     if "open" in options.only:
         open_and_view(figures, options.rounds, 200 if options.quick else 2000)
-    machine = {"cpus": os.cpu_count(), "cpu": cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
+    machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
     packages = {name: version(name) for name in ("pyarrow", "numpy", "hudi")}
     print(f"{machine} {packages} {options.rounds} rounds{', quick' * options.quick}; medians over rounds.")
     print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
@@ -75,8 +75,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def cpu_model() -> str:
-    """As the kernel names it."""
+def _cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
