@@ -13,6 +13,7 @@ from headgate import aio
 from headgate.maintenance import Maintenance
 from headgate_tables import hudi
 from support.cluster import Cluster
+from support.readers import query_by_hudi_rs
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 MAX_FILES, MAX_BYTES = 6, 256 << 10
@@ -38,7 +39,10 @@ def fullest(url: str) -> tuple[int, int]:
 
 
 def stored(url: str) -> dict[str, int]:
-    return {row["id"]: row["ts"] for row in hudi.open_table(url).scan().to_table().to_pylist()}
+    """id to ts, by our reader and by hudi-rs, which must agree."""
+    ours = {row["id"]: row["ts"] for row in hudi.open_table(url).scan().to_table().to_pylist()}
+    assert ours == {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))}
+    return ours
 
 
 async def alarms(hg: aio.Headgate) -> str:

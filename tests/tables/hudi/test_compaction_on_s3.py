@@ -74,6 +74,17 @@ def test_a_slice_on_s3_is_compacted(place: Place, small: int, monkeypatch: pytes
     assert len(place.base_files()) == 2
 
 
+def test_a_base_file_is_created_where_only_the_environment_says_how_to_reach_s3(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above all AWS_ALLOW_HTTP: the client that has more time for an upload must not forget it."""
+    for name, value in place.endpoint.options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    [done] = hudi.open_table(place.url).compact().finished
+    assert done.rows == 6
+    assert place.notes() == WANTED
+
+
 def test_an_upload_whose_answer_is_lost_is_found_and_not_sent_again(place: Place) -> None:
     table = place.open()
     place.proxy.arm("PUT", Fault.DROP_ANSWER, path=BASE_FILE)

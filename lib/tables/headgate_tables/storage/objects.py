@@ -242,11 +242,12 @@ def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tup
 @lru_cache(maxsize=16)
 def _upload_client(bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]) -> Any:
     """For creates of large files: as the one for creates, with more time."""
-    del environment
     config: Any = {**dict(options), "conditional_put": "etag"}
-    given = any(name.lower() == "timeout" for name, _ in options)
-    patient: Any = {} if given else {"timeout": timedelta(seconds=_UPLOAD_SECONDS)}
-    return S3Store(bucket, config=config, retry_config={"max_retries": 0}, client_options=patient or None)
+    given = [*(name for name, _ in options), *(name for name, _ in environment)]
+    if not any(name.lower().removeprefix("aws_") == "timeout" for name in given):
+        # Not as an option of the client: with one, those of the environment count no more (AWS_ALLOW_HTTP).
+        config["timeout"] = f"{_UPLOAD_SECONDS} seconds"
+    return S3Store(bucket, config=config, retry_config={"max_retries": 0})
 
 
 def _body(content: Buffers) -> bytes | memoryview:
