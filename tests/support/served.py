@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
+from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.results import CompactResult
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.system import System
@@ -79,6 +81,32 @@ class Served:
         assert not result.dropped
         self.take_in()
         return result
+
+    def plan(self) -> Plan:
+        """Of every slice with logs."""
+        plan = self.table.plan_compaction(forced=True)
+        assert plan is not None
+        return plan
+
+    def run(self, operation: Operation, plan: Plan) -> Compacted:
+        """As a compactor does, which knows the plan alone."""
+        assert self.table.definition is not None
+        return compact_slice(
+            self.table._store,
+            self.table.definition,
+            self.table._layout,
+            operation,
+            plan.instant,
+            stage=self.table._owned().stage,
+            settings=self.table.settings,
+        )
+
+    def finish(self, plan: Plan, *, drop: str = "") -> None:
+        """Without the slice of partition ``drop``."""
+        dropped = [each for each in plan.operations if each.partition == drop]
+        finished = [self.run(each, plan) for each in plan.operations if each.partition != drop]
+        self.table.finish_plan(plan.instant, finished, dropped)
+        self.take_in()
 
     def savepoint(self) -> str:
         """Its instant."""
@@ -196,11 +224,12 @@ def put(transaction: hudi.Transaction, entries: Sequence[Entry]) -> None:
         ([entry for entry in entries if entry.value is None], transaction.delete),
     ):
         if entries_of_kind:
-            call(
-                pa.Table.from_pylist(
-                    [dict(zip(SCHEMA.names, (*entry.key, *entry[1:]), strict=True)) for entry in entries_of_kind], SCHEMA
-                )
-            )
+            call(arrow_of(entries_of_kind))
+
+
+def arrow_of(entries: Iterable[Entry]) -> pa.Table:
+    """One row each."""
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, (*entry.key, *entry[1:]), strict=True)) for entry in entries], SCHEMA)
 
 
 def shown(rows: Iterable[Mapping[str, Any]]) -> Rows:

@@ -14,7 +14,6 @@ from headgate_tables.errors import (
     CorruptFileError,
     NotATableError,
     OptionError,
-    StoreUnavailableError,
     TransactionError,
     UnsupportedTableError,
 )
@@ -25,11 +24,9 @@ from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
-from headgate_tables.hudi.query import Mode, newest, select
-from headgate_tables.hudi.results import CommitInfo, CommitResult, Verification
-from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.reading import TableReader
+from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.services import adopting, foreign_table
-from headgate_tables.hudi.services.leases import ReaderLease, take_lease
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import AdoptResult
@@ -39,17 +36,12 @@ from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.transaction import Transaction
-from headgate_tables.hudi.verify import verify
-from headgate_tables.hudi.view import FileGroup
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 MetadataTable = Literal["refuse", "remove"]
-
-
-_HOLD_ATTEMPTS = 5
 
 
 def open_table(
@@ -78,7 +70,7 @@ def open_table(
     return Table(store, system, take_over=take_over, metadata_table=metadata_table, holder=holder)
 
 
-class Table(TableServices):
+class Table(TableReader, TableServices):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
 
     def __init__(
@@ -102,16 +94,6 @@ class Table(TableServices):
         self._parquet: ParquetLayout | None = None
         self._took_over = False
         self._maintainer = Maintainer()
-
-    @property
-    def url(self) -> str:
-        """Where the table lies."""
-        return self._store.url
-
-    @property
-    def name(self) -> str:
-        """hoodie.table.name."""
-        return self._layout.name
 
     @property
     def definition(self) -> Definition | None:
@@ -252,62 +234,6 @@ class Table(TableServices):
         Belongs between rounds: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
         """
         self._tidy(self._own()[0])
-
-    def scan(
-        self,
-        columns: Sequence[str] | None = None,
-        partitions: Sequence[str | Mapping[str, Any]] | None = None,
-        filter: "pa.compute.Expression | None" = None,  # noqa: A002 - pyarrow's own name for it
-        *,
-        meta_columns: bool = False,
-        mode: Mode = "snapshot",
-        as_of: str | None = None,
-        since: str | None = None,
-    ) -> Scan:
-        """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
-
-        ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
-        ``filter``: a pyarrow expression; partitions and row groups that cannot match are not read.
-        ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
-        ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
-        ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in
-        their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
-
-        Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError.
-        """
-        selection = select(self._snapshots, mode, as_of, since)
-        return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)
-
-    def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
-        """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
-
-        The one thing that a reader writes. ``holder``: for people who wonder what keeps their files. Read with
-        ``scan(as_of=lease.point)``. Raises OptionError, StoreDeniedError, RetryLater when the table was cleaned meanwhile.
-        """
-        system, holder = self._system, holder or f"process {self._system.pid} on {self._system.host}"
-        for _ in range(_HOLD_ATTEMPTS):
-            point = newest(self._snapshots.current().view.timeline)
-            if not point:
-                raise OptionError(f"{self._store.url} has no commit to hold", fix="Hold it once there are rows.")
-            lease = take_lease(self._store, system.clock, system.ids, point=point, seconds=seconds, holder=holder)
-            # A cleaning that did not see the lease may have begun just before it (rule D3).
-            if self._snapshots.past.oldest(self._snapshots.current().view.timeline) <= point:
-                return lease
-            lease.release()
-        raise StoreUnavailableError(f"{self._store.url} is cleaned faster than a lease can be taken", fix="Try again.")
-
-    def commits(self) -> list[CommitInfo]:
-        """Completed writes of the active timeline, in the order in which they became visible."""
-        writes = read_timeline(self._store).writes()
-        return [CommitInfo(instant.time, instant.completion, instant.action) for instant in writes]
-
-    def file_groups(self) -> list[FileGroup]:
-        """Live file groups; ``slices()`` of each gives its base and log files."""
-        return list(self._snapshots.current().view.groups())
-
-    def verify(self) -> Verification:
-        """Compares slots, timeline and files, reading every file's bytes once. Writes nothing."""
-        return verify(self._store, self._layout.history_folder)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.base_reader import gone
 from headgate_tables.hudi.entries import EntryReader
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey
-from headgate_tables.hudi.log.frames import FilePart, read_frames
+from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks
 from headgate_tables.hudi.merge import Entries
@@ -102,37 +103,33 @@ class PinnedSlice:
         # Files of ours are durable before any name of theirs is, so a torn one is damage; others' may end in a failed append.
         ours = name.token == WRITE_TOKEN
         counts: Callable[[str], bool] = (lambda _: True) if ours else (lambda instant: instant == name.instant)
-        kept = self._kept.get(path)
-        source = _Source(lambda: _opened(self._store, path)) if kept is None else _Source(lambda: _held(kept))
-        with source.open() as (file, _):
-            frames = read_frames(file, log.size, path)
+        frames = None if path in self._kept else self._frames(path, log.size)
         if frames is None:
-            whole = kept if kept is not None else self._get(path)
-            return [PinnedBlock(block, None, source, ours) for block in read_log_file(whole, path, counts, strict=ours)]
-        blocks = select_blocks(frames.blocks, log.size, path, counts, strict=ours)
+            whole = self._kept.get(path) or self._get(path)
+            blocks = read_log_file(whole, path, counts, strict=ours)
+        else:
+            blocks = select_blocks(frames.blocks, log.size, path, counts, strict=ours)
         for block in blocks:
             # A header has no checksum: under another instant the block would pass for one that was never committed.
             if ours and block.instant != name.instant:
                 raise damaged(path, f"a block of it carries the instant {block.instant}")
-        return [PinnedBlock(block, frames.contents[block.offset], source, ours) for block in blocks]
+        places = frames.contents if frames is not None else {}
+        return [PinnedBlock(self._store, block, places.get(block.offset), ours) for block in blocks]
+
+    def _frames(self, path: str, size: int) -> Frames | None:
+        with _opened(self._store, path) as (file, _):
+            return read_frames(file, size, path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A log file. ``open`` gives it and whether it is far away."""
-
-    open: Callable[[], contextlib.AbstractContextManager[tuple[pa.NativeFile, bool]]]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PinnedBlock:
     """A block of a log. ``place``: start and length of its content in the file, None when ``block`` holds it. ``ours``: written
     by this library.
     """
 
+    store: Store
     block: RowsBlock | DeleteBlock
     place: tuple[int, int] | None
-    source: _Source
     ours: bool
 
     @property
@@ -197,32 +194,34 @@ class PinnedBlock:
 
     @contextlib.contextmanager
     def _batches(self) -> Iterator[ParquetBatches]:
-        with self._content() as (content, remote):
-            rows = ParquetBatches(content, self.block.where, remote=remote)
-            if self.ours:
-                rows.check_columns(self.block.block.headers.get(HeaderKey.SCHEMA, ""))
-            yield rows
+        if self.place is None:
+            yield self._held_batches
+            return
+        with self._part(self.place) as (part, remote):
+            yield self._checked(ParquetBatches(part, self.block.where, remote=remote))
+
+    @cached_property
+    def _held_batches(self) -> ParquetBatches:
+        """Kept open, because opening it costs as much as reading its keys."""
+        return self._checked(ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, remote=False))
+
+    def _checked(self, rows: ParquetBatches) -> ParquetBatches:
+        if self.ours:
+            rows.check_columns(self.block.block.headers.get(HeaderKey.SCHEMA, ""))
+        return rows
 
     @contextlib.contextmanager
-    def _content(self) -> Iterator[tuple[pa.NativeFile, bool]]:
-        if self.place is None:
-            yield pa.BufferReader(self.block.block.content), False
-            return
-        with self.source.open() as (file, remote), pa.PythonFile(FilePart(file, *self.place), mode="r") as part:
+    def _part(self, place: tuple[int, int]) -> Iterator[tuple[pa.NativeFile, bool]]:
+        with _opened(self.store, self.block.path) as (file, remote), pa.PythonFile(FilePart(file, *place), mode="r") as part:
             yield part, remote
 
     def _loaded(self) -> RowsBlock | DeleteBlock:
         """With its content."""
         if self.place is None:
             return self.block
-        with self._content() as (content, _):
-            whole = dataclasses.replace(self.block.block, content=content.read_buffer())
+        with self._part(self.place) as (part, _):
+            whole = dataclasses.replace(self.block.block, content=part.read_buffer())
         return dataclasses.replace(self.block, block=whole)
-
-
-@contextlib.contextmanager
-def _held(content: pa.Buffer) -> Iterator[tuple[pa.NativeFile, bool]]:
-    yield pa.BufferReader(content), False
 
 
 @contextlib.contextmanager

@@ -1,0 +1,96 @@
+"""What a table handle tells its readers: rows as they are or were, commits, files, and whether all of it is whole."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headgate_tables.errors import OptionError, StoreUnavailableError
+from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.query import Mode, newest, select
+from headgate_tables.hudi.results import CommitInfo, Verification
+from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.services.leases import ReaderLease, take_lease
+from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.verify import verify
+from headgate_tables.hudi.view import FileGroup
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+_HOLD_ATTEMPTS = 5
+
+
+class TableReader:
+    """The reading half of ``Table``, which sets these attributes. But for ``hold`` nothing here writes."""
+
+    _store: Store
+    _system: System
+    _layout: Layout
+    _snapshots: Snapshots
+
+    @property
+    def url(self) -> str:
+        """Where the table lies."""
+        return self._store.url
+
+    @property
+    def name(self) -> str:
+        """hoodie.table.name."""
+        return self._layout.name
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        filter: "pa.compute.Expression | None" = None,  # noqa: A002 - pyarrow's own name for it
+        *,
+        meta_columns: bool = False,
+        mode: Mode = "snapshot",
+        as_of: str | None = None,
+        since: str | None = None,
+    ) -> Scan:
+        """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
+
+        ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
+        ``filter``: a pyarrow expression; partitions and row groups that cannot match are not read.
+        ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
+        ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
+        ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in
+        their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
+
+        Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError.
+        """
+        selection = select(self._snapshots, mode, as_of, since)
+        return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)
+
+    def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
+        """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
+
+        The one thing that a reader writes. ``holder``: for people who wonder what keeps their files. Read with
+        ``scan(as_of=lease.point)``. Raises OptionError, StoreDeniedError, RetryLater when the table was cleaned meanwhile.
+        """
+        system, holder = self._system, holder or f"process {self._system.pid} on {self._system.host}"
+        for _ in range(_HOLD_ATTEMPTS):
+            point = newest(self._snapshots.current().view.timeline)
+            if not point:
+                raise OptionError(f"{self._store.url} has no commit to hold", fix="Hold it once there are rows.")
+            lease = take_lease(self._store, system.clock, system.ids, point=point, seconds=seconds, holder=holder)
+            # A cleaning that did not see the lease may have begun just before it (rule D3).
+            if self._snapshots.past.oldest(self._snapshots.current().view.timeline) <= point:
+                return lease
+            lease.release()
+        raise StoreUnavailableError(f"{self._store.url} is cleaned faster than a lease can be taken", fix="Try again.")
+
+    def commits(self) -> list[CommitInfo]:
+        """Completed writes of the active timeline, in the order in which they became visible."""
+        writes = read_timeline(self._store).writes()
+        return [CommitInfo(instant.time, instant.completion, instant.action) for instant in writes]
+
+    def file_groups(self) -> list[FileGroup]:
+        """Live file groups; ``slices()`` of each gives its base and log files."""
+        return list(self._snapshots.current().view.groups())
+
+    def verify(self) -> Verification:
+        """Compares slots, timeline and files, reading every file's bytes once. Writes nothing."""
+        return verify(self._store, self._layout.history_folder)
