@@ -41,7 +41,7 @@ class Looks:
     def line(self) -> str:
         """The most of each of equal spans of time, and the last look, as bars; the lowest one is none."""
         began, ended = self.fullest[0][0], self.fullest[-1][0]
-        spans = [0] * min(_WIDTH, len(self.fullest))
+        spans = [0] * min(_WIDTH, len(self.fullest) - 1)
         for moment, files in self.fullest[:-1]:
             at = min(int((moment - began) / max(0.001, ended - began) * len(spans)), len(spans) - 1)
             spans[at] = max(spans[at], files)
@@ -191,12 +191,12 @@ class Verdict:
 
 def _told(kill: dict[str, Any]) -> str:
     rows, process = _seconds(kill["rows_back_s"]), _seconds(kill["process_back_s"])
-    back = f"rows were queryable again after {rows}"
-    when = ""
+    at_work, after = "", ""
     if "at_work" in kill:
-        when = " in the middle of a compaction" if kill["at_work"] else ""
-        back += f", {'it' if when else 'the next compaction'} was done after {_seconds(kill['compacted_again_s'])}"
-    return f"  kill -9 of {kill['name']}{when}: {back} (the process was back after {process})"
+        at_work, whose = (" at work", "its") if kill["at_work"] else ("", "the next")
+        after = f"{whose} compaction was done after {_seconds(kill['compacted_again_s'])}, "
+    back = f"rows were queryable again after {rows} ({after}the process was back after {process})"
+    return f"  kill -9 of {kill['name']}{at_work}: {back}"
 
 
 def _seconds(value: float | None) -> str:

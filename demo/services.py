@@ -19,10 +19,10 @@ from headgate_tables.system import SystemIds
 SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "5",
     "headgate.compaction.first.delta.commits": "2",
-    "hoodie.clean.commits.retained": "4",
+    "hoodie.clean.commits.retained": "3",
     "headgate.clean.min.age": "8",
-    "hoodie.keep.min.commits": "8",
-    "hoodie.keep.max.commits": "16",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "8",
 }
 """Of the demo's table. Files stay for 8 s after they were replaced: above the longest look of the witness."""
 

@@ -17,6 +17,7 @@ from headgate_tables import hudi
 from support.events import EVENTS_SCHEMA
 
 SPARK = "Hudi on Spark"
+REWRITTEN = "pyarrow, no merge"
 BUCKETS = 8
 BASE_ROWS = 1_000_000
 LOG_ROWS = [15_000] * 20
@@ -38,6 +39,8 @@ def rate(figures: Figures, rounds: int, *, spark: bool) -> None:
             used = run_child("bench.compaction.whole_table:compact", folder=str(copy))
             check(copy, oracle)
             _add(figures, OURS, used["cpu"], used["wall"], used["peak"])
+            again = run_child("bench.compaction.whole_table:rewrite", folder=str(copy_of(table, folder / f"rewritten-{number}")))
+            _add(figures, REWRITTEN, again["cpu"], again["wall"], again["peak"])
             figures.add(RATE, "whole process", "base rows/CPU-s", OURS, BASE_ROWS / used["process_cpu"], more_is_better=True)
         if spark:
             _spark(figures, table, folder, rounds, oracle)

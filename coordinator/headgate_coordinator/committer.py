@@ -13,7 +13,7 @@ from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_tables.commitlog.times import parse_time
-from headgate_tables.errors import FixCall, RetryLater
+from headgate_tables.errors import CorruptFileError, FixCall, MissingFileError, RetryLater
 from headgate_tables.hudi import Table, Transaction
 from headgate_tables.hudi.services.settings import TableSettings
 
@@ -67,6 +67,7 @@ class Committer:
         self.last = LastCommit()
         self.settings: Mapping[str, str] = {}
         self.more_to_maintain = False
+        self.trouble = ""
         self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms
@@ -120,13 +121,17 @@ class Committer:
             self.last = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
 
     def _maintain(self) -> None:
-        """What a busy store refuses is due again later, and so is what waits for the table to be listed."""
-        self.more_to_maintain = False
+        """What a busy store refuses is due again later, and so is what waits for the table to be listed. A damaged file
+        keeps from services, and says so; rows go on being committed.
+        """
+        self.more_to_maintain, self.trouble = False, ""
         try:
             step = self._table.maintain()
             self.more_to_maintain = step.more and bool(step.did)
         except RetryLater:
             pass  # due again later
+        except (CorruptFileError, MissingFileError) as error:
+            self.trouble = f"the table is not maintained: {error}"
         self._look_at_plans()
 
     def _finish_plan(self, work: FinishPlan) -> None:

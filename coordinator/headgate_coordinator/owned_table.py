@@ -308,7 +308,7 @@ class OwnedTable:
             round_seconds=self._core.last_round_seconds,
             round_files=last.files,
             round_bytes=last.bytes,
-            alarms=[*self._core.alarms, *self.compactions.alarms],
+            alarms=[*self._core.alarms, *self.compactions.alarms, *([trouble] if (trouble := self._committer.trouble) else [])],
             operations=self.compactions.status(),
             operations_queued=self.compactions.core.queued,
         )

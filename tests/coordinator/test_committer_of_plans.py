@@ -124,6 +124,20 @@ def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
     opened(owner)
 
 
+def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner: Owner, tmp_path: Path) -> None:
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    owner.table.configure({**few, "hoodie.compact.inline.max.delta.commits": "1000", "headgate.clean.min.age": "0"})
+    version = tmp_path / "table/.hoodie/timeline/history/_version_"
+    version.write_text("7")
+    owner.maintain_until(lambda: bool(owner.committer.trouble))
+    assert "history" in owner.committer.trouble
+    owner.table.upsert(rows(("b", 1, "still taken")))
+    version.unlink()
+    owner.maintain_until(lambda: len(owner.table.commits()) < 10)
+    assert not owner.committer.trouble
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "n24", "b": "still taken"}
+
+
 def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothing(owner: Owner, tmp_path: Path) -> None:
     plan = opened(owner)
     results = owner.merge(plan)

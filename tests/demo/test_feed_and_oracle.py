@@ -1,14 +1,17 @@
 """The demo's feed and its oracle agree where they should and differ where a broken cluster would make them."""
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from demo.feed import DELETE, OPERATION, ORDERING, ORIGINS, SCHEMA, Feed, read_feeds
+from demo.doubles import count_events
+from demo.feed import DELETE, KEY, OPERATION, ORDERING, ORIGINS, SCHEMA, Feed, read_feeds
 from demo.freshness import Trace, percentile
 from demo.oracle import compare
+from demo.report import Looks
 
 HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,"
@@ -56,7 +59,7 @@ def test_the_newest_event_of_each_flight_is_what_the_oracle_says(flights: Path) 
 def test_a_table_that_believes_the_order_of_telling_is_wrong(flights: Path) -> None:
     found = compare(flights, 12, applied(read_feeds(flights, 12), "told"))
     assert not found.ok
-    assert found.ghosts > 0, "cancelled flights come back by an insert that is told late"
+    assert found.lost > 0, "flights are removed by a cancellation that was withdrawn, and is told late"
     assert found.wrong > 0, "a departure that is told late overwrites the landing"
 
 
@@ -69,8 +72,18 @@ def test_a_lost_a_doubled_and_a_changed_row_are_counted(flights: Path) -> None:
 
 def test_no_flight_has_two_events_of_one_time(flights: Path) -> None:
     events = pa.concat_tables(feed.events for feed in read_feeds(flights, 12))
-    assert events.num_rows == 480 + 360 + 240 + 120
+    assert events.num_rows == 480 + 360 + 240 + 120 + 7
     assert len(set(zip(events["id"].to_pylist(), events[ORDERING].to_pylist(), strict=True))) == events.num_rows
+
+
+def test_no_row_is_told_after_a_newer_delete_of_its_flight(flights: Path) -> None:
+    """Rule DE2: once the slice is compacted nothing would hold such a row back."""
+    for feed in read_feeds(flights, 12):
+        deleted: dict[str, Any] = {}
+        for id_, at, operation in zip(*(feed.events[name].to_pylist() for name in (KEY, ORDERING, OPERATION)), strict=True):
+            if operation == DELETE:
+                deleted[id_] = max(at, deleted.get(id_, at))
+            assert operation == DELETE or id_ not in deleted or at > deleted[id_]
 
 
 def test_a_quick_run_is_the_first_month_alone(flights: Path) -> None:
@@ -95,3 +108,17 @@ def test_recovery_counts_only_what_was_sent_after_the_kill() -> None:
     trace = Trace(sent=[(0.0, 10), (1.0, 20)], seen=[(0.9, 10), (3.0, 20)])
     assert trace.back_after(0.5) == 2.5
     assert trace.back_after(1.5) is None
+
+
+def test_an_event_in_two_log_files_and_a_file_that_nobody_read_are_counted() -> None:
+    once = pa.table({KEY: ["a", "b"], ORDERING: [1, 1], "deleted": [False, False]})
+    again = pa.table({KEY: ["b", "b"], ORDERING: [1, 1], "deleted": [False, True]})
+    found = count_events({"1": once, "2": again, "of no commit": once}, {"1", "2", "3"})
+    assert (found.events, found.files, found.doubled, found.unread) == (4, 3, 1, 1)
+
+
+def test_bars_rise_and_fall_with_the_log_files_and_end_with_the_last_look() -> None:
+    looks = Looks([(0.0, 0), (1.0, 1), (2.0, 7), (3.0, 7), (4.0, 3), (5.0, 0)])
+    assert looks.line() == "▁▂██▄▁"
+    assert (looks.first, looks.most, looks.last) == (1, 7, 0)
+    assert looks.changes(since=0.0) == [(0.0, 0), (1.0, 1), (2.0, 7), (4.0, 3), (5.0, 0)]

@@ -190,7 +190,7 @@ class Served:
         """
         for since, until in ranges:
             found = self.rows(spark, since=since, as_of=until)
-            if any(each.completion <= until for each in self.replay.compactions):
+            if any(each.instant <= until for each in self.replay.compactions):
                 del found["hudi-rs"]
             if self.spark_misses_rows(since, until):
                 found.pop("Spark", None)
@@ -202,7 +202,8 @@ class Served:
         """
         among = [each for each in self._events() if since < each.completion <= until]
         newest = max(each.instant for each in among)
-        planned = [*self.table.plans, *(each.instant for each in self.replay.compactions)]
+        pending = [file.name[:17] for file in (self.path / ".hoodie/timeline").glob("*.compaction.requested")]
+        planned = [*pending, *(each.instant for each in self.replay.compactions)]
         return any(newest < instant < each.completion for instant in planned for each in among)
 
     def _is_there(self, point: str) -> bool:

@@ -22,7 +22,7 @@ from support.tables import create, keys, notes, rows
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    """A base file of a to j, a log of rows (b new, c late, z fresh, i a tie), one of deletes (d, e late), one of rows (z again)."""
+    """A base file of a to j; logs of rows (b new, c late, z fresh, i a tie), of deletes (d, e late), of rows (z again)."""
     made = create(tmp_path, buckets=1)
     made.upsert(rows(*((letter, 10, f"base {letter}") for letter in "abcdefghij")))
     made.upsert(rows(("b", 11, "newer"), ("c", 9, "late"), ("z", 1, "fresh"), ("i", 10, "a tie")))

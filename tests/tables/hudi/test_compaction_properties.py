@@ -33,7 +33,12 @@ LIMITS: list[dict[str, tuple[Any, int]]] = [
         "GROUP_ROWS": (base_writer, 3),
         "_SMALL_BYTES": (pinned, 0),
     },
-    {"SHARE_KEY_BYTES": (deciding, 8), "_PROBE_ROWS": (deciding, 1), "BATCH_ROWS": (parquet_batches, 1)},
+    {
+        "SHARE_KEY_BYTES": (deciding, 8),
+        "_HELD_BYTES": (deciding, 20),
+        "_PROBE_ROWS": (deciding, 1),
+        "BATCH_ROWS": (parquet_batches, 1),
+    },
 ]
 """As they are, and so small that a few rows have several shares, batches, row groups and dictionaries."""
 

@@ -45,7 +45,7 @@ def test_golden_logs_have_the_blocks_that_they_have() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_log_is_seen_as_it_is_seen_whole_or_left_to_who_sees_it_whole(seed: int) -> None:
-    chosen = random.Random(seed)  # noqa: S311 - which bits, always the same
+    chosen = random.Random(seed)
     seen: dict[str, int] = {}
     for path, content in chosen.sample(LOGS, 40):
         for _ in range(30):

@@ -16,7 +16,7 @@ from headgate_tables.errors import DeposedError, StoreFullError, SyncFailedError
 from headgate_tables.storage import spool as spools
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
-from headgate_tables.storage.store import Outcome, Store
+from headgate_tables.storage.store import Outcome, Spool, Store
 from headgate_tables.system import SystemIds
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.s3 import S3Endpoint
@@ -27,6 +27,11 @@ WHOLE = b"".join(bytes(memoryview(piece)) for piece in PIECES)
 
 def staged(store: Store) -> str:
     return ".hoodie/.headgate/stage/1/me/file" if store.stages else ""
+
+
+def give_up_after(spool: Spool, content: bytes) -> None:
+    spool.file.write(content)
+    raise StoreFullError("no space", fix="Make room.")
 
 
 def test_what_was_written_in_pieces_is_read_back_whole_with_its_size_and_checksum(store: Store) -> None:
@@ -54,9 +59,8 @@ def test_an_empty_file_can_be_spooled(store: Store) -> None:
 
 
 def test_a_spool_that_is_given_up_leaves_nothing(store: Store) -> None:
-    with pytest.raises(KeyError), store.spool("p/file", staged(store)) as spool:
-        spool.file.write(b"half")
-        raise KeyError
+    with pytest.raises(StoreFullError), store.spool("p/file", staged(store)) as spool:
+        give_up_after(spool, b"half")
     assert store.size("p/file") is None
     assert store.list_folder("p").files == []
     assert store.list_folder(".hoodie/.headgate/stage/1/me").files == []
@@ -65,9 +69,8 @@ def test_a_spool_that_is_given_up_leaves_nothing(store: Store) -> None:
 def test_a_parquet_writer_that_is_given_up_with_its_spool_writes_into_no_other_file(store: Store, tmp_path: Path) -> None:
     """pyarrow finishes a file when its writer is collected; the descriptor's number belongs to another file by then."""
     rows = pa.table({"a": [1]})
-    with pytest.raises(KeyError), store.spool("p/file", staged(store)) as spool:
+    with store.spool("p/file", staged(store)) as spool:
         writer = pq.ParquetWriter(pa.PythonFile(spool.file, mode="w"), rows.schema)
-        raise KeyError
     others = [os.open(tmp_path / str(number), os.O_WRONLY | os.O_CREAT) for number in range(20)]
     del writer
     gc.collect()
@@ -122,7 +125,6 @@ def test_nothing_is_created_when_the_bytes_cannot_be_made_durable(tmp_path: Path
     monkeypatch.setattr(spools, "sync_open", failing)
     store = LocalStore(str(tmp_path), SystemIds())
     with pytest.raises(SyncFailedError), store.spool("file", "stage/file") as spool:
-        spool.file.write(b"x")
         spool.create()
     assert store.list_folder("").files == []
     assert store.list_folder("stage").files == []

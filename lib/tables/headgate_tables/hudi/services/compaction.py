@@ -27,6 +27,7 @@ from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with
 from headgate_tables.hudi.services.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.deciding import decide
 from headgate_tables.hudi.services.operation import Compacted, Operation
+from headgate_tables.hudi.services.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.pinned import PinnedSlice
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stored_output import Counts, stored_output
@@ -120,7 +121,7 @@ class _Merge:
             decision = decide(base, blocks, self._reader, self._schema, self._beat)
             pa.default_memory_pool().release_unused()
             if base is not None:
-                self._copy(base.batches(self._target), decision.keep, writer, "the base file")
+                self._copy(self._base_rows(base, decision.read), decision.keep, writer, "the base file")
         for block, alive in zip(blocks, decision.alive, strict=True):
             if alive.any():
                 self._copy(block.rows(self._target), alive, writer, block.block.where)
@@ -128,6 +129,21 @@ class _Merge:
         if writer.rows != rows:
             raise damaged(self._operation.path, f"{writer.rows} rows were written, and {rows} must survive")
         return Counts(rows, decision.inserts, decision.updates, decision.deletes, decision.log_rows, len(blocks))
+
+    def _base_rows(self, base: ParquetBatches, read: pa.Table | None) -> Iterator[pa.Table]:
+        """``read``: columns that need not be read again."""
+        if read is None:
+            yield from base.batches(self._target)
+            return
+        rest = pa.schema([field for field in self._target if field.name not in read.column_names])
+        at = 0
+        for rows in base.batches(rest):
+            known = read.slice(at, rows.num_rows)
+            at += rows.num_rows
+            parts = [known if name in known.column_names else rows for name in self._target.names]
+            columns = [part[name] for part, name in zip(parts, self._target.names, strict=True)]
+            fields = [part.schema.field(name) for part, name in zip(parts, self._target.names, strict=True)]
+            yield pa.table(columns, schema=pa.schema(fields))
 
     def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: BaseFileWriter, what: str) -> None:
         at = 0

@@ -30,13 +30,19 @@ _MOST_SHARES = 256
 _PROBE_ROWS = 1_000_000
 """Base rows compared with a share's winners at once: each time Arrow builds the winners' hash table anew."""
 _PROBE_BYTES = 48 * 1024 * 1024
+_HELD_BYTES = 64 * 1024 * 1024
+"""Of the base file's keys and ordering values: up to that they are not read again when the rows are copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``."""
+    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``.
+
+    ``read``: columns of the base file that were read already, whole; None when they are too large to hold.
+    """
 
     keep: Mask
+    read: pa.Table | None
     alive: Sequence[Mask]
     inserts: int
     updates: int
@@ -70,6 +76,7 @@ class _Deciding:
         self._alive: Any = np.zeros(0, dtype=bool)
         self._updates = 0
         self._deletes = 0
+        self._read: list[pa.Table] | None = None
 
     def result(self) -> Decision:
         shares = max(1, -(-sum(block.about_entries() for block in self._blocks) // SHARE_ENTRIES))
@@ -80,7 +87,8 @@ class _Deciding:
         alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
         rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
         shown = int(self._alive.sum())
-        return Decision(self._keep, alive, shown - self._updates, self._updates, self._deletes, rows)
+        read = pa.concat_tables(self._read) if self._read else None
+        return Decision(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
 
     def _decide(self, share: int, shares: int) -> bool:
         """False when the keys of the first share are so long that there have to be more shares."""
@@ -97,7 +105,7 @@ class _Deciding:
         beaten = np.zeros(len(at), dtype=bool)
         beating = np.zeros(len(at), dtype=bool)
         if self._base is not None and len(at):
-            for keys, ordering, first in self._base_keys(self._base):
+            for keys, ordering, first in self._base_keys(self._base, alone=shares == 1):
                 outcome = index.merge_base(keys, ordering)
                 self._keep[first : first + len(keys)] &= outcome.keep
                 beaten[outcome.beaten] = True
@@ -134,11 +142,18 @@ class _Deciding:
             self._alive = np.zeros(start, dtype=bool)
         return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
 
-    def _base_keys(self, base: ParquetBatches) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
-        """Keys, ordering values and the number of the first row, of as many rows at once as the limits allow."""
+    def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
+        """Keys, ordering values and the number of the first row, of as many rows at once as the limits allow.
+
+        ``alone``: no other share reads them, so there is room to keep them.
+        """
         pending: list[pa.Table] = []
-        rows = size = first = 0
+        rows = size = first = held = 0
+        kept: list[pa.Table] | None = [] if alone else None
         for batch in base.batches(self._target, dictionaries=False):
+            held += batch.nbytes
+            if kept is not None:
+                kept = [*kept, batch] if held <= _HELD_BYTES else None
             pending.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
@@ -149,6 +164,7 @@ class _Deciding:
                 pending = []
         if pending:
             yield *self._joined(pending), first
+        self._read = kept
 
     def _joined(self, batches: Sequence[pa.Table]) -> tuple[pa.Array[Any], pa.Array[Any] | None]:
         rows = pa.concat_tables(batches)
