@@ -20,11 +20,11 @@ SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "5",
     "headgate.compaction.first.delta.commits": "2",
     "hoodie.clean.commits.retained": "3",
-    "headgate.clean.min.age": "8",
+    "headgate.clean.min.age": "10",
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "8",
 }
-"""Of the demo's table. Files stay for 8 s after they were replaced: above the longest look of the witness."""
+"""Of the demo's table. Files stay for 10 s after they were replaced: above the longest look of the witness."""
 
 
 @dataclass(frozen=True, slots=True)

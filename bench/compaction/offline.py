@@ -84,10 +84,10 @@ def memory(figures: Figures, *, quick: bool) -> None:
 def _one_slice(figures: Figures, base_rows: int, log_rows: Sequence[int]) -> None:
     table = Path(run_child(f"{_OPERATION}:build", base_rows=base_rows, log_rows=log_rows))
     with scratch_folder("slice") as folder:
-        wanted = run_child(f"{_OPERATION}:totals", contender="headgate", folder=str(table))
         copy = copy_of(table, folder)
         used = run_child(f"{_OPERATION}:compact", folder=str(copy))
-        found = run_child(f"{_OPERATION}:totals", contender="hudi-rs", folder=str(copy))
+        found = run_child(f"{_OPERATION}:totals", folder=str(copy))
+    wanted = run_child(f"{_OPERATION}:wanted", base_rows=base_rows, log_rows=log_rows)
     if found != wanted or used["rows"] != wanted[0]:
         raise AssertionError(f"rows and sums are {found}, they were {wanted}")
     figure = name_of_slice(base_rows)

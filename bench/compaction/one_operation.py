@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.compaction.slices import slice_table
+from bench.compaction.slices import end_totals, slice_table
 from bench.tables.usage import Moment, peak_bytes
 
 _SUMMED = ("user_id", "version", "qty")
@@ -35,21 +35,18 @@ def compact(folder: str) -> dict[str, Any]:
     }
 
 
-def totals(contender: str, folder: str) -> list[int]:
-    """Rows and sums that two tables of equal rows have in common. ``contender``: ``headgate`` or ``hudi-rs``."""
+def wanted(base_rows: int, log_rows: list[int]) -> list[int]:
+    """The totals that the table must have."""
+    return end_totals(base_rows, log_rows, _SUMMED)
+
+
+def totals(folder: str) -> list[int]:
+    """The table's number of rows and sums, as hudi-rs reads it."""
+    from hudi import HudiReadOptions, HudiTable
+
     found = [0] * (1 + len(_SUMMED))
-    for batch in _batches(contender, folder):
+    for each in HudiTable(f"file://{folder}").read_stream(HudiReadOptions(projection=list(_SUMMED))):
+        batch = pa.record_batch(each)
         for at, number in enumerate([batch.num_rows, *(pc.sum(batch.column(name)).as_py() or 0 for name in _SUMMED)]):
             found[at] += number
     return found
-
-
-def _batches(contender: str, folder: str) -> Any:
-    if contender == "headgate":
-        from headgate_tables import hudi
-
-        return hudi.open_table(f"file://{folder}").scan(list(_SUMMED)).to_reader()
-    from hudi import HudiReadOptions, HudiTable
-
-    read = HudiTable(f"file://{folder}").read_stream(HudiReadOptions(projection=list(_SUMMED)))
-    return (pa.record_batch(batch) for batch in read)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.tables import CACHE, ROOT
 from headgate_tables import hudi
@@ -54,12 +55,27 @@ def copy_of(table: Path, into: Path) -> Path:
 
 def end_state(base_rows: int, log_rows: Sequence[int]) -> pa.Table:
     """The rows that such a table has, without any merge: of each key the largest version (equal ones have equal values)."""
+    newest = _newest(base_rows, log_rows)
+    return _rows(events(_DRAWN).combine_chunks(), np.arange(len(newest)), newest)
+
+
+def end_totals(base_rows: int, log_rows: Sequence[int], names: Sequence[str]) -> list[int]:
+    """The number of these rows, and the sum of each of the columns ``names``."""
+    newest = _newest(base_rows, log_rows)
+    drawn = events(_DRAWN)
+    numbers = pa.array(np.arange(len(newest)) % _DRAWN)
+    sums = [newest.sum() if name == "version" else pc.sum(drawn[name].take(numbers)).as_py() for name in names]
+    return [len(newest), *map(int, sums)]
+
+
+def _newest(base_rows: int, log_rows: Sequence[int]) -> Any:
+    """int64[keys]: the largest version of each."""
     logs = list(_logs(np.random.default_rng(_SEED), base_rows, log_rows))
     newest = np.zeros(1 + max([base_rows - 1, *(int(numbers.max()) for numbers, _ in logs)]), np.int64)
     newest[:base_rows] = _BASE_VERSION
     for numbers, versions in logs:
         np.maximum.at(newest, numbers, versions)
-    return _rows(events(_DRAWN).combine_chunks(), np.arange(len(newest)), newest)
+    return newest
 
 
 def _build(folder: Path, base_rows: int, log_rows: Sequence[int], buckets: int) -> None:

@@ -40,17 +40,19 @@ def _loaded(figures: Figures, feed: str, name: str, compactors: int) -> float:
         used = run_child("bench.ingest.clients:load", warm_up=_WARM_UP, processes=pids, **arguments)
         loaded = Moment.now(pids)
         folder = Path(url.removeprefix("file://"))
-        while open_compactions(folder):
+        while compactors and open_compactions(folder):
             time.sleep(0.2)
         cpu = used["cpu"] + (Moment.now(pids) - loaded).cpu
         compacting = _cpu(_compactors(cluster)) - before
+        logs, rewritten = _most_logs(url), _rewritten(folder)
         check(url, feed)
     rate: float = used["rows"] / cpu
     figures.add(THROUGHPUT, "all rows", "rows/CPU-s", name, rate, more_is_better=True)
     figures.add(THROUGHPUT, "all rows", "rows/s until queryable", name, used["rows"] / used["wall"], more_is_better=True)
-    figures.add(THROUGHPUT, "all rows", "CPU-s of compactors", name, compacting)
-    figures.add(THROUGHPUT, "all rows", "log files of the worst slice at the end", name, _most_logs(url))
-    figures.add(THROUGHPUT, "all rows", "bytes of base files per log byte", name, _rewritten(folder))
+    figures.add(THROUGHPUT, "all rows", "log files of the worst slice at the end", name, logs)
+    if compactors:
+        figures.add(THROUGHPUT, "all rows", "CPU-s of compactors", name, compacting)
+        figures.add(THROUGHPUT, "all rows", "bytes of base files per log byte", name, rewritten)
     return rate
 
 
@@ -78,7 +80,8 @@ def _fresh(figures: Figures, feed: str, rate: int, seconds: float, name: str, co
     p99: float = values[int(len(values) * 0.99)]
     figures.add(FRESHNESS, name_of_rate(rate), "s, p50", name, values[len(values) // 2])
     figures.add(FRESHNESS, name_of_rate(rate), "s, p99", name, p99)
-    figures.add(FRESHNESS, name_of_rate(rate), "compactions planned", name, compactions)
+    if compactors:
+        figures.add(FRESHNESS, name_of_rate(rate), "compactions planned", name, compactions)
     return p99
 
 

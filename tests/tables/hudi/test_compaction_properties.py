@@ -36,7 +36,6 @@ LIMITS: list[dict[str, tuple[Any, int]]] = [
     {
         "SHARE_KEY_BYTES": (deciding, 8),
         "_HELD_BYTES": (deciding, 20),
-        "_PROBE_ROWS": (deciding, 1),
         "BATCH_ROWS": (parquet_batches, 1),
     },
 ]

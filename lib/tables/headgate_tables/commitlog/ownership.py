@@ -53,6 +53,7 @@ class CommitLog:
         self._serves = False
         self._behind: list[Slot] = []
         self._looked_for: set[str] = set()
+        self._first_own = ""
         self._deleted: set[str] = set()
 
     @property
@@ -79,6 +80,19 @@ class CommitLog:
     def sweep_is_due(self) -> bool:
         """Whether nobody has looked yet for what a dead instant left behind."""
         return any(instant not in self._looked_for for instant in self.dead)
+
+    @property
+    def unsettled(self) -> Sequence[str]:
+        """Dead instants of which a paused process may still leave files where readers see them (rules W2, W3).
+
+        Not those that were looked for and began under this handle on a local disk: a round's data waits in a stage, and only its
+        owner makes its files on the timeline. A plan's outputs are made under their final names, by others.
+        """
+        return [instant for instant, names in self.dead.items() if not self._is_settled(instant, names)]
+
+    def _is_settled(self, instant: str, names: Sequence[str]) -> bool:
+        own = self.store.stages and bool(self._first_own) and instant >= self._first_own
+        return own and instant in self._looked_for and all(name.startswith(".hoodie/") for name in names)
 
     def own(self) -> bool:
         """Fences if this handle does not own the table yet; true the first time that this comes to its end.
@@ -336,7 +350,7 @@ class CommitLog:
         self._behind = list(self._unfolded)
         if not self._win(self._slot(Kind.FENCE, body, self.state.epoch + 1)):
             return False
-        self._times = times
+        self._times, self._first_own = times, reserved[0]
         return True
 
     def _revoke_stages(self) -> None:

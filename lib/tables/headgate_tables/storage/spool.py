@@ -30,14 +30,14 @@ class HashedFile(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """All of ``data``. Raises the library's own errors for those of the disk."""
+        whole = memoryview(data).cast("B")
         if self._ended:
-            return memoryview(data).nbytes
-        left = memoryview(data).cast("B")
+            return len(whole)
         with errors_of_writes(self._path):
-            while left:
-                left = left[os.write(self._descriptor, left) :]
-        self._digest.update(data)
-        written = memoryview(data).nbytes
+            written = os.write(self._descriptor, whole)
+            while written < len(whole):
+                written += os.write(self._descriptor, whole[written:])
+        self._digest.update(whole)
         self._size += written
         return written
 

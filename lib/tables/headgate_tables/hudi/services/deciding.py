@@ -23,13 +23,10 @@ from headgate_tables.hudi.services.key_index import KeyIndex
 from headgate_tables.hudi.services.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.pinned import PinnedBlock
 
-SHARE_ENTRIES = 2_000_000
+SHARE_ENTRIES = 1_500_000
 """Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (keys of 21 bytes)."""
 SHARE_KEY_BYTES = 64 * 1024 * 1024
 _MOST_SHARES = 256
-_PROBE_ROWS = 1_000_000
-"""Base rows compared with a share's winners at once: each time Arrow builds the winners' hash table anew."""
-_PROBE_BYTES = 48 * 1024 * 1024
 _HELD_BYTES = 64 * 1024 * 1024
 """Of the base file's keys and ordering values: up to that they are not read again when the rows are copied."""
 
@@ -143,32 +140,20 @@ class _Deciding:
         return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
 
     def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
-        """Keys, ordering values and the number of the first row, of as many rows at once as the limits allow.
+        """Keys, ordering values and the number of the first row, batch by batch.
 
         ``alone``: no other share reads them, so there is room to keep them.
         """
-        pending: list[pa.Table] = []
-        rows = size = first = held = 0
         kept: list[pa.Table] | None = [] if alone else None
+        first = held = 0
         for batch in base.batches(self._target, dictionaries=False):
+            ordering = one_array(batch[self._reader.ordering]) if self._reader.ordering else None
+            yield one_array(batch[RECORD_KEY]), ordering, first
+            first += batch.num_rows
             held += batch.nbytes
             if kept is not None:
                 kept = [*kept, batch] if held <= _HELD_BYTES else None
-            pending.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-            if rows >= _PROBE_ROWS or size >= _PROBE_BYTES:
-                yield *self._joined(pending), first
-                first += rows
-                rows = size = 0
-                pending = []
-        if pending:
-            yield *self._joined(pending), first
         self._read = kept
-
-    def _joined(self, batches: Sequence[pa.Table]) -> tuple[pa.Array[Any], pa.Array[Any] | None]:
-        rows = pa.concat_tables(batches)
-        return one_array(rows[RECORD_KEY]), one_array(rows[self._reader.ordering]) if self._reader.ordering else None
 
 
 def _taken(entries: Entries, chosen: Positions) -> Entries:

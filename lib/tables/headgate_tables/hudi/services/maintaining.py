@@ -130,7 +130,7 @@ class Maintainer:
         straddling = slices.straddling(
             retained.completion if retained else NEVER, [saved["point"] for saved in state.savepoints.values()]
         )
-        walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.dead, *([straddling] if straddling else [])]
+        walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.unsettled, *([straddling] if straddling else [])]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default="9"))
         return Figures(
             due=len(slices.due),

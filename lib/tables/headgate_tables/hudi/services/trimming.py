@@ -121,7 +121,7 @@ def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
         savepoints=list(state.savepoints),
         straddling=straddling,
         retained=retained,
-        dead=list(owned.log.dead),
+        dead=owned.log.unsettled,
         replacing=[instant for _, instant in view.replaced_groups()],
         forced=forced,
     )
