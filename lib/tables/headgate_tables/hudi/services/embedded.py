@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from headgate_tables.errors import OperatorNeeded, RetryLater
+from headgate_tables.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from headgate_tables.hudi.services.compaction import compact_slice
 from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
@@ -17,7 +17,7 @@ def compact(owned: Owned, *, plan_only: bool, progress: Progress | None) -> Comp
     """Compacts every slice that has logs; a plan that is open already is done first, and then nothing else.
 
     ``plan_only``: tells what would be done and changes nothing. An operation that fails for good is dropped and named in the
-    result; what the store refuses for now ends the call, and the next one goes on with the same plan.
+    result; what the store refuses ends the call, and the next one goes on with the same plan.
     """
     if plan_only:
         pending = [each for plan in owned.plans.values() for each in plan.operations]
@@ -65,8 +65,6 @@ def _attempt(owned: Owned, instant: str, each: Operation, progress: Progress | N
                 settings=owned.settings,
                 progress=done,
             )
-        except RetryLater:
-            raise
-        except OperatorNeeded as error:
+        except (CorruptFileError, MissingFileError, UnsupportedTableError) as error:
             why = str(error)
     return why
