@@ -103,7 +103,9 @@ def _open(folder: Path) -> list[str]:
 
 def _compactors(cluster: Cluster) -> list[int]:
     named = [part for name, part in cluster.parts.items() if name.startswith("compactor")]
-    return [process.pid for part in named for process in psutil.Process(part.pid).children(recursive=True)]
+    return [
+        pid for part in named for pid in (part.pid, *(child.pid for child in psutil.Process(part.pid).children(recursive=True)))
+    ]
 
 
 def _cpu(pids: Sequence[int]) -> float:

@@ -20,7 +20,8 @@ from support.readers import query_by_hudi_rs
 from support.replay import Committed, CompactedAt, Entry, Replay, Rows
 from support.spark_hudi import read_by_spark
 
-SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("n", pa.int64()), ("v", pa.string())])
+_COLUMNS: dict[str, pa.DataType] = {"p": pa.string(), "id": pa.string(), "n": pa.int64(), "v": pa.string()}
+SCHEMA = pa.schema(_COLUMNS)
 PARTITIONS = ("a", "b")
 SMALL = {
     "hoodie.clean.commits.retained": "4",
@@ -148,10 +149,10 @@ class Served:
 
     # --- what readers show ---
 
-    def rows(self, spark: Any = None, **query: str) -> dict[str, Rows]:
+    def rows(self, spark: Any = None, **query: Any) -> dict[str, Rows]:
         """By us, by hudi-rs and, with ``spark``, by Spark."""
         with hudi.open_table(str(self.path)) as table:
-            found = {"our reader": shown(table.scan(**query).to_table().to_pylist())}  # type: ignore[arg-type]
+            found = {"our reader": shown(table.scan(**query).to_table().to_pylist())}
         found["hudi-rs"] = shown(query_by_hudi_rs(self.path, **query))
         if spark is not None:
             found["Spark"] = shown(read_by_spark(spark, self.path, **query).to_pylist())

@@ -58,7 +58,8 @@ class ParquetBatches:
     def check_columns(self, schema_json: str | None = None) -> None:
         """A file of ours has the columns that its own footer, or ``schema_json``, says. Raises CorruptFileError.
 
-        A footer without a schema is not ours: Spark's first task has our write token too.
+        A footer without a schema is not ours: Spark's first task has our write token too
+        (test_a_fresh_spark_gives_its_base_file_our_write_token).
         """
         if schema_json is None:
             own = (self._file.metadata.metadata or {}).get(b"parquet.avro.schema")
