@@ -257,7 +257,7 @@ def test_spark_misses_a_commit_in_a_range_that_ends_with_it_while_a_younger_comp
 
 
 def test_hudis_own_bloom_lookup_finds_the_rows_of_our_base_files(spark: Any, tmp_path: Path) -> None:
-    """A key that it missed would be inserted once more, in another file group."""
+    """A key that it missed would be inserted once more, in another file group: no base file is small enough to take it."""
     served = Served(tmp_path / "t", event_time=True, settings={"hoodie.parquet.bloom.filter.enabled": "true"})
     served.write(*(row(part, f"key {number}", 3, "ours") for part in "ab" for number in range(40)))
     served.write(row("a", "key 7", 4, None))
@@ -267,6 +267,6 @@ def test_hudis_own_bloom_lookup_finds_the_rows_of_our_base_files(spark: Any, tmp
     served.table.close()
     changed = [row(part, f"key {number}", 5, "Spark's") for part in "ab" for number in range(30, 50)]
     by_spark = spark_on(spark, served)
-    by_spark.upsert(arrow_of(changed), hoodie_index_type="BLOOM")
+    by_spark.upsert(arrow_of(changed), hoodie_index_type="BLOOM", hoodie_parquet_small_file_limit="0")
     served.take_in(changed)
     served.assert_shown(spark)
