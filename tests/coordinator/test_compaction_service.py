@@ -21,7 +21,7 @@ from support.tables import SCHEMA, notes, rows
 
 T = "t"
 OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 1}
-COMMITS = 5
+COMMITS = 3
 FAST: dict[str, Any] = {"service_interval": 0.05, "compaction_pause": 0.05}
 
 

@@ -5,6 +5,7 @@ before. Everything that the checker has to know is in its journal before it can 
 """
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import headgate
+import headgate.aio
+from headgate.maintenance import Maintenance
 from headgate_runtime.lifecycle import announce_ready
 from support.journal import History, Journal, read_journal
 from support.processes import READY_S, Died, Process
@@ -22,12 +25,19 @@ from support.workload import SCHEMA, Workload
 DONE = "done"
 
 
-def create_table(address: str, name: str, workload: Workload, *, buckets: int = 4) -> str:
-    """The table that a workload wants; returns where readers find it."""
+def create_table(address: str, name: str, workload: Workload, *, buckets: int = 4, limited: bool = True) -> str:
+    """The table that a workload wants; returns where readers find it. ``limited``: rounds are stretched when nobody compacts."""
     with headgate.connect(address) as hg:
         ordering = "ts" if workload.event_time else None
         table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=buckets, exist_ok=True)
-        return table.info.url
+    if not limited:
+        asyncio.run(_without_limit(address, name))
+    return table.info.url
+
+
+async def _without_limit(address: str, table: str) -> None:
+    async with headgate.aio.connect(address, timeout=60) as hg:
+        await Maintenance(hg, table).configure({"headgate.slice.max.log.files": "100000"})
 
 
 @dataclass(slots=True)
