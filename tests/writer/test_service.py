@@ -61,7 +61,9 @@ async def test_a_table_that_does_not_exist_is_told_from_one_that_nobody_owns_jus
 
 async def test_an_open_waits_for_the_tables_owner(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
+        earlier = await made.channel("earlier")
         made.owned.order(made.links[0], release=wire.Release())
+        await earlier.ended()
         made.owned.epoch = 2
         channel = made.producer()
         await channel.open(TABLE)
