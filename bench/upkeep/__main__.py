@@ -8,6 +8,7 @@ import asyncio
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,8 +160,8 @@ class _Commits:
         return self._count
 
 
-def _until(reached: object, feeder: _Feeder, counted: _Commits | None = None) -> None:
-    while not reached():  # type: ignore[operator]
+def _until(reached: Callable[[], bool], feeder: _Feeder, counted: _Commits | None = None) -> None:
+    while not reached():
         if not feeder.is_alive():
             feeder.finish()
             raise SystemExit("the feed came to its end too early: pass more --rows, or a lower --rate")
@@ -175,7 +176,8 @@ def _judge(url: str, feed: str, run: Run) -> bool:
     settings = open_table(url).settings
     with open_table(url, take_over=True) as table:
         table.tidy()
-        settle(table)
+        table.compact()
+        table.tidy()
         left = orphans(folder)
         checked = table.verify()
     end = look(url)
@@ -200,12 +202,6 @@ def _judge(url: str, feed: str, run: Run) -> bool:
     some = run.seen[:: max(1, len(run.seen) // 40)]
     _say("     log files of the worst slice over time: " + " ".join(str(each.log_files) for each in some))
     return all(verdicts.values())
-
-
-def settle(table: object) -> None:
-    """Ends what is open, so that nothing may be left but what belongs to the table."""
-    table.compact()  # type: ignore[attr-defined]
-    table.tidy()  # type: ignore[attr-defined]
 
 
 def _expected(feed: str, sent: int) -> pa.Table:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from headgate_tables.hudi import open_table
+from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
+from headgate_tables.hudi.view import FileSlice
 
 PERIOD_S = 5.0
 OPENINGS = 9
@@ -93,10 +94,9 @@ def _is_stale(path: Path) -> bool:
     return path.stat().st_nlink == 1
 
 
-def _parts(table: object) -> Sequence[object]:
-    return [part for group in table.file_groups() for part in group.slices()]  # type: ignore[attr-defined]
+def _parts(table: Table) -> Sequence[FileSlice]:
+    return [part for group in table.file_groups() for part in group.slices()]
 
 
-def _names(part: object) -> list[str]:
-    base = part.base  # type: ignore[attr-defined]
-    return [*([base] if base else []), *(log.name for log in part.logs)]  # type: ignore[attr-defined]
+def _names(part: FileSlice) -> list[str]:
+    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]
