@@ -89,6 +89,7 @@ async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_t
             await before.commit(FLIGHTS, rows(("a", 1, "x")), "c", 5)
             before.take(FLIGHTS, rows(("b", 1, "y")), "c", 6)
             await owner.drain()
+            await before.ended.wait()
             assert before.why == "the coordinator has ended"
             await after.order(FLIGHTS, "adopt")
             assert after.pair(FLIGHTS)[0] == 2
