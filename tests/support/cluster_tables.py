@@ -4,6 +4,7 @@ A process of its own, because the interop suite's environment has Spark and not 
 FOLDER/T.parquet with the rows that must be there, by a dictionary that shares no code with the cluster.
 """
 
+import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import headgate
+import headgate.aio
+from headgate.maintenance import Maintenance
 from support.cluster import Cluster
 from support.oracle import Oracle, Row
 
@@ -48,10 +51,18 @@ def _steps(ordered: bool) -> list[tuple[str, list[Row]]]:
     ]
 
 
+async def _plan_nothing(address: str, table: str) -> None:
+    """The oracle remembers deletes for good; a plan of the cluster's own, left to Spark, would forget some of them (rule DE2)."""
+    often = ("hoodie.compact.inline.max.delta.commits", "headgate.compaction.first.delta.commits")
+    async with headgate.aio.connect(address, timeout=60) as hg:
+        await Maintenance(hg, table).configure(dict.fromkeys(often, "1000"))
+
+
 def _write(hg: headgate.Headgate, cluster: Cluster, name: str, ordering: str | None) -> list[Row]:
     """Each step is a round of its own; in the middle a writer is killed and another takes its place."""
     oracle = Oracle(key=["id"], partition=["part"], ordering=ordering)
     table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=2)
+    asyncio.run(_plan_nothing(cluster.address, name))
     with table.channel("steps") as channel:
         for number, (operation, rows) in enumerate(_steps(ordering is not None)):
             getattr(channel, operation)(rows)
