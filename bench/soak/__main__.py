@@ -2,7 +2,6 @@
 
 import argparse
 import random
-import socket
 import sys
 import time
 from collections import defaultdict
@@ -13,6 +12,7 @@ from bench.soak.watch import Watch
 from bench.tables.scratch import scratch_folder
 from support.cluster import Cluster
 from support.producers import Producers, create_table
+from support.redis_server import free_port
 from support.workload import Workload
 
 NAMES = ("one", "two", "three")
@@ -23,7 +23,7 @@ GROWTH = 1.15
 
 def main() -> None:
     options = _options()
-    ports = {name: _free_port() for name in ("coordinator-1", "writer-1", "writer-2")}
+    ports = {name: free_port() for name in ("coordinator-1", "writer-1", "writer-2")}
     flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s", "--no-drop-beaten"]}
     flags |= {name: ["--metrics-listen", f"127.0.0.1:{port}"] for name, port in ports.items()}
     workload = Workload(deletes=False)
@@ -91,12 +91,6 @@ def _growths(watch: Watch) -> Iterator[tuple[str, str, float, float]]:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _options() -> argparse.Namespace:

@@ -73,7 +73,7 @@ def orphans(folder: Path) -> list[str]:
     """
     with open_table(str(folder)) as table:
         timeline = read_timeline(table._store)
-        known = {part.path(name) for part in _parts(table) for name in _names(part)}
+        known = {part.path(name) for part in _parts(table) for name in part.names}
     files = (path for path in folder.rglob("*") if path.is_file())
     found = [path.relative_to(folder).as_posix() for path in files if _is_orphan(path, folder, known, timeline)]
     return sorted(found)
@@ -96,7 +96,3 @@ def _is_stale(path: Path) -> bool:
 
 def _parts(table: Table) -> Sequence[FileSlice]:
     return [part for group in table.file_groups() for part in group.slices()]
-
-
-def _names(part: FileSlice) -> list[str]:
-    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]

@@ -18,7 +18,7 @@ from headgate_tables.commitlog import ownership
 from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.hudi.timeline.active import read_timeline
-from headgate_tables.hudi.view import FileSlice, list_data_files
+from headgate_tables.hudi.view import list_data_files
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.readers import query_by_hudi_rs
 from support.replay import Committed, CompactedAt, Entry, Replay
@@ -248,7 +248,7 @@ class Living(RuleBasedStateMachine):
             table.win_offsets({})
             table.tidy()
         view = table._snapshots.current().view
-        known = {part.path(name) for group in view.groups() for part in group.slices() for name in names_of(part)}
+        known = {part.path(name) for group in view.groups() for part in group.slices() for name in part.names}
         assert {path for path, _ in list_data_files(table._store)} == known
         assert not view.timeline.pending
         assert not table._log.state.deleting  # type: ignore[union-attr]
@@ -280,10 +280,6 @@ class Living(RuleBasedStateMachine):
 
     def new(self, name: str) -> bool:
         return name not in getattr(self, "seen", ())
-
-
-def names_of(part: FileSlice) -> list[str]:
-    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]
 
 
 def put(transaction: hudi.Transaction, entries: Sequence[Entry]) -> None:

@@ -124,7 +124,7 @@ class CommitLog:
         times = self._issued()
         times.observe(newest)
         time = times.next()
-        reserved = [times.next() for _ in range(ALIVE)]
+        reserved = self._fresh()
         self._append(Kind.ADOPT, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
         self._catch_up()
 
@@ -146,7 +146,7 @@ class CommitLog:
                 fix="Commit or roll back the older one before you begin another.",
             )
         if not self._open and self.state.reserved and self.age_ms(self.state.reserved[0]) > STALE_MS:
-            self._append(Kind.RESERVE, {"reserved": [self._issued().next() for _ in range(ALIVE)]})
+            self._append(Kind.RESERVE, {"reserved": self._fresh()})
         elif not any(self._is_unused(instant) for instant in self.state.reserved):
             self._append(Kind.RESERVE, {"reserved": self._renewed()})
         instant = next(instant for instant in self.state.reserved if self._is_unused(instant))
@@ -212,7 +212,7 @@ class CommitLog:
         if kind is Kind.RESTORE:
             self._used = max(self._used, *self._open, "")
             self._open.clear()
-            reserved = [self._issued().next() for _ in range(ALIVE)]
+            reserved = self._fresh()
         else:
             reserved = self._renewed()
         slot = self._append(kind, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
@@ -369,6 +369,10 @@ class CommitLog:
     def _is_unused(self, instant: str) -> bool:
         """A later transaction needs a larger instant than all before it: logs are merged in that order (rule RO2)."""
         return instant > max(self._used, *self._open, "")
+
+    def _fresh(self) -> list[str]:
+        """A list of instants that nobody has used (rule TM4)."""
+        return [self._issued().next() for _ in range(ALIVE)]
 
     def _renewed(self, ending: str = "") -> list[str]:
         """The whole list of instants alive after a slot that ends one (rule TM4)."""

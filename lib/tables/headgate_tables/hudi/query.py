@@ -80,9 +80,7 @@ def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> 
     replaced = snapshot.view.replaced(past.counts(end, timeline))
     view = _view_of(snapshots, timeline, replaced, commits)
     slices = list(view.latest_slices())
-    missing = next(
-        (part.path(name) for part in slices for name in _names(part) if not _is_there(snapshot.view, part, name)), None
-    )
+    missing = next((part.path(name) for part in slices for name in part.names if not _is_there(snapshot.view, part, name)), None)
     if missing is not None:
         oldest = past.oldest(timeline)
         raise _gone(f"rows of the commits after {since} were cleaned away ({missing} is not there)", f"since={oldest!r}", oldest)
@@ -98,10 +96,6 @@ def _view_of(
         for partition, stats in snapshots.metadata(instant).stats.items():
             view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})
     return view
-
-
-def _names(part: FileSlice) -> list[str]:
-    return [*([part.base] if part.base else []), *(log.name for log in part.logs)]
 
 
 def _is_there(view: FileSystemView, part: FileSlice, name: str) -> bool:

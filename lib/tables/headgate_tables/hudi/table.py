@@ -301,7 +301,6 @@ class Table(TableReader, TableServices):
             self._layout,
             self._snapshots,
             self._system.clock,
-            self._system.ids,
             self._stage(log),
             lambda: self._before_commit(False),
         )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.storage.store import Store
 
 
@@ -41,6 +42,11 @@ class FileSlice:
     def log_bytes(self) -> int:
         """Of all logs."""
         return sum(log.size for log in self.logs)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all its files, the base first."""
+        return [*([self.base] if self.base else []), *(log.name for log in self.logs)]
 
     def path(self, name: str) -> str:
         """A file of this slice, from the table's root."""
@@ -83,9 +89,6 @@ def _everything(_: str) -> bool:
     return True
 
 
-_NEVER = "9"
-
-
 class FileSystemView:
     """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
 
@@ -99,7 +102,7 @@ class FileSystemView:
         self._replaced = dict(replaced)
         self._archived = archived
         self._archive: Mapping[str, str] = {}
-        self._archive_from = _NEVER
+        self._archive_from = NEVER
         self._groups: dict[tuple[str, str], FileGroup] = {}
         self._start = timeline.start
 
@@ -127,7 +130,7 @@ class FileSystemView:
     def follow(self, timeline: Timeline) -> None:
         """The timeline has moved on; files of its new instants are added, and of cleaned ones removed, by the caller."""
         if timeline.start != self._start:
-            self._archive, self._archive_from = {}, _NEVER
+            self._archive, self._archive_from = {}, NEVER
         self.timeline, self._start = timeline, timeline.start
 
     def replaced_groups(self) -> Iterator[tuple[FileGroup, str]]:

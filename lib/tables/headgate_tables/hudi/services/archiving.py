@@ -7,10 +7,9 @@ of an instant that died, to read the table as of a retained commit.
 
 from collections.abc import Callable, Collection, Iterable
 
-from headgate_tables.hudi.services.cleaning import NEVER
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.active import Timeline
-from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.timeline.instant import NEVER, Instant
 from headgate_tables.hudi.view import FileGroup
 
 HEADROOM = 5

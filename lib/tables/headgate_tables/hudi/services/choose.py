@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.services.operation import Operation, PinnedFile
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.urgency import Rules, Urgency, load_of
+from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileSlice
 
-TOKEN = "0-0-0"  # noqa: S105 (a write token: part of a file's name)
-"""Of every compaction's output: the name is fixed by file group and instant alone (rule W4)."""
 _MB = 1 << 20
 
 
@@ -40,7 +40,7 @@ def choose_slices(
 def _free(slices: Iterable[FileSlice], pending: Collection[tuple[str, str]], unfinished: Sequence[str]) -> Iterator[FileSlice]:
     # Rule DE3: logs merge by requested time, so one that is requested and not completed yet would come to lie on the wrong
     # side of a newer log's rows (test_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending).
-    first = min(unfinished, default="9")
+    first = min(unfinished, default=NEVER)
     for part in slices:
         if part.logs and part.logs[-1].instant < first and (part.partition, part.file_id) not in pending:
             yield part
@@ -75,4 +75,4 @@ def operation_of(part: FileSlice, instant: str) -> Operation:
         raise ValueError(f"the slice of {part.file_id} is newer than its plan {instant}: {late or part.base}")
     logs = tuple(PinnedFile(log.name, log.size) for log in part.logs)
     base = PinnedFile(part.base, part.base_size) if part.base else None
-    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, TOKEN, instant))
+    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, WRITE_TOKEN, instant))

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from headgate_tables.hudi.services.operation import Plan
 from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
 from headgate_tables.hudi.services.settings import TableSettings
-from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.timeline.instant import NEVER, Instant
 from headgate_tables.hudi.view import FileGroup, FileSlice
-
-NEVER = "9"
-"""Later than any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +55,7 @@ class Needed:
         """Whether anybody but the policy needs a slice that could be read from ``begun`` until before ``replaced``."""
         if any(begun <= point < replaced for point in self.points):
             return True
-        names = [*([part.base] if part.base else []), *(log.name for log in part.logs)]
-        return bool(self.pinned) and any((part.partition, name) in self.pinned for name in names)
+        return bool(self.pinned) and any((part.partition, name) in self.pinned for name in part.names)
 
 
 def choose_dead_files(
@@ -134,7 +130,7 @@ def _choose_of(
         completed = (completion_of(part.base_instant) or part.base_instant) if part.base else NEVER
         if age >= versions and replaced <= horizon:
             begun = min([completed, *(log.completion for log in part.logs)])
-            names = [*([part.base] if part.base else []), *(log.name for log in part.logs)]
+            names = part.names
             if needed.holds(part, begun, replaced):
                 chosen.held += len(names)
             else:

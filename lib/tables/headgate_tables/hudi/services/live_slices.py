@@ -7,12 +7,12 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
-from headgate_tables.hudi.services.cleaning import NEVER
 from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.slice_loads import LogLoad, SliceLoad
 from headgate_tables.hudi.services.urgency import Rules
+from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileGroup
 
 Key = tuple[str, str]

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from headgate_tables.hudi.services.cleaning import NEVER
 from headgate_tables.hudi.services.due import BUNCH, Due, Figures, due
 from headgate_tables.hudi.services.live_slices import LiveSlices
 from headgate_tables.hudi.services.operation import Compacted, Plan
@@ -13,6 +12,7 @@ from headgate_tables.hudi.services.planning import overdue, plan_compaction
 from headgate_tables.hudi.services.results import Maintained, SliceFigures
 from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
 from headgate_tables.hudi.services.trimming import archive, clean
+from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import list_folders
 
 RESTS_MS = 600_000
@@ -126,12 +126,13 @@ class Maintainer:
         settings, now = owned.settings, owned.clock.now_ms()
         timeline, state = owned.view().timeline, owned.log.state
         retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=owned.log.open_instants)
-        readable = min(retained.completion if retained else age_horizon(settings, now), age_horizon(settings, now))
+        horizon = age_horizon(settings, now)
+        readable = min(retained.completion, horizon) if retained else horizon
         straddling = slices.straddling(
             retained.completion if retained else NEVER, [saved["point"] for saved in state.savepoints.values()]
         )
         walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.unsettled, *([straddling] if straddling else [])]
-        free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default="9"))
+        free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default=NEVER))
         return Figures(
             due=len(slices.due),
             urgent=slices.urgent,

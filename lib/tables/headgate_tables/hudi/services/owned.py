@@ -10,7 +10,7 @@ from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
-from headgate_tables.system import Clock, Ids
+from headgate_tables.system import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,6 @@ class Owned:
     layout: Layout
     snapshots: Snapshots
     clock: Clock
-    ids: Ids
     stage: str
     check: Callable[[], None]
 

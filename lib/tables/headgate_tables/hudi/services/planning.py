@@ -45,11 +45,9 @@ def plan_compaction(owned: Owned, *, forced: bool = False, resting: Collection[t
     slices = choose(owned, forced=forced, resting=resting)
     if not slices:
         return None
-    plans: list[Plan] = []
 
     def body(time: str) -> dict[str, object]:
         plan = Plan(time, operations_of(slices, time))
-        plans.append(plan)
         requested = Instant(time, "compaction", State.REQUESTED).path
         return {
             "instant": time,
@@ -57,8 +55,8 @@ def plan_compaction(owned: Owned, *, forced: bool = False, resting: Collection[t
             "publish": encode_derived([(requested, encode_plan(plan))]),
         }
 
-    owned.log.decide(Kind.PLAN, body)
-    return plans[-1]
+    instant = owned.log.decide(Kind.PLAN, body)
+    return owned.plans[instant]
 
 
 def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation, ...]:
@@ -88,10 +86,8 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropp
         return ""
     owned.check()
     metadata = encode_compaction(instant, finished, owned.schema)
-    completed: list[str] = []
 
     def body(time: str) -> dict[str, object]:
-        completed.append(time)
         derived = [
             (Instant(instant, "compaction", State.INFLIGHT).path, b""),
             (Instant(instant, "commit", State.COMPLETED, time).path, metadata),
@@ -104,13 +100,13 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropp
             "publish": encode_derived(derived),
         }
 
-    owned.log.decide(Kind.PLAN_DONE, body)
+    completion = owned.log.decide(Kind.PLAN_DONE, body)
     names: dict[str, dict[str, int]] = {}
     for each in finished:
         names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
-    owned.snapshots.take_in(instant, completed[-1], names, "commit")
+    owned.snapshots.take_in(instant, completion, names, "commit")
     drop_staged(owned.store, owned.log, instant)
-    return completed[-1]
+    return completion
 
 
 def cancel_plan(owned: Owned, instant: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.hudi.services.settings import TableSettings
-from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.hudi.timeline.instant import NEVER, Instant
 
 _HOUR_MS = 3_600_000
 
@@ -38,5 +38,5 @@ def _last_before(commits: Sequence[Instant], cutoff: int) -> int:
 
 
 def _not_after(commits: Sequence[Instant], index: int, unfinished: Collection[str]) -> Instant | None:
-    first = min(unfinished, default="9")
+    first = min(unfinished, default=NEVER)
     return next((commits[i] for i in range(index, -1, -1) if commits[i].time < first), None)

@@ -33,8 +33,7 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
         return saved.time
     files: dict[str, list[str]] = {}
     for part in view.latest_slices():
-        names = [*([part.base] if part.base else []), *(log.name for log in part.logs)]
-        files.setdefault(part.partition, []).extend(names)
+        files.setdefault(part.partition, []).extend(part.names)
 
     def body(time: str) -> dict[str, Any]:
         derived = [

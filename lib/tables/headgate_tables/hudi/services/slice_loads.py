@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from headgate_tables.hudi.services.cleaning import NEVER
 from headgate_tables.hudi.services.urgency import Load
+from headgate_tables.hudi.timeline.instant import NEVER
 
 
 @dataclass(slots=True)

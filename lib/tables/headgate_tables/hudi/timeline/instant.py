@@ -7,6 +7,8 @@ import enum
 from dataclasses import dataclass
 
 TIMELINE_FOLDER = ".hoodie/timeline"
+NEVER = "9"
+"""Later than any instant or completion time."""
 _ROW_ACTIONS = ("commit", "deltacommit", "compaction", "logcompaction", "clustering", "replacecommit")
 ACTIONS = frozenset([*_ROW_ACTIONS, "clean", "rollback", "restore", "savepoint", "indexing"])
 WRITE_ACTIONS = frozenset(["commit", "deltacommit", "replacecommit"])
