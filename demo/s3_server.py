@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +30,7 @@ class S3Server:
             "AWS_SECRET_ACCESS_KEY": "demo",
             "AWS_ALLOW_HTTP": "true",
         }
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self._port)]
+        command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), str(self._port)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def __enter__(self) -> Self:
@@ -47,5 +48,5 @@ class S3Server:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._process.terminate()
+        self._process.kill()
         self._process.wait()

@@ -91,11 +91,14 @@ async def test_it_works_inside_a_running_loop(cluster: Cluster) -> None:
 def test_a_refused_batch_is_corrected_from_its_rows(cluster: Cluster) -> None:
     cluster.knobs.refuse = lambda row: err.CODE_PARTITION_VALUE if row["id"] < 0 else None
     with headgate.connect(cluster.coordinator) as hg, hg.create_table("t", [("id", int)], key="id").channel("c") as ch:
-        for number in (1, -2, 3, -4, 5):
-            ch.upsert([{"id": number}])
-        while ch.acks.queryable < ch.offset:
+        numbers = [1, -2, 3, -4, 5]
+        while numbers or ch.acks.queryable < ch.offset:
             try:
-                ch.flush()
+                if numbers:
+                    ch.upsert([{"id": numbers[0]}])
+                    del numbers[0]
+                else:
+                    ch.flush()
             except headgate.BatchRefusedError as refused:
                 if refused.rows["id"][0].as_py() == -2:
                     ch.upsert([{"id": 2}], offset=refused.offset)

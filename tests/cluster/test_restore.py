@@ -89,7 +89,7 @@ def test_a_table_goes_back_under_load_and_on_exactly_once_from_the_older_offset(
     with Cluster(tmp_path / "cluster", options=SOON) as cluster:
         url = create_table(cluster.address, "t", COMMIT_TIME)
         producers = [Restored(cluster.address, name, COMMIT_TIME) for name in ("one", "two")]
-        threads = [threading.Thread(target=each.run, name=each.name) for each in producers]
+        threads = [threading.Thread(target=each.run, name=each.name, daemon=True) for each in producers]
         for thread in threads:
             thread.start()
         try:
@@ -107,7 +107,8 @@ def test_a_table_goes_back_under_load_and_on_exactly_once_from_the_older_offset(
             for each in producers:
                 each.end = max((attempt.sent for attempt in each.history.attempts), default=0) + 100
             for thread in threads:
-                thread.join()
+                thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
         assert undone
         for each in producers:
             assert [attempt.committed for attempt in each.history.attempts] == [0, *each.told]

@@ -45,6 +45,12 @@ class Cluster:
         producer.offset = (await producer.opened()).committed_offset
         return producer
 
+    async def adopted(self, epoch: int, *, writer: int = 0) -> None:
+        """Waits until that writer obeys the owner of that epoch."""
+        tables = self.writers[writer].tables
+        while (now := tables.current(TABLE)) is None or now[0] != epoch:
+            await tables.changed(TABLE)
+
     async def end_round(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:
         """Sends the barrier; what each ingest side noted."""
         self.owned.barrier(self.links, number, following)

@@ -14,6 +14,8 @@ from typing import Any
 import boto3
 import pytest
 
+_MOTO = Path(__file__).parents[2] / "demo/moto_server.py"
+
 
 @dataclass(frozen=True, slots=True)
 class S3Endpoint:
@@ -57,7 +59,7 @@ class S3Endpoint:
 def moto_s3() -> Iterator[S3Endpoint]:
     """A moto server in a process of its own, so that its threads and warnings stay out of ours."""
     port = _free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, str(_MOTO), str(port)]
     with _server(command, port):
         yield _endpoint(port, access_key="test", secret="test")
 
@@ -99,7 +101,7 @@ def _server(command: list[str], port: int) -> Iterator[None]:
             _wait_until_it_listens(process, port)
             yield
         finally:
-            process.terminate()
+            process.kill()  # asked to end, one waits for its clients and the other can miss it
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:

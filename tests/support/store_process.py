@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from multiprocessing.queues import SimpleQueue
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import pytest
 
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
+
+_start: Barrier
+"""Where the racers of one race wait for each other; set in their processes."""
 
 _CALL = """
 import json, os, sys
@@ -67,30 +71,21 @@ def strace(log: Path, calls: str, fault: str | None = None, *options: str) -> li
 def race_to_create(url: str, options: Mapping[str, str] | None, names: list[str], racers: int) -> list[dict[str, str]]:
     """Every racer, a process, creates every name with its number as content, all at once. The outcomes by name, per racer."""
     context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(racers), context.SimpleQueue()
-    processes = [
-        context.Process(target=_race, args=(url, options, names, number, start, results), daemon=True) for number in range(racers)
-    ]
-    for process in processes:
-        process.start()
-    outcomes = dict(results.get() for _ in processes)
-    for process in processes:
-        process.join()
-    results.close()
-    return [outcomes[number] for number in range(racers)]
+    # A racer that fails or dies raises here; it is not waited for.
+    with ProcessPoolExecutor(racers, context, initializer=_line_up, initargs=(context.Barrier(racers),)) as pool:
+        return list(pool.map(partial(_race, url, options, names), range(racers)))
 
 
-def _race(
-    url: str,
-    options: Mapping[str, str] | None,
-    names: list[str],
-    number: int,
-    start: Barrier,
-    results: "SimpleQueue[tuple[int, dict[str, str]]]",
-) -> None:
+def _line_up(line: Barrier) -> None:
+    """Barriers go to a process when it starts, not with a task."""
+    global _start
+    _start = line
+
+
+def _race(url: str, options: Mapping[str, str] | None, names: list[str], number: int) -> dict[str, str]:
     store = open_store(url, options, SystemIds())
     outcomes = {}
     for name in names:
-        start.wait(timeout=60)
+        _start.wait(timeout=60)
         outcomes[name] = store.create(name, [str(number).encode()], durable=True).value
-    results.put((number, outcomes))
+    return outcomes

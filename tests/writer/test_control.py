@@ -80,6 +80,7 @@ async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: P
         older, link = made.links[0], await newer.writer()
         made.owned.epoch, made.links[0] = 2, link
         made.owned.adopt(made.links)
+        await made.adopted(2)
         channel = await made.channel()
         older.cut()
         await made.owner.writer()
