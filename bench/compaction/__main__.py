@@ -12,8 +12,8 @@ from bench.compaction import offline, under_ingest, written
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
-    "rate": "one table of 8 slices (1 M base rows, 300 k rows in 20 commits), compacted by us in a new process, by Hudi on\n"
-    "Spark in a warm session (--spark), and only read and written again by pyarrow: CPU of all threads of the process.\n"
+    "rate": "one table of 8 slices (1 M base rows, 300 k rows in 20 commits), compacted by us and by Hudi on Spark (--spark),\n"
+    "each in a warm process, by us also in a new one, and only read and written again by pyarrow: CPU of all threads of the process.\n"
     "hudi-rs reads both outputs, which must equal what was written",
     "memory": "one slice of 1 GB and a small one, each in a process of its own: the most resident memory of the whole process",
     "written": "200 commits with 30 % updates, compacted as it goes with default settings: bytes of all log and base files that\n"
