@@ -1,20 +1,13 @@
 """`./task bench compaction`: see `--help`."""
 
-import argparse
-import json
-import os
-import platform
-import sys
-from importlib.metadata import version
-from pathlib import Path
-
 from bench.compaction import offline, under_ingest, written
+from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
     "rate": "one table of 8 slices (1 M base rows, 300 k rows in 20 commits), compacted by us and by Hudi on Spark (--spark),\n"
-    "each in a warm process, by us also in a new one, and only read and written again by pyarrow: CPU of all threads of the process.\n"
-    "hudi-rs reads both outputs, which must equal what was written",
+    "each in a warm process, by us also in a new one, and only read and written again by pyarrow: CPU of all\n"
+    "threads. hudi-rs reads both outputs, which must equal what was written",
     "memory": "one slice of 1 GB and a small one, each in a process of its own: the most resident memory of the whole process",
     "written": "200 commits with 30 % updates, compacted as it goes with default settings: bytes of all log and base files that\n"
     "were created, per log byte",
@@ -46,7 +39,13 @@ GOALS = (
 
 
 def main() -> None:
-    options = _options()
+    options = options_of(
+        "compaction",
+        "Compaction by itself, beside Hudi on Spark, and under ingest.",
+        SECTIONS,
+        quick="a smoke run of some minutes",
+        spark="Hudi on Spark too, on the same files",
+    )
     figures = Figures()
     if "rate" in options.only:
         offline.rate(figures, options.rounds, spark=options.spark)
@@ -55,42 +54,10 @@ def main() -> None:
     if "written" in options.only:
         written.measure(figures, quick=options.quick)
     if "ingest" in options.only:
-        under_ingest.throughput(figures, 1_000_000 if options.quick else 8_000_000, options.rounds)
+        under_ingest.throughput(figures, 1_000_000 if options.quick else 24_000_000, options.rounds)
     if "freshness" in options.only:
         under_ingest.freshness(figures, options.rounds, 10 if options.quick else 60)
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()}
-    packages = {name: version(name) for name in ("pyarrow", "numpy", "hudi")}
-    load = [round(each, 1) for each in os.getloadavg()]
-    print(
-        f"{machine} {packages} {options.rounds} rounds{', quick' * options.quick}; medians over rounds; load at the end {load}."
-    )
-    print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
-    for line in figures.report(GOALS):
-        print(line)
-    if options.json:
-        settings = {"rounds": options.rounds, "quick": options.quick, "load": load}
-        result = {"machine": machine, "packages": packages, "settings": settings, **figures.as_json(GOALS)}
-        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="./task bench compaction",
-        description="Compaction by itself, beside Hudi on Spark, and under ingest.",
-        epilog="sections:\n"
-        + "\n".join(f"  {name:<11}" + about.replace("\n", "\n" + " " * 13) for name, about in SECTIONS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="a smoke run of some minutes; its figures say little")
-    parser.add_argument("--rounds", type=int, help="repetitions of rates (3; 1 with --quick)")
-    parser.add_argument("--spark", action="store_true", help="Hudi on Spark too, on the same files")
-    parser.add_argument("--only", choices=list(SECTIONS), nargs="+", default=list(SECTIONS))
-    parser.add_argument("--json", metavar="FILE", help="write every value of every round")
-    options = parser.parse_args()
-    if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
-        sys.exit("--spark needs Java 17 on PATH.")
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    return options
+    report(figures, GOALS, options, ("pyarrow", "numpy", "hudi"))
 
 
 if __name__ == "__main__":

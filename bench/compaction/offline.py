@@ -39,7 +39,9 @@ def rate(figures: Figures, rounds: int, *, spark: bool) -> None:
         for number in range(rounds):
             cold, copy = copy_of(table, folder / f"cold-{number}"), copy_of(table, folder / f"ours-{number}")
             used = run_child(_COMPACT, folder=str(cold))
-            figures.add(RATE, "cold process and its imports", _PER_CPU, OURS, BASE_ROWS / used["process_cpu"], more_is_better=True)
+            figures.add(
+                RATE, "cold process and its imports", _PER_CPU, OURS, BASE_ROWS / used["process_cpu"], more_is_better=True
+            )
             used = run_child(_COMPACT, folder=str(copy), warm_up=str(copy_of(table, folder / f"warm-up-{number}")))
             check(copy, oracle)
             _add(figures, OURS, used["cpu"], used["wall"], used["peak"])

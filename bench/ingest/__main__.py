@@ -1,17 +1,17 @@
 """`./task bench ingest`: see `--help`."""
 
-import argparse
-import json
-import os
-import platform
-import sys
-from importlib.metadata import version
-from pathlib import Path
-
 from bench.ingest import sections
+from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
-SECTIONS = ("throughput", "freshness", "channels", "overload", "recovery", "idle")
+SECTIONS = {
+    "throughput": "8 M rows as fast as they are taken, and PyPaimon (and Hudi on Spark) with the same rows",
+    "freshness": "10 k rows/s: seconds from send to durable and to queryable",
+    "channels": "100 channels with single rows",
+    "overload": "32 channels against one writer: its memory",
+    "recovery": "from kill -9 to the first new commit",
+    "idle": "CPU of a cluster that nobody uses",
+}
 CASES = (
     ("1s", 1, "uniform"),
     ("1s", 2, "uniform"),
@@ -38,7 +38,13 @@ GOALS = (
 
 
 def main() -> None:
-    options = _options()
+    options = options_of(
+        "ingest",
+        "The cluster beside PyPaimon and Hudi on Spark. CPU is that of all its processes, Redis too, and of the client.",
+        SECTIONS,
+        quick="a smoke run of some minutes",
+        spark="Hudi on Spark too: some minutes",
+    )
     figures = Figures()
     rows = 1_000_000 if options.quick else 8_000_000
     if "throughput" in options.only:
@@ -54,29 +60,7 @@ def main() -> None:
         sections.recovery(figures, 2 if options.quick else 20)
     if "idle" in options.only:
         sections.idle(figures, 5 if options.quick else 30)
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()}
-    packages = {name: version(name) for name in ("pyarrow", "grpcio", "protobuf", "hudi")}
-    print(f"{machine} {packages} {options.rounds} rounds{', quick' * options.quick}; medians over rounds.")
-    print("CPU is user and system time of all processes of the cluster, Redis too, and of the client.")
-    for line in figures.report(GOALS):
-        print(line)
-    if options.json:
-        result = {"machine": machine, "packages": packages, "rounds": options.rounds, "quick": options.quick}
-        Path(options.json).write_text(json.dumps(result | figures.as_json(GOALS), indent=1) + "\n")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./task bench ingest", description="The cluster beside Hudi on Spark and PyPaimon.")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of some minutes; its figures say little")
-    parser.add_argument("--rounds", type=int, help="repetitions (3; 1 with --quick)")
-    parser.add_argument("--spark", action="store_true", help="Hudi on Spark too: some minutes")
-    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=SECTIONS)
-    parser.add_argument("--json", metavar="FILE", help="write every value of every round")
-    options = parser.parse_args()
-    if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
-        sys.exit("--spark needs Java 17 on PATH.")
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    return options
+    report(figures, GOALS, options, ("pyarrow", "grpcio", "protobuf", "hudi"))
 
 
 if __name__ == "__main__":

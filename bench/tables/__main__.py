@@ -1,19 +1,17 @@
 """`./task bench tables`: see `--help`."""
 
-import argparse
-import json
-import os
-import platform
-import sys
-from importlib.metadata import version
-from pathlib import Path
-
+from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 from bench.tables.other_sections import log_blocks, open_and_view, snapshot_read
 from bench.tables.upserts import entrants, measure
 from bench.tables.workload import Phases
 
-SECTIONS = ("upsert", "blocks", "read", "open")
+SECTIONS = {
+    "upsert": "commits of many and of few rows, beside PyPaimon (and Hudi on Spark): rows per CPU-second, bytes, latency",
+    "blocks": "log blocks encoded and decoded",
+    "read": "snapshot reads of a table with logs, beside hudi-rs",
+    "open": "a table of 2,000 commits opened and its file groups listed",
+}
 FULL: Phases = {"load": (1_000_000, 1), "100k": (100_000, 5), "10k": (10_000, 20), "100": (100, 1000)}
 FULL_PARTITIONED: Phases = {"load": (1_000_000, 1), "100k": (100_000, 3), "10k": (10_000, 10), "100": (100, 50)}
 QUICK: Phases = {"load": (200_000, 1), "100k": (100_000, 3), "10k": (10_000, 5), "100": (100, 100)}
@@ -36,7 +34,13 @@ GOALS = (
 
 
 def main() -> None:
-    options = _options()
+    options = options_of(
+        "tables",
+        "Our tables beside PyPaimon, hudi-rs and Spark.",
+        SECTIONS,
+        quick="a smoke run of about a minute",
+        spark="Hudi on Spark too: one round, few commits, some minutes",
+    )
     figures = Figures()
     full, partitioned = (QUICK, QUICK_PARTITIONED) if options.quick else (FULL, FULL_PARTITIONED)
     contenders = entrants(spark=options.spark)
@@ -49,36 +53,7 @@ def main() -> None:
         snapshot_read(figures, full, options.rounds, 2 if options.quick else 5)
     if "open" in options.only:
         open_and_view(figures, options.rounds, 200 if options.quick else 2000)
-    machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
-    packages = {name: version(name) for name in ("pyarrow", "numpy", "hudi")}
-    print(f"{machine} {packages} {options.rounds} rounds{', quick' * options.quick}; medians over rounds.")
-    print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
-    for line in figures.report(GOALS):
-        print(line)
-    if options.json:
-        settings = {"rounds": options.rounds, "quick": options.quick, "phases": full, "partitioned_phases": partitioned}
-        result = {"machine": machine, "packages": packages, "settings": settings, **figures.as_json(GOALS)}
-        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./task bench tables", description="Our tables beside PyPaimon, hudi-rs and Spark.")
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute; its figures say little")
-    parser.add_argument("--rounds", type=int, help="repetitions of everything (3; 1 with --quick)")
-    parser.add_argument("--spark", action="store_true", help="Hudi on Spark too: one round, few commits, some minutes")
-    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=SECTIONS)
-    parser.add_argument("--json", metavar="FILE", help="write every value of every round")
-    options = parser.parse_args()
-    if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
-        sys.exit("--spark needs Java 17 on PATH.")
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    return options
-
-
-def _cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    report(figures, GOALS, options, ("pyarrow", "numpy", "hudi"), phases=full, partitioned_phases=partitioned)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,12 @@ class Row:
         return median(self.values[contender])
 
     def ratios(self, peer: str) -> list[float]:
-        """How many times better we are, round by round (a peer with fewer rounds is compared with our first ones)."""
+        """How many times better we are, round by round (a peer with fewer rounds is compared with our first ones).
+
+        Rounds with a zero are left out: nothing is so many times that.
+        """
         pairs = zip(self.values.get(OURS, ()), self.values.get(peer, ()), strict=False)
-        return [(ours / theirs if self.more_is_better else theirs / ours) for ours, theirs in pairs]
+        return [(ours / theirs if self.more_is_better else theirs / ours) for ours, theirs in pairs if ours and theirs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,6 @@ def test_automatic_services_can_be_turned_off() -> None:
     assert due(Figures(held=1, cleaned_ago=100, completed=100, archivable=50), settings) == []
 
 
-def test_the_order_is_archiving_planning_cleaning_truncating() -> None:
-    figures = Figures(due=1, urgent=True, held=1, cleaned_ago=100, completed=100, archivable=50, folded=True)
-    assert due(figures, SETTINGS) == [Due.ARCHIVE, Due.PLAN, Due.CLEAN, Due.TRUNCATE]
+def test_the_order_is_archiving_planning_cleaning() -> None:
+    figures = Figures(due=1, urgent=True, held=1, cleaned_ago=100, completed=100, archivable=50)
+    assert due(figures, SETTINGS) == [Due.ARCHIVE, Due.PLAN, Due.CLEAN]

@@ -143,10 +143,6 @@ class FileSystemView:
         """When an instant completed, an archived one too; None for one that did not."""
         return self._completion(instant)
 
-    def has_group(self, partition: str, file_id: str) -> bool:
-        """Whether the group has a committed file and is live."""
-        return (partition, file_id) in self._groups and (partition, file_id) not in self._replaced
-
     def holds(self, partition: str, file_id: str, name: str) -> bool:
         """Whether this file is there, in a live group or not."""
         group = self._groups.get((partition, file_id))

@@ -19,7 +19,6 @@ class Due(enum.Enum):
     ARCHIVE = "archive instants"
     PLAN = "plan a compaction"
     CLEAN = "clean old file slices"
-    TRUNCATE = "truncate the commit log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Figures:
     ``planned_ago``, ``cleaned_ago``: delta commits since the last PLAN and CLEAN. ``replacing``: completion times of
     compactions and replacecommits that no CLEAN has looked at yet, oldest first. ``readable``: the completion time of the
     oldest commit to read as of. ``held``: files that the last CLEAN left to readers and savepoints. ``completed``: instants
-    on the active timeline; ``archivable``: how many of them nothing holds back. ``folded``: whether slots can be truncated.
+    on the active timeline; ``archivable``: how many of them nothing holds back.
     """
 
     due: int = 0
@@ -42,7 +41,6 @@ class Figures:
     held: int = 0
     completed: int = 0
     archivable: int = 0
-    folded: bool = False
 
 
 def due(figures: Figures, settings: TableSettings) -> list[Due]:
@@ -56,8 +54,6 @@ def due(figures: Figures, settings: TableSettings) -> list[Due]:
         steps.append(Due.PLAN)
     if settings.clean_automatic and _something_to_clean(figures):
         steps.append(Due.CLEAN)
-    if figures.folded:
-        steps.append(Due.TRUNCATE)
     return steps
 
 

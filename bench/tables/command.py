@@ -1,0 +1,59 @@
+"""What the commands of the benches share: their options, and what a run says at its end."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bench.tables.figures import Figures, Goal
+
+
+def options_of(bench: str, description: str, sections: Mapping[str, str], *, quick: str, spark: str) -> argparse.Namespace:
+    """``sections``: names and what they measure. ``quick``, ``spark``: the help of these options. Exits on wrong ones."""
+    parser = argparse.ArgumentParser(
+        prog=f"./task bench {bench}",
+        description=description,
+        epilog="sections:\n"
+        + "\n".join(f"  {name:<11}" + about.replace("\n", "\n" + " " * 13) for name, about in sections.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{quick}; its figures say little")
+    parser.add_argument("--rounds", type=int, help="repetitions (3; 1 with --quick)")
+    parser.add_argument("--spark", action="store_true", help=spark)
+    parser.add_argument("--only", choices=list(sections), nargs="+", default=list(sections))
+    parser.add_argument("--json", metavar="FILE", help="write every value of every round")
+    options = parser.parse_args()
+    if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
+        sys.exit("--spark needs Java 17 on PATH.")
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    return options
+
+
+def report(
+    figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, packages: Sequence[str], **settings: Any
+) -> None:
+    """Prints the figures and the goals; ``--json`` writes them. ``settings``: what else made this run what it was."""
+    machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
+    versions = {name: version(name) for name in packages}
+    load = [round(each, 1) for each in os.getloadavg()]
+    print(
+        f"{machine} {versions} {options.rounds} rounds{', quick' * options.quick}; medians over rounds; load at the end {load}."
+    )
+    print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
+    for line in figures.report(goals):
+        print(line)
+    if options.json:
+        settings = {"rounds": options.rounds, "quick": options.quick, "load": load, **settings}
+        result = {"machine": machine, "packages": versions, "settings": settings, **figures.as_json(goals)}
+        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _cpu_model() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
