@@ -104,25 +104,37 @@ def write_batch(rows: pa.Table) -> int:
 
 
 def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
-    """Leaf by leaf. What zstd would gain is read off a trial file's footer."""
-    shrinks = _shrinks(sample)
-    for field, column in zip(sample.schema, sample.columns, strict=True):
+    """Leaf by leaf. What zstd would gain is read off a trial file's footer, of the columns that it is a question for."""
+    packed = {field.name: _packed(field, column) for field, column in zip(sample.schema, sample.columns, strict=True)}
+    known = {name: column for name, column in packed.items() if column is not None}
+    shrinks = _shrinks(sample.drop_columns(list(known)))
+    for field in sample.schema:
         for path, kind in leaves(field):
-            nested = path != field.name
-            shrink = shrinks[path]
-            if not nested and _few_values(column, kind):
-                # Snappy for the dictionary page, and against the day when the column turns out to hold long, distinct text.
-                yield path, _Column(dictionary=True, deltas=False, codec="snappy")
-            elif not nested and _packs_as_deltas(kind):
-                yield path, _Column(dictionary=False, deltas=True, codec="none")
+            if field.name in known:
+                yield path, known[field.name]
             elif _is_text(kind):
-                yield path, _Column(dictionary=False, deltas=False, codec="zstd" if shrink < _TEXT_WORTH_ZSTD else "snappy")
+                codec: Codec = "zstd" if shrinks[path] < _TEXT_WORTH_ZSTD else "snappy"
+                yield path, _Column(dictionary=False, deltas=False, codec=codec)
             else:
-                yield path, _Column(dictionary=False, deltas=False, codec="zstd" if shrink < _FIXED_WORTH_ZSTD else "none")
+                codec = "zstd" if shrinks[path] < _FIXED_WORTH_ZSTD else "none"
+                yield path, _Column(dictionary=False, deltas=False, codec=codec)
+
+
+def _packed(field: pa.Field[Any], column: pa.ChunkedArray[Any]) -> _Column | None:
+    """For a column that an encoding makes small; None for one that only a codec could."""
+    [(path, kind), *more] = leaves(field)
+    if more or path != field.name:
+        return None
+    if _few_values(column, kind):
+        # Snappy for the dictionary page, and against the day when the column turns out to hold long, distinct text.
+        return _Column(dictionary=True, deltas=False, codec="snappy")
+    return _Column(dictionary=False, deltas=True, codec="none") if _packs_as_deltas(kind) else None
 
 
 def _shrinks(sample: pa.Table) -> dict[str, float]:
     """Compressed by plain size of every leaf under zstd."""
+    if not sample.num_columns:
+        return {}
     sink = pa.BufferOutputStream()
     pq.write_table(
         sample, sink, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False, store_schema=False

@@ -103,13 +103,16 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     first = tables[0].schema
     if all(table.schema.equals(first) for table in tables):
         return pa.concat_tables(tables).unify_dictionaries()
-    shared = pa.schema([_shared([table.schema.field(at) for table in tables]) for at in range(len(first))])
+    shared = pa.schema([_shared([(table.schema.field(at), table.num_rows) for table in tables]) for at in range(len(first))])
     return pa.concat_tables(_in_types_of(table, shared) for table in tables).unify_dictionaries()
 
 
-def _shared(fields: list[pa.Field[Any]]) -> pa.Field[Any]:
-    plain = [field for field in fields if not pat.is_dictionary(field.type)]
-    return plain[0] if plain else fields[0]
+def _shared(fields: list[tuple[pa.Field[Any], int]]) -> pa.Field[Any]:
+    """As most rows have it, so that few are converted. ``fields``: with the number of their rows."""
+    rows: dict[pa.Field[Any], int] = {}
+    for field, count in fields:
+        rows[field] = rows.get(field, 0) + count
+    return max(rows, key=lambda field: rows[field])
 
 
 def _in_types_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
