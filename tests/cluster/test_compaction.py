@@ -1,7 +1,6 @@
 """Compactors in a cluster of real processes: whoever dies, rows go on coming and the table ends compacted, equal and complete."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import headgate
 from headgate_tables.hudi import Table, open_table
 from support.cluster import Cluster
+from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
@@ -42,20 +42,6 @@ DEATHS = [
     Death("coordinator-1", "plan_won", 1),
     Death("coordinator-1", "plan_done_won", 1),
 ]
-
-
-def until(table: Callable[[], Table], wanted: Callable[[Table], bool], timeout: float = 60) -> Table:
-    """Opens it again and again. Raises TimeoutError."""
-    deadline = time.monotonic() + timeout
-    while not wanted(found := table()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(str(found.commits()[-5:]))
-        time.sleep(0.1)
-    return found
-
-
-def compactions(table: Table) -> int:
-    return sum(commit.action == "commit" for commit in table.commits())
 
 
 def is_compacted(table: Table) -> bool:

@@ -2,7 +2,9 @@
 
 import json
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import pytest
 
 import headgate
 from headgate_cli.main import run
+from headgate_tables.hudi import open_table
 from support.cluster import Cluster
+from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
 from support.journal import Attempt, History
 from support.producers import create_table
@@ -78,9 +82,42 @@ def command(cluster: Cluster, capsys: pytest.CaptureFixture[str], *arguments: st
     return said
 
 
-def go_on(producers: Sequence[Restored], attempt: int) -> None:
+def go_on(producers: Sequence[Restored]) -> None:
+    """Returns when some more rows of each are committed."""
     for each in producers:
-        each.wait_acked(attempt, (each.history.acked if len(each.history.attempts) == attempt else each.told[-1]) + MORE)
+        each.wait_acked(1, each.history.acked + MORE)
+
+
+@contextmanager
+def producing(cluster: Cluster, *names: str) -> Iterator[list[Restored]]:
+    """They send until the block ends; then each flushes and ends."""
+    producers = [Restored(cluster.address, name, COMMIT_TIME) for name in names]
+    threads = [threading.Thread(target=each.run, name=each.name, daemon=True) for each in producers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield producers
+    finally:
+        for each in producers:
+            each.end = max((attempt.sent for attempt in each.history.attempts), default=0) + 100
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def go_back(cluster: Cluster, capsys: pytest.CaptureFixture[str], producers: Sequence[Restored], instant: str) -> None:
+    """Returns once every producer has sent from the older offset on."""
+    assert command(cluster, capsys, "restore", "t", instant, "--yes")["undone"]
+    for each in producers:
+        each.wait_acked(2, 1)
+        each.wait_acked(2, each.told[0] + MORE)
+
+
+def assert_went_back(url: str, producers: Sequence[Restored]) -> None:
+    for each in producers:
+        assert [attempt.committed for attempt in each.history.attempts] == [0, *each.told]
+        assert 0 < each.told[0] < each.history.attempts[0].sent
+    assert_exactly_once(url, [each.history for each in producers], COMMIT_TIME)
 
 
 def test_a_table_goes_back_under_load_and_on_exactly_once_from_the_older_offset(
@@ -88,32 +125,39 @@ def test_a_table_goes_back_under_load_and_on_exactly_once_from_the_older_offset(
 ) -> None:
     with Cluster(tmp_path / "cluster", options=SOON) as cluster:
         url = create_table(cluster.address, "t", COMMIT_TIME)
-        producers = [Restored(cluster.address, name, COMMIT_TIME) for name in ("one", "two")]
-        threads = [threading.Thread(target=each.run, name=each.name, daemon=True) for each in producers]
-        for thread in threads:
-            thread.start()
-        try:
-            for each in producers:
-                each.wait_acked(1, MORE)
+        with producing(cluster, "one", "two") as producers:
+            go_on(producers)
             saved = command(cluster, capsys, "savepoint", "t")["instant"]
-            for each in producers:
-                each.wait_acked(1, each.history.acked + MORE)
-            undone = command(cluster, capsys, "restore", "t", saved, "--yes")["undone"]
-            for each in producers:
-                each.wait_acked(2, 1)
-            for each in producers:
-                each.wait_acked(2, each.told[0] + MORE)
-        finally:
-            for each in producers:
-                each.end = max((attempt.sent for attempt in each.history.attempts), default=0) + 100
-            for thread in threads:
-                thread.join(60)
-        assert not any(thread.is_alive() for thread in threads)
-        assert undone
-        for each in producers:
-            assert [attempt.committed for attempt in each.history.attempts] == [0, *each.told]
-            assert 0 < each.told[0] < each.history.attempts[0].sent
-        assert_exactly_once(url, [each.history for each in producers], COMMIT_TIME)
+            go_on(producers)
+            go_back(cluster, capsys, producers, saved)
+        assert_went_back(url, producers)
+
+
+def test_a_compactor_that_slept_through_a_restore_with_an_operation_of_an_undone_plan_does_no_harm(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    services = ["--service-interval", "100ms", "--compactor-timeout", "3s", "--compaction-pause", "100ms"]
+    options = {"coordinator": [*SOON["coordinator"], *services]}
+    with Cluster(tmp_path / "cluster", compactors=1, options=options) as cluster:
+        url = create_table(cluster.address, "t", COMMIT_TIME)
+        often = ("hoodie.compact.inline.max.delta.commits=2", "headgate.compaction.first.delta.commits=1")
+        command(cluster, capsys, "configure", "t", *often)
+        with producing(cluster, "one", "two") as producers:
+            go_on(producers)
+            until(lambda: open_table(url), lambda table: compactions(table) > 0)
+            cluster.drain("compactor-1")
+            saved = command(cluster, capsys, "savepoint", "t")["instant"]
+            claimed = cluster.hits("compactor-1")["operation_claimed"]
+            cluster.start("compactor-1", pause_at="operation_claimed:1")
+            while cluster.hits("compactor-1")["operation_claimed"] == claimed:
+                time.sleep(0.05)
+            go_on(producers)
+            go_back(cluster, capsys, producers, saved)
+            cluster.resume("compactor-1")
+            before = compactions(open_table(url))
+            table = until(lambda: open_table(url), lambda table: compactions(table) > before)
+        assert_went_back(url, producers)
+        assert table.verify().ok
 
 
 def test_a_producer_that_was_away_during_the_restore_is_told_when_it_comes_back(

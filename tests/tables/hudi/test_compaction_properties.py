@@ -28,6 +28,7 @@ LIMITS: list[dict[str, tuple[Any, int]]] = [
         "SHARE_ENTRIES": (deciding, 2),
         "BATCH_ROWS": (parquet_batches, 2),
         "_WORTH_A_LOOK": (parquet_batches, 1),
+        "_WORTH_A_LOOK_FOR_ALL": (parquet_batches, 1),
         "_FIRST_ROWS": (parquet_batches, 3),
         "_ROWS_PER_VALUE": (parquet_batches, 1),
         "GROUP_ROWS": (base_writer, 3),

@@ -1,6 +1,6 @@
 """A Parquet file read in batches of bounded bytes, its repeating texts as dictionaries.
 
-What a batch takes, and which texts repeat, is seen at the file's first rows. The footer would say it too, but Arrow ends the
+What a batch takes, and which texts repeat, is seen at a file's first rows. The footer would say it too, but Arrow ends the
 process over some damaged ones when asked for a column's chunk
 (test_no_flipped_bit_of_an_input_gets_into_the_output_unseen).
 """
@@ -27,10 +27,29 @@ BATCH_BYTES = 32 * 1024 * 1024
 _LEAST_ROWS = 64
 _FIRST_ROWS = 2048
 _WORTH_A_LOOK = 8 * _FIRST_ROWS
+"""Rows of a file. A look costs as much as some thousand rows."""
+_WORTH_A_LOOK_FOR_ALL = 2 * _FIRST_ROWS
+"""The same where one look is for all files of a slice."""
 _ROWS_PER_VALUE = 16
 """A text repeats when the first rows have at least so many of each of its values."""
 _PAGE_BYTES = 256 * 1024
 _INDEX = pa.int32()
+
+
+class RepeatingTexts:
+    """Which texts repeat in the files of one slice: seen at the first file that is worth a look, taken for granted in the others.
+
+    Where it is wrong, a dictionary is as long as its rows: slower, not wrong.
+    """
+
+    def __init__(self) -> None:
+        self.names: Collection[str] | None = None
+
+    def see(self, first: pa.RecordBatch) -> None:
+        """Some rows with all columns of a file."""
+        texts = [field.name for field in first.schema if _is_text(field.type) and field.name != RECORD_KEY]
+        distinct = {name: pc.count_distinct(first[name], mode="all").as_py() for name in texts}
+        self.names = [name for name in texts if distinct[name] * _ROWS_PER_VALUE <= first.num_rows]
 
 
 class ParquetBatches:
@@ -39,9 +58,10 @@ class ParquetBatches:
     ``source``: kept open by the caller; ``remote``: asked for a whole row group's columns at once, not page by page.
     """
 
-    def __init__(self, source: pa.NativeFile, path: str, *, remote: bool) -> None:
+    def __init__(self, source: pa.NativeFile, path: str, texts: RepeatingTexts, *, remote: bool) -> None:
         self._source = source
         self._path = path
+        self._texts = texts
         self._buffer = 0 if remote else _PAGE_BYTES
         try:
             self._file: Any = open_parquet(source, buffer_size=self._buffer)
@@ -129,18 +149,19 @@ class ParquetBatches:
     @cached_property
     def _first_rows(self) -> pa.RecordBatch | None:
         """None for a file too small to be worth it."""
-        if self.rows < _WORTH_A_LOOK or not self._sizes[0]:
+        return self._look() if self.rows >= _WORTH_A_LOOK else None
+
+    def _look(self) -> pa.RecordBatch | None:
+        if not self._sizes[0]:
             return None
         rows = max(_LEAST_ROWS, min(_FIRST_ROWS, int(BATCH_BYTES / self._stored_width)))
         return self._next(self._file.iter_batches(rows, row_groups=[0], use_threads=False))
 
-    @cached_property
+    @property
     def _repeating(self) -> Collection[str]:
-        first = self._first_rows
-        if first is None:
-            return ()
-        texts = [field.name for field in first.schema if _is_text(field.type) and field.name != RECORD_KEY]
-        return [name for name in texts if pc.count_distinct(first[name], mode="all").as_py() * _ROWS_PER_VALUE <= first.num_rows]
+        if self._texts.names is None and self.rows >= _WORTH_A_LOOK_FOR_ALL and (first := self._first_rows or self._look()):
+            self._texts.see(first)
+        return self._texts.names or ()
 
 
 def _is_text(kind: pa.DataType) -> bool:

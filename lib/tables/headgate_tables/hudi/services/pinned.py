@@ -26,7 +26,7 @@ from headgate_tables.hudi.merge import Entries
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.services.operation import Operation, PinnedFile
-from headgate_tables.hudi.services.parquet_batches import BATCH_ROWS, ParquetBatches
+from headgate_tables.hudi.services.parquet_batches import BATCH_ROWS, ParquetBatches, RepeatingTexts
 from headgate_tables.hudi.slice_reader import drop_compacted
 from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
@@ -45,6 +45,7 @@ class PinnedSlice:
     def __init__(self, store: Store, operation: Operation) -> None:
         self._store = store
         self._operation = operation
+        self._texts = RepeatingTexts()
         self._check_sizes()
         self._kept = self._read_small()
         self.blocks: list[PinnedBlock] = drop_compacted([block for log in operation.logs for block in self._blocks(log)])
@@ -58,7 +59,7 @@ class PinnedSlice:
             return
         path = self._operation.at(pinned.name)
         with _opened(self._store, path) as (source, remote):
-            base = ParquetBatches(source, path, remote=remote)
+            base = ParquetBatches(source, path, self._texts, remote=remote)
             name = parse_base_name(pinned.name)
             if name is not None and name.token == WRITE_TOKEN:
                 base.check_columns()
@@ -114,7 +115,7 @@ class PinnedSlice:
             if ours and block.instant != name.instant:
                 raise damaged(path, f"a block of it carries the instant {block.instant}")
         places = frames.contents if frames is not None else {}
-        return [PinnedBlock(self._store, block, places.get(block.offset), ours) for block in blocks]
+        return [PinnedBlock(self._store, block, places.get(block.offset), ours, self._texts) for block in blocks]
 
     def _frames(self, path: str, size: int) -> Frames | None:
         with _opened(self._store, path) as (file, _):
@@ -124,13 +125,14 @@ class PinnedSlice:
 @dataclass(frozen=True)
 class PinnedBlock:
     """A block of a log. ``place``: start and length of its content in the file, None when ``block`` holds it. ``ours``: written
-    by this library.
+    by this library. ``texts``: what is known of the slice.
     """
 
     store: Store
     block: RowsBlock | DeleteBlock
     place: tuple[int, int] | None
     ours: bool
+    texts: RepeatingTexts
 
     @property
     def instant(self) -> str:
@@ -198,12 +200,14 @@ class PinnedBlock:
             yield self._held_batches
             return
         with self._part(self.place) as (part, remote):
-            yield self._checked(ParquetBatches(part, self.block.where, remote=remote))
+            yield self._checked(ParquetBatches(part, self.block.where, self.texts, remote=remote))
 
     @cached_property
     def _held_batches(self) -> ParquetBatches:
         """Kept open, because opening it costs as much as reading its keys."""
-        return self._checked(ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, remote=False))
+        return self._checked(
+            ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, self.texts, remote=False)
+        )
 
     def _checked(self, rows: ParquetBatches) -> ParquetBatches:
         if self.ours:
