@@ -48,6 +48,7 @@ class Sending:
 
 @asynccontextmanager
 async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> AsyncIterator[Sending]:
+    """A block that takes more than a minute fails, and says what the sender heard."""
     adopted = AdoptedTable("t", epoch, generation, "", TABLE, True, LocalStore(str(tmp_path), SystemIds()))
     budget, heard = Budget(1 << 30, 1 << 30), list[str]()
     broken = asyncio.Event()
@@ -60,7 +61,11 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
         out = ExchangeOut(adopted, "sender", SETTINGS, told, budget, executor)
         async with asyncio.TaskGroup() as group:
             run = group.create_task(out.run())
-            yield Sending(out, budget, heard, broken)
+            try:
+                async with asyncio.timeout(60):
+                    yield Sending(out, budget, heard, broken)
+            except TimeoutError as waited:
+                raise TimeoutError(f"what the sender heard: {heard}") from waited
             out.close()
             run.cancel()
     assert budget.used == 0, "every byte that was held is given back"

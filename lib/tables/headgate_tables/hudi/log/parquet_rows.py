@@ -122,8 +122,8 @@ def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
 
 def _packed(field: pa.Field[Any], column: pa.ChunkedArray[Any]) -> _Column | None:
     """For a column that an encoding makes small; None for one that only a codec could."""
-    [(path, kind), *more] = leaves(field)
-    if more or path != field.name:
+    kind = dict(leaves(field)).get(field.name)
+    if kind is None:
         return None
     if _few_values(column, kind):
         # Snappy for the dictionary page, and against the day when the column turns out to hold long, distinct text.
