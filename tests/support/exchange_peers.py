@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
@@ -15,6 +17,7 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals
 
 SETTINGS = ServiceSettings()
+Service = TypeVar("Service", bound=ExchangeService)
 
 
 @dataclass(eq=False)
@@ -69,25 +72,43 @@ class Adopted:
         await self._changed.wait()
 
 
+class Reluctant(ExchangeService):
+    """Ends every stream at once until it is ``willing``. ``streams``: how many there were."""
+
+    willing = False
+    streams = 0
+
+    async def Exchange(self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: Any) -> None:  # type: ignore[override]
+        self.streams += 1
+        if self.willing:
+            await super().Exchange(request_iterator, context)
+
+
 @dataclass
-class Receiving:
+class Receiving(Generic[Service]):
     """A served exchange."""
 
     address: str
     adopted: Adopted
     budget: Budget
+    service: Service
 
 
 @asynccontextmanager
-async def receiving(process: str, budget: Budget | None = None) -> AsyncIterator[Receiving]:
+async def receiving(
+    process: str,
+    budget: Budget | None = None,
+    kind: type[Service] = ExchangeService,  # type: ignore[assignment]
+) -> AsyncIterator[Receiving[Service]]:
     """A writer process that receives, until the block ends."""
     budget = budget or Budget(1 << 30, 1 << 30)
     adopted = Adopted()
     with ThreadPoolExecutor(1) as executor:
         server = Server(SETTINGS)
-        add_ExchangeServiceServicer_to_server(ExchangeService(adopted, process, budget, executor), server.grpc)
+        service = kind(adopted, process, budget, executor)
+        add_ExchangeServiceServicer_to_server(service, server.grpc)
         address = await server.start()
         try:
-            yield Receiving(address, adopted, budget)
+            yield Receiving(address, adopted, budget, service)
         finally:
             await server.stop(0)

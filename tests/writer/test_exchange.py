@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headgate_runtime.world import SystemClock
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
@@ -21,7 +22,7 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, receiving
+from support.exchange_peers import SETTINGS, Reluctant, receiving
 
 SCHEMA = pa.schema(
     [
@@ -58,7 +59,7 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
         broken.set()
 
     with ThreadPoolExecutor(1) as executor:
-        out = ExchangeOut(adopted, "sender", SETTINGS, told, budget, executor)
+        out = ExchangeOut(adopted, "sender", SETTINGS, SystemClock(), told, budget, executor)
         async with asyncio.TaskGroup() as group:
             run = group.create_task(out.run())
             try:
@@ -139,6 +140,26 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
         await here.out.barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(300)), ("barrier", 1, "sender")]
+
+
+async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_path: Path) -> None:
+    async with receiving("receiver", kind=Reluctant) as there, sending(tmp_path) as here:
+        side = there.adopted.adopt("t", 1, 1)
+        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await asyncio.sleep(0.5)
+        assert there.service.streams > 2
+        there.service.willing = True
+        await side.until((1, 4))
+        assert not here.why_broken
+
+
+async def test_streams_that_always_break_at_once_end_the_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate_writer.exchange_link._PAUSE_S", 0.0001)
+    async with receiving("receiver", kind=Reluctant) as there, sending(tmp_path) as here:
+        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.broken.wait()
+        assert here.why_broken == [f"rows do not reach the writer at {there.address}: it ended the stream"]
+        assert here.budget.used == 0
 
 
 async def test_a_stream_of_a_newer_generation_waits_until_it_is_adopted_and_then_loses_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import Clock
 from headgate_writer.adopted import AdoptedTable, Member
 from headgate_writer.buffers import Budget
 from headgate_writer.exchange_link import Link
@@ -34,6 +35,7 @@ class ExchangeOut:
         adopted: AdoptedTable,
         process: str,
         settings: ServiceSettings,
+        clock: Clock,
         broken: Callable[[str], None],
         budget: Budget,
         executor: Executor,
@@ -41,6 +43,7 @@ class ExchangeOut:
         self._adopted = adopted
         self._process = process
         self._settings = settings
+        self._clock = clock
         self._executor = executor
         self._budget = budget
         self._broken = broken
@@ -85,7 +88,7 @@ class ExchangeOut:
                 sender=self._process,
                 receiver=member.process,
             )
-            link = self._links[member.process] = Link(member, name, self._settings, self._budget, self._broken)
+            link = self._links[member.process] = Link(member, name, self._settings, self._clock, self._budget, self._broken)
             self._new.put_nowait(link)
         return link
 

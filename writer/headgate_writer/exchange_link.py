@@ -12,6 +12,7 @@ from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import Clock
 from headgate_writer.adopted import Member
 from headgate_writer.buffers import Budget
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
@@ -21,7 +22,13 @@ UNREACHABLE_S: Final = 5.0
 notice that the writer is gone, which is the usual reason."""
 
 _ATTEMPTS: Final = 10
-"""Streams in a row that broke without a frame having arrived."""
+"""Streams in a row that broke without a frame having arrived, until the round is given up."""
+
+_PAUSE_S: Final = 0.01
+"""Before the second of them, and twice as long before each further one: together as long as ``UNREACHABLE_S``. A connection that
+was reset counts as ready until gRPC has closed it, and streams on it break at once
+(test_streams_that_break_at_once_for_a_while_do_not_end_the_round).
+"""
 
 _FAILURES: Final = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
 """How a broken stream shows; grpcio raises the second for a write after the end."""
@@ -31,11 +38,18 @@ class Link:
     """One stream, over as many connections as it takes. Without frames that wait it does not mind being disconnected."""
 
     def __init__(
-        self, member: Member, name: wire.StreamName, settings: ServiceSettings, budget: Budget, broken: Callable[[str], None]
+        self,
+        member: Member,
+        name: wire.StreamName,
+        settings: ServiceSettings,
+        clock: Clock,
+        budget: Budget,
+        broken: Callable[[str], None],
     ) -> None:
         self._member = member
         self._name = name
         self._settings = settings
+        self._clock = clock
         self._budget = budget
         self._tell_broken = broken
         self._frames = Outgoing()
@@ -76,6 +90,8 @@ class Link:
                 attempts = attempts + 1 if self._frames.acknowledged == before else 0
                 if attempts == _ATTEMPTS:
                     self._broken(why)
+                elif attempts:
+                    await self._clock.sleep(_PAUSE_S * 2 ** (attempts - 1))
         except ExchangeError as lost:
             self._broken(str(lost))
         finally:

@@ -90,7 +90,9 @@ class TableWriter:
         self._closed = asyncio.Event()
         self.side = BucketSide(adopted, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
         self.side.plan(plan)
-        self._exchange = ExchangeOut(adopted, parts.process, parts.settings, self._broken, parts.budget, parts.cpu)
+        self._exchange = ExchangeOut(
+            adopted, parts.process, parts.settings, parts.world.clock, self._broken, parts.budget, parts.cpu
+        )
         self._pipeline = Pipeline(
             adopted,
             parts.process,
