@@ -15,10 +15,9 @@ SECTIONS = {
     "of all processes, until every compaction that was planned has ended",
     "freshness": "the same cluster at steady rates, with and without a compactor: seconds from send to queryable",
 }
-_RATE = "base rows/CPU-s"
 GOALS = (
-    Goal("base rows per CPU-s >= 1 M", offline.RATE, "compaction", _RATE, 1e6),
-    Goal("base rows per CPU-s >= 10x Hudi on Spark", offline.RATE, "compaction", _RATE, 10, offline.SPARK),
+    Goal("base rows per CPU-s >= 1 M", offline.RATE, "compaction", offline.PER_CPU, 1e6),
+    Goal("base rows per CPU-s >= 10x Hudi on Spark", offline.RATE, "compaction", offline.PER_CPU, 10, offline.SPARK),
     Goal("peak memory for a 1 GB slice <= 512 MiB", offline.MEMORY, offline.name_of_slice(), "MiB peak", 512),
     Goal("ingest with compaction >= 70 % of the rate without", under_ingest.THROUGHPUT, "all rows", under_ingest.SHARE, 70),
     *(

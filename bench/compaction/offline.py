@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
@@ -26,8 +27,8 @@ RATE = "8 slices, 1 M base rows and 300 k in 20 logs each"
 MEMORY = "one slice"
 _GIB_SLICE = (15_500_000, [290_000] * 20)
 _SMALL_SLICE = (1_000_000, LOG_ROWS)
-_PER_CPU = "base rows/CPU-s"
-_COMPACT = "bench.compaction.whole_table:compact"
+PER_CPU = "base rows/CPU-s"
+_WHOLE_TABLE = "bench.compaction.whole_table"
 _OPERATION = "bench.compaction.one_operation"
 
 
@@ -37,18 +38,24 @@ def rate(figures: Figures, rounds: int, *, spark: bool) -> None:
     with scratch_folder("compaction") as folder:
         oracle = _written(end_state(BASE_ROWS, LOG_ROWS), folder / "oracle.arrow")
         for number in range(rounds):
-            cold, copy = copy_of(table, folder / f"cold-{number}"), copy_of(table, folder / f"ours-{number}")
-            used = run_child(_COMPACT, folder=str(cold))
-            figures.add(
-                RATE, "cold process and its imports", _PER_CPU, OURS, BASE_ROWS / used["process_cpu"], more_is_better=True
-            )
-            used = run_child(_COMPACT, folder=str(copy), warm_up=str(copy_of(table, folder / f"warm-up-{number}")))
-            check(copy, oracle)
+            cold = _compacted(table, folder / f"cold-{number}", oracle)
+            with_imports = BASE_ROWS / cold["process_cpu"]
+            figures.add(RATE, "cold process and its imports", PER_CPU, OURS, with_imports, more_is_better=True)
+            warm_up = copy_of(table, folder / f"warm-up-{number}")
+            used = _compacted(table, folder / f"ours-{number}", oracle, warm_up=str(warm_up))
             _add(figures, OURS, used["cpu"], used["wall"], used["peak"])
-            again = run_child("bench.compaction.whole_table:rewrite", folder=str(copy_of(table, folder / f"rewritten-{number}")))
+            again = run_child(f"{_WHOLE_TABLE}:rewrite", folder=str(copy_of(table, folder / f"rewritten-{number}")))
             _add(figures, REWRITTEN, again["cpu"], again["wall"], again["peak"])
         if spark:
             _spark(figures, table, folder, rounds, oracle)
+
+
+def _compacted(table: Path, folder: Path, oracle: str, **how: str) -> Any:
+    """What it took to compact a copy of the table in ``folder``; ``how``: as ``whole_table.compact`` has it."""
+    copy = copy_of(table, folder)
+    used = run_child(f"{_WHOLE_TABLE}:compact", folder=str(copy), **how)
+    check(copy, oracle)
+    return used
 
 
 def _spark(figures: Figures, table: Path, folder: Path, rounds: int, oracle: str) -> None:
@@ -63,7 +70,7 @@ def _spark(figures: Figures, table: Path, folder: Path, rounds: int, oracle: str
 
 
 def _add(figures: Figures, contender: str, cpu: float, wall: float, peak: float) -> None:
-    figures.add(RATE, "compaction", _PER_CPU, contender, BASE_ROWS / cpu, more_is_better=True)
+    figures.add(RATE, "compaction", PER_CPU, contender, BASE_ROWS / cpu, more_is_better=True)
     figures.add(RATE, "compaction", "base rows/s", contender, BASE_ROWS / wall, more_is_better=True)
     figures.add(RATE, "compaction", "MiB peak", contender, peak / 2**20)
 
@@ -98,7 +105,7 @@ def _one_slice(figures: Figures, base_rows: int, log_rows: Sequence[int]) -> Non
     figure = name_of_slice(base_rows)
     figures.add(MEMORY, figure, "MiB peak", OURS, used["peak"] / 2**20)
     figures.add(MEMORY, figure, "MB of input", OURS, used["input_bytes"] / 1e6)
-    figures.add(MEMORY, figure, _PER_CPU, OURS, base_rows / used["cpu"], more_is_better=True)
+    figures.add(MEMORY, figure, PER_CPU, OURS, base_rows / used["cpu"], more_is_better=True)
 
 
 def name_of_slice(base_rows: int = _GIB_SLICE[0]) -> str:

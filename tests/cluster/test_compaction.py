@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate_tables.hudi import Table, open_table
+from headgate_tables.hudi import Table
 from support.cluster import Cluster
 from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
@@ -61,11 +61,11 @@ def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(dea
                 producers.start(name, wait=False)
             cluster.wait_dead(death.part)
             cluster.start(death.part)
-            until(lambda: open_table(url), lambda table: compactions(table) > 0)
+            until(url, lambda table: compactions(table) > 0)
             for name in NAMES:
                 producers.wait_acked(name, producers.history(name).attempts[-1].sent)
             producers.finish()
-        table = until(lambda: open_table(url), is_compacted)
+        table = until(url, is_compacted)
         assert cluster.hits(death.part)[death.step] >= death.hit
         assert cluster.hits("compactor-1")["output_created"] >= len(table.file_groups())
         report = assert_exactly_once(url, producers.histories(), workload)
@@ -86,7 +86,7 @@ def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(t
                 while "operations wait and no compactor is connected" not in hg.status().tables[0].alarms:
                     time.sleep(0.1)
                 cluster.start("compactor-1")
-                until(lambda: open_table(url), lambda table: compactions(table) > 0)
+                until(url, lambda table: compactions(table) > 0)
                 assert len(hg.status().compactors) == 1
                 assert cluster.drain("compactor-1") == 0
                 while hg.status().compactors:

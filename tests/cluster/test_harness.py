@@ -57,7 +57,7 @@ def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_reco
 def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Path) -> None:
     with step_service(tmp_path, "--pause-at", "early:1") as process, connected(process.address) as connection:
         connection.sendall(b"x")
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        process.wait_stopped()
         assert hits(tmp_path / "steps") == {"early": 1}
         process.resume()
         assert connection.recv(100) == b"+one\n"

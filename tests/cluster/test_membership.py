@@ -175,7 +175,7 @@ def test_a_writer_that_is_told_to_leave_in_the_middle_of_a_flush_finishes_it(ste
         Cluster(tmp_path / "cluster", options=options, pause_at={"writer-1": f"{step}:3"}) as cluster,
         watched(cluster, tmp_path, Workload(), "one", "two") as table,
     ):
-        os.waitid(os.P_PID, cluster.part("writer-1").pid, os.WSTOPPED | os.WNOWAIT)
+        cluster.wait_stopped("writer-1")
         assert terminate_stopped(cluster.part("writer-1")) == 0
         on(table.producers)
         assert table.generation(cluster) == 1

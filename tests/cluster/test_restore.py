@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -144,18 +143,16 @@ def test_a_compactor_that_slept_through_a_restore_with_an_operation_of_an_undone
         command(cluster, capsys, "configure", "t", *often)
         with producing(cluster, "one", "two") as producers:
             go_on(producers)
-            until(lambda: open_table(url), lambda table: compactions(table) > 0)
+            until(url, lambda table: compactions(table) > 0)
             cluster.drain("compactor-1")
             saved = command(cluster, capsys, "savepoint", "t")["instant"]
-            claimed = cluster.hits("compactor-1")["operation_claimed"]
             cluster.start("compactor-1", pause_at="operation_claimed:1")
-            while cluster.hits("compactor-1")["operation_claimed"] == claimed:
-                time.sleep(0.05)
+            cluster.wait_stopped("compactor-1")
             go_on(producers)
             go_back(cluster, capsys, producers, saved)
             cluster.resume("compactor-1")
             before = compactions(open_table(url))
-            table = until(lambda: open_table(url), lambda table: compactions(table) > before)
+            table = until(url, lambda table: compactions(table) > before)
         assert_went_back(url, producers)
         assert table.verify().ok
 

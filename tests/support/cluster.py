@@ -139,6 +139,10 @@ class Cluster:
         """SIGCONT."""
         self._running[name].resume()
 
+    def wait_stopped(self, name: str) -> None:
+        """For a part that stops itself at a step."""
+        self._running[name].wait_stopped()
+
     def wait_dead(self, name: str, timeout: float = 60) -> None:
         """For a part that kills itself at a step."""
         self._running[name].wait_end(timeout)

@@ -3,18 +3,19 @@
 import time
 from collections.abc import Callable
 
-from headgate_tables.hudi import Table
+from headgate_tables.hudi import Table, open_table
 
 
-def until(table: Callable[[], Table], wanted: Callable[[Table], bool], timeout: float = 60) -> Table:
-    """Opens it again and again. Raises TimeoutError."""
+def until(url: str, wanted: Callable[[Table], bool], timeout: float = 60) -> Table:
+    """Opens the table again and again. Raises TimeoutError."""
     deadline = time.monotonic() + timeout
-    while not wanted(found := table()):
+    while not wanted(found := open_table(url)):
         if time.monotonic() > deadline:
             raise TimeoutError(str(found.commits()[-5:]))
-        time.sleep(0.1)
+        time.sleep(0.1)  # nothing tells a reader of a commit
     return found
 
 
 def compactions(table: Table) -> int:
+    """How many are completed."""
     return sum(commit.action == "commit" for commit in table.commits())

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
@@ -17,7 +17,6 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals
 
 SETTINGS = ServiceSettings()
-Service = TypeVar("Service", bound=ExchangeService)
 
 
 @dataclass(eq=False)
@@ -72,10 +71,10 @@ class Adopted:
         await self._changed.wait()
 
 
-class Reluctant(ExchangeService):
-    """Ends every stream at once until it is ``willing``. ``streams``: how many there were."""
+class Watched(ExchangeService):
+    """Ends every stream at once while it is not ``willing``. ``streams``: how many there were."""
 
-    willing = False
+    willing = True
     streams = 0
 
     async def Exchange(self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: Any) -> None:  # type: ignore[override]
@@ -85,27 +84,23 @@ class Reluctant(ExchangeService):
 
 
 @dataclass
-class Receiving(Generic[Service]):
+class Receiving:
     """A served exchange."""
 
     address: str
     adopted: Adopted
     budget: Budget
-    service: Service
+    service: Watched
 
 
 @asynccontextmanager
-async def receiving(
-    process: str,
-    budget: Budget | None = None,
-    kind: type[Service] = ExchangeService,  # type: ignore[assignment]
-) -> AsyncIterator[Receiving[Service]]:
+async def receiving(process: str, budget: Budget | None = None) -> AsyncIterator[Receiving]:
     """A writer process that receives, until the block ends."""
     budget = budget or Budget(1 << 30, 1 << 30)
     adopted = Adopted()
     with ThreadPoolExecutor(1) as executor:
         server = Server(SETTINGS)
-        service = kind(adopted, process, budget, executor)
+        service = Watched(adopted, process, budget, executor)
         add_ExchangeServiceServicer_to_server(service, server.grpc)
         address = await server.start()
         try:

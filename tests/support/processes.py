@@ -89,6 +89,10 @@ class Process:
         """SIGSTOP, as when a machine freezes; its connections stay open."""
         self._child.send_signal(signal.SIGSTOP)
 
+    def wait_stopped(self) -> None:
+        """For a process that stops itself at a step."""
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+
     def resume(self) -> None:
         """SIGCONT."""
         self._child.send_signal(signal.SIGCONT)

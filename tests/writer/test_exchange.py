@@ -22,7 +22,7 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, Reluctant, receiving
+from support.exchange_peers import SETTINGS, receiving
 
 SCHEMA = pa.schema(
     [
@@ -143,7 +143,8 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
 
 
 async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_path: Path) -> None:
-    async with receiving("receiver", kind=Reluctant) as there, sending(tmp_path) as here:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        there.service.willing = False
         side = there.adopted.adopt("t", 1, 1)
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
         await asyncio.sleep(0.5)
@@ -155,7 +156,8 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_p
 
 async def test_streams_that_always_break_at_once_end_the_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate_writer.exchange_link._PAUSE_S", 0.0001)
-    async with receiving("receiver", kind=Reluctant) as there, sending(tmp_path) as here:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        there.service.willing = False
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert here.why_broken == [f"rows do not reach the writer at {there.address}: it ended the stream"]

@@ -107,17 +107,19 @@ def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
     """Leaf by leaf. What zstd would gain is read off a trial file's footer, of the columns that it is a question for."""
     packed = {field.name: _packed(field, column) for field, column in zip(sample.schema, sample.columns, strict=True)}
     known = {name: column for name, column in packed.items() if column is not None}
-    shrinks = _shrinks(sample.drop_columns(list(known)))
-    for field in sample.schema:
+    yield from known.items()
+    rest = sample.drop_columns(list(known))
+    shrinks = _shrinks(rest)
+    for field in rest.schema:
         for path, kind in leaves(field):
-            if field.name in known:
-                yield path, known[field.name]
-            elif _is_text(kind):
-                codec: Codec = "zstd" if shrinks[path] < _TEXT_WORTH_ZSTD else "snappy"
-                yield path, _Column(dictionary=False, deltas=False, codec=codec)
-            else:
-                codec = "zstd" if shrinks[path] < _FIXED_WORTH_ZSTD else "none"
-                yield path, _Column(dictionary=False, deltas=False, codec=codec)
+            yield path, _Column(dictionary=False, deltas=False, codec=_codec(kind, shrinks[path]))
+
+
+def _codec(kind: pa.DataType, shrink: float) -> Codec:
+    """Of a leaf that no encoding makes small."""
+    if _is_text(kind):
+        return "zstd" if shrink < _TEXT_WORTH_ZSTD else "snappy"
+    return "zstd" if shrink < _FIXED_WORTH_ZSTD else "none"
 
 
 def _packed(field: pa.Field[Any], column: pa.ChunkedArray[Any]) -> _Column | None:

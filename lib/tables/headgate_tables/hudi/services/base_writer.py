@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -109,10 +110,10 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 def _shared(fields: list[tuple[pa.Field[Any], int]]) -> pa.Field[Any]:
     """As most rows have it, so that few are converted. ``fields``: with the number of their rows."""
-    rows: dict[pa.Field[Any], int] = {}
+    rows = Counter[pa.Field[Any]]()
     for field, count in fields:
-        rows[field] = rows.get(field, 0) + count
-    return max(rows, key=lambda field: rows[field])
+        rows[field] += count
+    return rows.most_common(1)[0][0]
 
 
 def _in_types_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
