@@ -50,6 +50,21 @@ def test_several_rows_of_a_key_in_one_call(spark: Any, tmp_path: Path, ordering:
 
 
 @MODES
+def test_a_slice_compacted_of_files_with_plain_and_with_dictionary_columns(
+    spark: Any, tmp_path: Path, ordering: str | None
+) -> None:
+    """A compaction looks for repeating texts from the first file of 4,096 rows on; what it reads before comes plain."""
+    table = Tracked(tmp_path / "t", SCHEMA, ordering=ordering, buckets=1)
+    for version, size in enumerate((4_000, 5_000, 4_096, 100)):
+        table.upsert([row(f"k{number * (version + 1):05}", version % 3, version) for number in range(size)])
+    expected = table.expected()
+    assert_all_agree(spark, table.path, expected)
+    assert not table.table.compact().dropped
+    assert not [part for part in table.table.scan().slices() if part.logs]
+    assert_all_agree(spark, table.path, expected)
+
+
+@MODES
 def test_thirty_commits_of_random_operations(spark: Any, tmp_path: Path, ordering: str | None) -> None:
     """Two partition columns; keys and ordering values few enough to collide. Some rows of every outcome are certain to occur."""
     schema = pa.schema([("region", pa.string()), ("day", pa.date32()), *SCHEMA])

@@ -290,13 +290,19 @@ def test_an_operation_whose_stage_was_revoked_creates_nothing(table: hudi.Table)
 # --- rows of many kinds ---
 
 
-def test_texts_that_repeat_in_one_input_and_not_in_the_other_come_out_as_they_were(tmp_path: Path) -> None:
-    """A column that is a dictionary in one file and plain in the next, in one row group."""
+@pytest.mark.parametrize(
+    "sizes", [(100, 4_096), (4_000, 5_000), (4_095, 4_096, 4_095), (5_000, 100), (16_384, 4_095, 4_096)], ids=str
+)
+def test_texts_come_out_as_they_were_whether_or_not_a_file_is_large_enough_to_look_for_repeats(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    """Up to the first file of 4,096 rows columns are plain, from there on some are dictionaries: both meet in one row group."""
     table = create(tmp_path, buckets=1)
-    table.upsert(rows(*((f"k{number:05}", 1, "same") for number in range(3_000))))
-    table.upsert(rows(*((f"k{number:05}", 2, f"note {number}") for number in range(0, 3_000, 3))))
-    table.upsert(rows(*((f"k{number:05}", 3, "other") for number in range(0, 3_000, 7))))
-    wanted = {row["id"]: row["note"] for row in table.scan().to_table().to_pylist()}
+    wanted: dict[str, str] = {}
+    for version, size in enumerate(sizes):
+        texts = {f"k{n * (version + 1):06}": "the same" if version % 2 else f"{version} of {n}" for n in range(size)}
+        table.upsert(rows(*((key, version, text) for key, text in texts.items())))
+        wanted |= texts
     operation = only_operation(table)
     compact(table, operation)
     found: list[Any] = stored(table, operation).to_pylist()

@@ -110,7 +110,7 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 def _shared(fields: list[tuple[pa.Field[Any], int]]) -> pa.Field[Any]:
     """As most rows have it, so that few are converted. ``fields``: with the number of their rows."""
-    rows = Counter[pa.Field[Any]]()
+    rows: Counter[pa.Field[Any]] = Counter()  # Field is generic in the stubs alone: Counter[pa.Field[Any]]() fails when it runs
     for field, count in fields:
         rows[field] += count
     return rows.most_common(1)[0][0]
