@@ -1,7 +1,39 @@
-"""For the whole run: processes that tests start find `support`, too."""
+"""For the whole run: processes that tests start find `support`, too; in CI a test that skips itself fails."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import TypeVar
+
+import pytest
 
 _HERE = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+SKIPS: dict[str, str] = {}
+"""What CI may skip: how the id of a test begins, and why. Empty: what a test needs, CI's machine has or `.ci/run` installs."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="a test that is skipped fails, unless tests/conftest.py lists it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _judged((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _judged((yield), collector.config)
+
+
+def _judged(report: Report, config: pytest.Config) -> Report:
+    """As it is, or failed: skipped, not by an expected failure, and not on the list."""
+    skipped = report.skipped and not hasattr(report, "wasxfail")
+    if skipped and config.getoption("no_skips") and not report.nodeid.startswith(tuple(SKIPS)):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}\nWith --no-skips this fails: let .ci/run install what is missing, or list it in {__file__}."
+    return report
