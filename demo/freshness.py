@@ -12,7 +12,10 @@ Moments = Sequence[tuple[float, int]]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One producer's run. ``sent``: each batch when it was handed over; ``seen``: each growth of what is queryable."""
+    """One producer's run. ``sent``: each batch when it was handed over; ``seen``: each growth of what is queryable.
+
+    Both may grow while they are asked about.
+    """
 
     sent: Moments
     seen: Moments
@@ -40,6 +43,5 @@ def percentile(traces: Sequence[Trace], percent: float, since: float, until: flo
 
 
 def _columns(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    return np.array([moment for moment, _ in moments], dtype=np.float64), np.array(
-        [offset for _, offset in moments], dtype=np.int64
-    )
+    known = tuple(moments)  # read once: a producer that is still at work adds to its own
+    return np.array([moment for moment, _ in known], dtype=np.float64), np.array([offset for _, offset in known], dtype=np.int64)

@@ -1,5 +1,6 @@
 """The demo's feed and its oracle agree where they should and differ where a broken cluster would make them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,22 @@ def test_freshness_is_from_sending_to_the_first_look_that_saw_it() -> None:
     assert trace.waits()[1].tolist() == [0.5, 2.0, 2.0]
     assert percentile([trace], 50, since=0.0, until=1.0) == 0.5
     assert percentile([trace], 50, since=5.0, until=6.0) is None
+
+
+class Growing(list[tuple[float, int]]):
+    """A producer's batches, with another one whenever somebody has read them."""
+
+    def __iter__(self) -> Iterator[tuple[float, int]]:
+        yield from super().__iter__()
+        moment, offset = self[-1]
+        self.append((moment + 1.0, offset + 10))
+
+
+def test_a_trace_can_be_read_while_its_producer_sends() -> None:
+    """The demo looks every 20 ms whether rows flow again; once in 26 runs a batch was sent in the middle of a look."""
+    trace = Trace(sent=Growing([(0.0, 10), (1.0, 20)]), seen=[(0.9, 10), (3.0, 20)])
+    assert trace.waits()[1].tolist() == [0.9, 2.0]
+    assert trace.back_after(0.5) == 2.5
 
 
 def test_recovery_counts_only_what_was_sent_after_the_kill() -> None:
