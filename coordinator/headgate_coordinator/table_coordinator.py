@@ -217,6 +217,7 @@ class TableCoordinator:
             self._won(named)
         elif isinstance(event, events.Published):
             self._published(named)
+            self._publish_empty()
         else:
             self._refused(named, event.why)
 
@@ -238,6 +239,12 @@ class TableCoordinator:
             self.last_round_bytes = published.bytes
         self._intake.ladder.published(published)
         self._look_at_opens()
+
+    def _publish_empty(self) -> None:
+        """A round that wrote nothing is seen once those before it are: writers take its ack for all rounds up to it."""
+        unpublished = self._rounds.unpublished
+        while unpublished and not (unpublished[0].files or unpublished[0].channels):
+            self._published(unpublished[0])
 
     def _refused(self, refused: Round, why: str) -> None:
         """For certain nothing was decided, so that the round is given up like one that was never sent."""
@@ -281,7 +288,7 @@ class TableCoordinator:
             self._out.append(Commit(complete.generation, complete.number, files, complete.channels))
         else:
             self._won(complete)
-            self._published(complete)
+            self._publish_empty()
 
     def _give_up_what_is_late(self) -> None:
         deadline, flushing = self._round_deadline(), self._rounds.flushing

@@ -63,6 +63,19 @@ def test_ro5_a_round_with_nothing_writes_nothing_and_is_decided_for_those_who_wa
     assert out == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Decided(1, queryable=True))]
 
 
+def test_ro5_a_round_with_nothing_is_not_told_as_queryable_before_the_rounds_behind_it_are() -> None:
+    """Writers take it for every round up to it; a flush was answered 10 ms before readers saw its rows."""
+    table = OneTable("a")
+    table.grant("a", "orders")
+    table.tell(RoundAsked("a", 1), after=0.5)
+    table.commit(1, "a", {"orders": 9})
+    table.tell(SlotWon(1, 1))
+    for empty in (2, 3):
+        table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+        assert table.pass_all(empty, "a") == [Send("a", 1, Decided(empty, queryable=False))]
+    assert table.tell(Published(1, 1)) == [Send("a", 1, Decided(number, queryable=True)) for number in (1, 2, 3)]
+
+
 def test_ro5_an_instant_that_no_file_needs_is_dropped_before_the_offsets_are_committed() -> None:
     table = OneTable("a")
     table.grant("a", "orders")

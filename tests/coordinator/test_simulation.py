@@ -29,6 +29,7 @@ MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.HearsOldGenerations: 91,
     mutants.IssuesInstantsAsAsked: 31,
     mutants.KeepsUnusedInstants: 0,
+    mutants.PublishesEmptyRoundsAtOnce: 0,
     mutants.RaisesBeforeDraining: 18,
     mutants.RefusesUnknownIncarnations: 141,
     mutants.SendsBarriersEarly: 26,

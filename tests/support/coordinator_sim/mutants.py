@@ -83,6 +83,15 @@ class KeepsUnusedInstants(TableCoordinator):
             super()._drop(each)
 
 
+class PublishesEmptyRoundsAtOnce(TableCoordinator):
+    """RO5: a round that wrote nothing is told as queryable though one behind it is not published yet."""
+
+    def _publish_empty(self) -> None:
+        for each in list(self._rounds.unpublished):
+            if not (each.files or each.channels):
+                self._published(each)
+
+
 class IgnoresLosses(TableCoordinator):
     """RO8: a writer that vanishes and comes back goes on in the generation that it had a part in."""
 

@@ -1,6 +1,7 @@
 """One ownership of the table: the real TableCoordinator, its committer, and the control streams that it serves."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -155,6 +156,12 @@ class Committer:
             self.counted = True
             self.answers.append(self.figures)
 
+    def unpublished(self, generation: int) -> Iterator[int]:
+        """Rounds of a generation whose slots are won, and that readers do not see yet."""
+        for event in self._publish:
+            if isinstance(event, events.Published) and event.generation == generation:
+                yield event.round
+
     @property
     def figures(self) -> events.SliceFigures:
         """Of this moment; zeros that say so before the slices were counted."""
@@ -218,6 +225,7 @@ class Owner:
 
     def _do(self, instruction: Instruction) -> None:
         if isinstance(instruction, instructions.Send):
+            self._check_visible(instruction)
             link = self.links.get(instruction.process)
             if link is not None:
                 link.order(instruction.generation, instruction.order)
@@ -231,6 +239,13 @@ class Owner:
             self.aborts += 1
         else:
             self.committer.queue.append(instruction)
+
+    def _check_visible(self, told: instructions.Send) -> None:
+        """A writer takes an ack for all rounds up to it."""
+        order = told.order
+        seen = order.round if isinstance(order, instructions.Decided) and order.queryable else 0
+        if any(number <= seen for number in self.committer.unpublished(told.generation)):
+            raise ViolationError(f"{told} before readers see all of it")
 
     def answer(self, now: float) -> None:
         """The committer's next answer reaches the core."""
