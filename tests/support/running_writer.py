@@ -45,10 +45,10 @@ class Cluster:
         producer.offset = (await producer.opened()).committed_offset
         return producer
 
-    async def adopted(self, epoch: int, *, writer: int = 0) -> None:
-        """Waits until that writer obeys the owner of that epoch."""
+    async def adopted(self, epoch: int, generation: int = 1, *, writer: int = 0) -> None:
+        """Waits until that writer obeys the owner of that epoch, in that generation."""
         tables = self.writers[writer].tables
-        while (now := tables.current(TABLE)) is None or now[0] != epoch:
+        while (now := tables.current(TABLE)) is None or now[:2] != (epoch, generation):
             await tables.changed(TABLE)
 
     async def end_round(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:

@@ -45,6 +45,7 @@ async def test_orders_of_an_older_generation_change_nothing(tmp_path: Path) -> N
     async with cluster(tmp_path) as made:
         made.owned.generation = 2
         made.owned.adopt(made.links)
+        await made.adopted(1, 2)  # an open that meets generation 1 ends with it
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
