@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.links import Link, owner_of_port
+from support.moved_clock import move_clock
 from support.processes import Died, Process, child_environment
 from support.redis_server import answers, ask, start_redis
 from support.stepping import hits
@@ -95,6 +96,32 @@ def test_nothing_outlives_the_test_run(tmp_path: Path) -> None:
         ended, _, _ = select.select([watched], [], [], 60)
         os.close(watched)
         assert ended, "it lives on"
+
+
+def test_wall_clocks_of_another_process_move_while_it_runs_and_come_back(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib, time\n"
+        "from headgate_runtime import world\n"
+        "from headgate_tables import system\n"
+        "from support.moved_clock import follow_clock\n"
+        "follow_clock(pathlib.Path(sys.argv[1]))\n"
+        "for _ in sys.stdin:\n"
+        "    clocks = world.SystemClock(), system.SystemClock()\n"
+        "    print(*(clock.now_ms() // 1000 - time.time_ns() // 10**9 for clock in clocks))\n"
+    )
+    command = [sys.executable, "-u", "-c", program, str(tmp_path / "one.clock")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=child_environment({})
+    ) as told:
+        assert told.stdin is not None
+        assert told.stdout is not None
+        for ahead in (None, 34_560_000, 0, -3600):
+            if ahead is not None:
+                move_clock(tmp_path / "one.clock", ahead)
+            told.stdin.write("\n")
+            for said in told.stdout.readline().split():
+                assert abs(int(said) - (ahead or 0)) <= 1
+        told.stdin.close()
 
 
 def test_a_cut_with_reset_breaks_connections_and_refuses_new_ones_until_healed(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Self
 
 from headgate_runtime.lifecycle import MALLOC
 from support.links import ANYBODY, CutKind, Link, owner_of_port
+from support.moved_clock import move_clock
 from support.processes import Died, Process
 from support.redis_server import ask, free_port, start_redis
 from support.stepping import hits
@@ -147,6 +148,10 @@ class Cluster:
         """For a part that kills itself at a step."""
         self._running[name].wait_end(timeout)
 
+    def move_clock(self, name: str, seconds: float) -> None:
+        """From now on the wall clock of this part, and of its next processes, is ahead of the machine's; 0: is right again."""
+        move_clock(self._clock(name), seconds)
+
     def hits(self, name: str) -> Counter[str]:
         """How often each named step was reached, by all processes of this name."""
         return hits(self._record(name))
@@ -182,7 +187,7 @@ class Cluster:
         if name == "redis":
             part = start_redis(self._log(name), int(listen.rpartition(":")[2]))
         else:
-            flags = ["--record", str(self._record(name))]
+            flags = ["--record", str(self._record(name)), "--clock", str(self._clock(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
             flags += ["--plant", self._plant[kind]] if kind in self._plant else []
@@ -227,6 +232,9 @@ class Cluster:
 
     def _record(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.steps"
+
+    def _clock(self, name: str) -> Path:
+        return self.folder / "logs" / f"{name}.clock"
 
     def _show_logs(self) -> None:
         for part in self._running.values():

@@ -1,8 +1,9 @@
-"""``python -m support.stepping MODULE [--record FILE] [--kill-at STEP:N] [--pause-at STEP:N] [--plant BUG] -- ARGUMENTS…``
+"""``python -m support.stepping MODULE [OPTIONS] -- ARGUMENTS…``, with ``--record FILE``, ``--kill-at STEP:N``,
+``--pause-at STEP:N``, ``--plant BUG`` and ``--clock OFFSET``.
 
 Runs a service (``python -m MODULE ARGUMENTS…``) whose World kills, or stops (SIGSTOP), the process when it reaches STEP for the
 N-th time. FILE gets a line for each step that was reached, before anything happens there, so that a test fails when its step
-was never reached.
+was never reached. OFFSET is a file of ``support.moved_clock``.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate_runtime.world import World
+from support.moved_clock import follow_clock
 from support.planted import PLANTS
 
 
@@ -58,11 +60,14 @@ def main() -> None:
     parser.add_argument("--kill-at", action="append", default=[], metavar="STEP:N")
     parser.add_argument("--pause-at", action="append", default=[], metavar="STEP:N")
     parser.add_argument("--plant", choices=PLANTS)
+    parser.add_argument("--clock", type=Path)
     mine, arguments = _split(sys.argv[1:])
     told = parser.parse_args(mine)
     acts = {_hit(at): signal.SIGKILL for at in told.kill_at} | {_hit(at): signal.SIGSTOP for at in told.pause_at}
     if told.plant:
         PLANTS[told.plant]()
+    if told.clock:
+        follow_clock(told.clock)
     run_with(told.module, arguments, Steps(told.record, acts).reached)
 
 
