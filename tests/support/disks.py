@@ -31,6 +31,20 @@ def remount(folder: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
 
 
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Whoever opens a file below the folder finds a read-only file system, although others still write files of theirs there.
+
+    A mount that has such files cannot be made read-only, so another one of the same folder is laid over it.
+    """
+    subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 def free_pages(folder: Path) -> int:
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize // PAGE

@@ -1,7 +1,6 @@
 """What only a local folder does: staging, links, syncs, and what the operating system refuses."""
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
+from support.disks import remount, small_disk
 from support.store_process import call_store, strace
 
 
@@ -29,17 +29,10 @@ def shared_root() -> Iterator[Path]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+    with small_disk(tmp_path / "disk", 1 << 20) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def all_names(root: Path) -> list[str]:
@@ -231,8 +224,8 @@ def test_a_link_that_was_made_but_reported_as_taken_is_ours(root: Path, tmp_path
 # --- refusals ---
 
 
-def test_a_full_disk_is_reported_and_what_was_there_stays(small_disk: Path) -> None:
-    store = LocalStore(str(small_disk), SystemIds())
+def test_a_full_disk_is_reported_and_what_was_there_stays(disk: Path) -> None:
+    store = LocalStore(str(disk), SystemIds())
     large = os.urandom(700_000)
     assert store.create("p/first", [large], durable=True) is Outcome.CREATED
     for attempt in (
@@ -244,16 +237,16 @@ def test_a_full_disk_is_reported_and_what_was_there_stays(small_disk: Path) -> N
     ):
         with pytest.raises(StoreFullError, match=r"No space left on device\. Free space"):
             attempt()
-    assert all_names(small_disk) == ["p", "p/first"]
+    assert all_names(disk) == ["p", "p/first"]
     assert store.get("p/first").to_pybytes() == large
     store.delete(["p/first"])
     assert store.create("p/second", [large], durable=True) is Outcome.CREATED
 
 
-def test_a_read_only_file_system_is_reported_and_can_be_read(small_disk: Path) -> None:
-    store = LocalStore(str(small_disk), SystemIds())
+def test_a_read_only_file_system_is_reported_and_can_be_read(disk: Path) -> None:
+    store = LocalStore(str(disk), SystemIds())
     store.create("file", [b"x"], durable=True)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    remount(disk, "ro")
     for attempt in (
         lambda: store.create("other", [b"x"], durable=True),
         lambda: store.create("other", [b""], durable=False),

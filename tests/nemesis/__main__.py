@@ -1,0 +1,152 @@
+"""`./task nemesis`: a cluster takes rows for a while, and every kind of fault comes over it, mixed with kills."""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import headgate.aio
+from headgate.maintenance import Maintenance
+from nemesis.commits import CommitWatch
+from nemesis.faults import FAULTS
+from nemesis.gaps import Fault, Gap, gaps
+from nemesis.scene import Scene
+from nemesis.schedule import Kind, Parts, Strike, strikes
+from support.cluster import Cluster
+from support.disks import small_disk
+from support.exactly_once import assert_exactly_once
+from support.producers import Producers, create_table
+from support.workload import Workload
+
+PARTS = Parts(
+    coordinators=("coordinator-1", "coordinator-2"),
+    writers=("writer-1", "writer-2", "writer-3"),
+    compactors=("compactor-1", "compactor-2"),
+    producers=("one", "two", "three"),
+)
+FLAGS = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--service-interval", "500ms"]}
+DISK_BYTES = 8 << 30
+LONGEST_GAP_S = 15.0
+"""Most that a table may be without a commit beyond a fault's own end."""
+BURST_ROWS = 60_000
+SETTINGS = {"headgate.clean.min.age": "86400"}
+"""The judge reads all that was ever committed, so nothing is removed."""
+
+
+def main() -> None:
+    options = _options()
+    if os.geteuid() != 0:
+        sys.exit("nemesis: faults of the disk need mounts of its own, so run it as root")
+    folder = Path(tempfile.mkdtemp(prefix="headgate-nemesis-"))
+    _say(f"logs and journals: {folder} (removed when all is well)")
+    code = _run(options, folder)
+    if code == 0:
+        shutil.rmtree(folder)
+    sys.exit(code)
+
+
+def _run(options: argparse.Namespace, folder: Path) -> int:
+    workload = Workload()
+    with small_disk(folder / "disk", DISK_BYTES) as disk:
+        with _cluster(folder, disk) as cluster:
+            url = create_table(cluster.address, "t", workload, buckets=2)
+            asyncio.run(_configure(cluster.address, "t"))
+            told = (cluster.address, "t", workload, folder)
+            with (
+                Producers(*told, rows=0, rate=options.rate / len(PARTS.producers), timeout=300) as producers,
+                Producers(*told, rows=BURST_ROWS, batch=500, timeout=300) as bursts,
+            ):
+                table = Path(url.removeprefix("file://"))
+                scene = Scene(cluster, producers, bursts, PARTS, disk, table)
+                watch = CommitWatch(str(table))
+                try:
+                    begin, faults = _torment(scene, options.seed, options.minutes)
+                    producers.finish(300)
+                finally:
+                    watch.stop()
+                histories = [*producers.histories(), *bursts.histories()]
+                end = time.monotonic()
+        _say("reading every block that was ever committed ...")
+        report = assert_exactly_once(url, histories, workload)
+    _say(str(report))
+    return _verdict(scene, faults, gaps(watch.seen, faults, begin, end), options.json)
+
+
+def _cluster(folder: Path, disk: Path) -> Cluster:
+    (disk / "store").mkdir()
+    return Cluster(
+        folder / "cluster",
+        coordinators=len(PARTS.coordinators),
+        writers=len(PARTS.writers),
+        compactors=len(PARTS.compactors),
+        store=f"file://{disk}/store",
+        options=FLAGS,
+    )
+
+
+async def _configure(address: str, table: str) -> None:
+    async with headgate.aio.connect(address, timeout=60) as hg:
+        await Maintenance(hg, table).configure(SETTINGS)
+
+
+def _torment(scene: Scene, seed: int, minutes: float) -> tuple[float, list[Fault]]:
+    """When it began, and each fault as it was."""
+    for name in PARTS.producers:
+        scene.producers.start(name)
+    begin, faults = time.monotonic(), []
+    for strike in strikes(seed, minutes, PARTS):
+        scene.wait(begin + strike.at - time.monotonic())
+        faults.append(_suffer(scene, strike, begin))
+    scene.wait(begin + 60 * minutes - time.monotonic())
+    return begin, faults
+
+
+def _suffer(scene: Scene, strike: Strike, begin: float) -> Fault:
+    began = time.monotonic()
+    _say(f"{began - begin:6.1f} s  {strike}")
+    scene.begin(strike)
+    FAULTS[strike.kind](scene, strike)
+    scene.end()
+    return Fault(began, time.monotonic(), strike.kind.value)
+
+
+def _verdict(scene: Scene, faults: list[Fault], found: list[Gap], as_json: bool) -> int:
+    """1 where something is not as it has to be; that nothing is lost, doubled or swapped was seen before."""
+    times = Counter(fault.name for fault in faults)
+    longest = {name: max((gap.seconds for gap in found if gap.fault == name), default=0.0) for name in times}
+    too_long = [gap for gap in found if gap.seconds > LONGEST_GAP_S]
+    for kind in Kind:
+        _say(f"{times[kind.value]:4} x {kind.value}: at most {longest.get(kind.value, 0.0):.1f} s without a commit behind it")
+    _say(
+        f"{len(scene.kills):4} x kill -9: {', '.join(f'{name} {count}' for name, count in sorted(Counter(scene.kills).items()))}"
+    )
+    for finding in scene.findings:
+        _say(f"NOT WELL: {finding}")
+    for gap in too_long:
+        _say(f"NOT WELL: {gap.seconds:.1f} s without a commit behind: {gap.fault}")
+    if as_json:
+        _say(json.dumps({"times": times, "longest_gap_s": longest, "kills": Counter(scene.kills), "findings": scene.findings}))
+    return 1 if too_long or scene.findings else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./task nemesis", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1, help="the same seed and minutes give the same faults in the same order")
+    parser.add_argument("--rate", type=float, default=600, help="rows a second, of three producers together")
+    parser.add_argument("--json", action="store_true", help="a last line for programs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""What each kind of fault does. A fault returns when it is over."""
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import headgate
+from nemesis.scene import Scene
+from nemesis.schedule import AHEAD_S, SECONDS, Kind, Strike
+from support.damage import flip
+from support.disks import read_only, remount
+from support.processes import Died
+from support.workload import SCHEMA
+
+FORGET_EACH_S = 0.4
+TWICE_AFTER_S = 1.5
+HOGS = 4
+BURST_WITHIN_S = 120.0
+
+
+def redis_forgets(scene: Scene, strike: Strike) -> None:
+    for _ in range(round(SECONDS[strike.kind] / FORGET_EACH_S)):
+        scene.cluster.redis("FLUSHALL")
+        scene.wait(FORGET_EACH_S)
+
+
+def redis_twice(scene: Scene, strike: Strike) -> None:
+    scene.cluster.restart("redis")
+    scene.wait(TWICE_AFTER_S)
+    scene.cluster.restart("redis")
+
+
+def store_denies(scene: Scene, strike: Strike) -> None:
+    with read_only(scene.disk):
+        scene.wait(SECONDS[strike.kind])
+
+
+def disk_full(scene: Scene, strike: Strike) -> None:
+    size = _size(scene.disk)
+    _shrink(scene.disk)
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        remount(scene.disk, f"size={size}")
+
+
+def no_files(scene: Scene, strike: Strike) -> None:
+    pid = scene.cluster.part(scene.named(strike.part)).pid
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def clock_ahead(scene: Scene, strike: Strike) -> None:
+    name = scene.named(strike.part)
+    scene.cluster.move_clock(name, AHEAD_S[strike.choice % len(AHEAD_S)])
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        scene.cluster.move_clock(name, 0)
+
+
+def damaged_slice(scene: Scene, strike: Strike) -> None:
+    chance = random.Random(strike.choice)
+    file = scene.log_file(chance)
+    right = file.read_bytes()
+    _overwrite(file, flip(right, chance.randrange(len(right))))
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        _overwrite(file, right)
+
+
+def overload(scene: Scene, strike: Strike) -> None:
+    """It ends when its rows are durable, so that the next fault does not begin before."""
+    burst = scene.bursts.start(f"burst-{strike.choice}", wait=False)
+    scene.wait(SECONDS[strike.kind])
+    burst.expect_end()
+    try:
+        if burst.wait_end(BURST_WITHIN_S):
+            scene.findings.append(f"{burst.name} gave up\n{burst.tail(30)}")
+    except Died:
+        scene.findings.append(f"{burst.name}'s rows were not taken within {BURST_WITHIN_S:.0f} s\n{burst.tail(30)}")
+        burst.kill()
+
+
+def starved(scene: Scene, strike: Strike) -> None:
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(HOGS)]
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def paused(scene: Scene, strike: Strike) -> None:
+    name = scene.named(strike.part)
+    scene.cluster.pause(name)
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        scene.cluster.resume(name)
+
+
+def coordinators_roll(scene: Scene, strike: Strike) -> None:
+    _roll(scene, *scene.parts.coordinators)
+
+
+def writers_roll(scene: Scene, strike: Strike) -> None:
+    _roll(scene, *scene.parts.writers)
+
+
+def folder_removed(scene: Scene, strike: Strike) -> None:
+    """Of another table; that the cluster lists its tables and makes new ones is asked while it is gone."""
+    name = f"side_{strike.choice}"
+    with headgate.connect(scene.cluster.address, timeout=60) as hg:
+        hg.create_table(name, SCHEMA, key="id", buckets=1)
+        shutil.rmtree(scene.table.parent / name)
+        scene.wait(SECONDS[strike.kind])
+        for what, ask in (("list", hg.tables), ("create", lambda: hg.create_table(f"{name}_2", SCHEMA, key="id", buckets=1))):
+            try:
+                ask()
+            except headgate.HeadgateError as error:
+                scene.findings.append(f"a table's folder is gone, and nobody can {what} tables: {error}")
+
+
+FAULTS: Mapping[Kind, Callable[[Scene, Strike], None]] = {
+    Kind.REDIS_FORGETS: redis_forgets,
+    Kind.REDIS_TWICE: redis_twice,
+    Kind.STORE_DENIES: store_denies,
+    Kind.DISK_FULL: disk_full,
+    Kind.NO_FILES: no_files,
+    Kind.CLOCK_AHEAD: clock_ahead,
+    Kind.DAMAGED_SLICE: damaged_slice,
+    Kind.OVERLOAD: overload,
+    Kind.STARVED: starved,
+    Kind.PAUSED: paused,
+    Kind.COORDINATORS_ROLL: coordinators_roll,
+    Kind.WRITERS_ROLL: writers_roll,
+    Kind.FOLDER_REMOVED: folder_removed,
+}
+
+
+def _roll(scene: Scene, *names: str) -> None:
+    for name in names:
+        if code := scene.cluster.drain(name):
+            scene.findings.append(f"{name} drained with {code}\n{scene.cluster.part(name).tail(30)}")
+        scene.cluster.start(name)
+        scene.wait(0.5)
+
+
+def _shrink(disk: Path) -> None:
+    """To what its files take. The kernel refuses where they have grown since, and is asked again."""
+    while True:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            return remount(disk, f"size={_used(disk)}")
+
+
+def _size(disk: Path) -> int:
+    """Bytes, as it was mounted."""
+    found = os.statvfs(disk)
+    return found.f_blocks * found.f_frsize
+
+
+def _used(disk: Path) -> int:
+    """Bytes that its files take."""
+    found = os.statvfs(disk)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def _overwrite(file: Path, content: bytes) -> None:
+    """In place: it stays the same file."""
+    with file.open("r+b") as opened:
+        opened.write(content)
