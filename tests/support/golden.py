@@ -14,10 +14,10 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def unpack(name: str, into: Path, *, writer: str = "spark") -> str:
-    """Unzips a table and returns its path."""
+    """Unzips a table and returns its path: the folder of its name, or of what follows the last ``__`` in it."""
     with zipfile.ZipFile(GOLDEN / writer / f"{name}.zip") as archive:
         archive.extractall(into)
-    return str(into / name)
+    return str(into / name.rpartition("__")[2])
 
 
 def names(pattern: str, *, writer: str = "spark") -> list[str]:

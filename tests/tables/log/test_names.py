@@ -2,7 +2,15 @@
 
 import pytest
 
-from headgate_tables.hudi.log.names import BaseName, LogName, base_name, log_name, parse_base_name, parse_log_name
+from headgate_tables.hudi.log.names import (
+    BaseName,
+    LogName,
+    base_name,
+    claimed_instant,
+    log_name,
+    parse_base_name,
+    parse_log_name,
+)
 from support.golden_logs import golden_files
 
 FILE_ID = "00000003-1c2d-4e5f-8a9b-0123456789ab-0"
@@ -11,7 +19,7 @@ INSTANT = "20261121001053580"
 
 def test_names_parse_back() -> None:
     assert parse_log_name(log_name(FILE_ID, INSTANT, 12, "3-40-500")) == LogName(FILE_ID, INSTANT, 12, "3-40-500", cdc=False)
-    assert parse_base_name(base_name(FILE_ID, "3-40-500", INSTANT)) == BaseName(FILE_ID, "3-40-500", INSTANT)
+    assert parse_base_name(base_name(FILE_ID, "3-40-500", INSTANT)) == BaseName(FILE_ID, "3-40-500", INSTANT, "parquet")
 
 
 def test_names_are_those_of_hudi() -> None:
@@ -43,6 +51,36 @@ def test_other_names_are_neither(name: str) -> None:
     assert parse_base_name(name) is None
 
 
+@pytest.mark.parametrize("kind", ["orc", "hfile", "lance"])
+def test_a_base_file_of_another_format_is_one_that_is_not_read(kind: str) -> None:
+    base = parse_base_name(f"{FILE_ID}_0-1-2_{INSTANT}.{kind}")
+    assert base == BaseName(FILE_ID, "0-1-2", INSTANT, kind)
+    assert not base.is_read
+
+
+@pytest.mark.parametrize(
+    ("name", "instant"),
+    [
+        (f"{FILE_ID}_0-1-2_{INSTANT}.parquet.tmp", INSTANT),
+        (f"{FILE_ID}_0-1-2_{INSTANT}_1.log.parquet", INSTANT),
+        (f"{FILE_ID}_0-1-2_{INSTANT}", INSTANT),
+        (f".{FILE_ID}_{INSTANT}.log.x_0-1-2", INSTANT),
+        (f".{FILE_ID}_{INSTANT}.log.1_0-1", INSTANT),
+        (f".{FILE_ID}_{INSTANT}.log.1_0-1-2.crc", None),
+        (f".{FILE_ID}_0-1-2_{INSTANT}.parquet.crc", None),
+        (f"._{FILE_ID}_0-1-2_{INSTANT}.parquet", None),
+        (f"{FILE_ID}_0-1-2_{INSTANT}.parquet", None),
+        (f".{FILE_ID}_{INSTANT}.log.1_0-1-2", None),
+        (f".{FILE_ID}_{INSTANT}.log.1_0-1-2.cdc", None),
+        (f"export_{INSTANT}.csv", None),
+        (".hoodie_partition_metadata", None),
+        ("", None),
+    ],
+)
+def test_a_name_that_only_begins_like_a_data_file_claims_its_instant(name: str, instant: str | None) -> None:
+    assert claimed_instant(name) == instant
+
+
 @pytest.mark.parametrize(
     "table", ["spark/h120_v8_mor_bucket_np", "spark/h120_v9_mor_logcompaction", "flink/mor_nbcc_two_writers_v9"]
 )
@@ -56,7 +94,8 @@ def test_every_data_file_of_a_real_table_has_a_name_that_parses(table: str) -> N
         if log is not None:
             assert log_name(log.file_id, log.instant, log.version, log.token) == name
         if base is not None:
-            assert base_name(*base) == name
+            assert base_name(base.file_id, base.token, base.instant) == name
+            assert base.is_read
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,13 @@ MODES: Sequence[Mode] = ("snapshot", "read_optimized")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a scan reads. ``as_of``: the completion time up to which commits count. ``commits``: instants whose rows alone are
-    shown, None for all.
+    """What a scan reads. ``unknown``: files that may belong to it, as ``FileSystemView.unknown`` has them. ``as_of``: the
+    completion time up to which commits count. ``commits``: instants whose rows alone are shown, None for all.
     """
 
     snapshot: Snapshot
     slices: Sequence[FileSlice]
+    unknown: Sequence[tuple[str, str]]
     as_of: str
     commits: Sequence[str] | None = None
 
@@ -43,11 +44,12 @@ def select(snapshots: Snapshots, mode: Mode, as_of: str | None, since: str | Non
     timeline, past = snapshot.view.timeline, snapshots.past
     if as_of is None:
         slices = _shown(snapshot.view.latest_slices(), mode)
-        return Selection(snapshot, slices, newest(timeline))
+        return Selection(snapshot, slices, snapshot.view.unknown(), newest(timeline))
     point = past.point(as_of, timeline)
     _check_point(past, timeline, as_of, point)
-    slices = _shown(snapshot.view.latest_slices(past.counts(point, timeline)), mode)
-    return Selection(snapshot, slices, newest(timeline, point))
+    counts = past.counts(point, timeline)
+    slices = _shown(snapshot.view.latest_slices(counts), mode)
+    return Selection(snapshot, slices, snapshot.view.unknown(counts), newest(timeline, point))
 
 
 def newest(timeline: Timeline, until: str | None = None) -> str:
@@ -84,7 +86,7 @@ def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> 
     if missing is not None:
         oldest = past.oldest(timeline)
         raise _gone(f"rows of the commits after {since} were cleaned away ({missing} is not there)", f"since={oldest!r}", oldest)
-    return Selection(snapshot, slices, max(begin, end), [instant.time for instant in commits])
+    return Selection(snapshot, slices, view.unknown(), max(begin, end), [instant.time for instant in commits])
 
 
 def _view_of(

@@ -59,7 +59,8 @@ class TableReader:
         ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in
         their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
 
-        Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError.
+        Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError, SchemaError, and
+        UnsupportedTableError for base files that are no Parquet and files of committed instants whose names are not known.
         """
         selection = select(self._snapshots, mode, as_of, since)
         return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)

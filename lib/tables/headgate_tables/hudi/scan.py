@@ -14,6 +14,7 @@ from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeErro
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partition_path
 from headgate_tables.hudi.query import Selection
+from headgate_tables.hudi.readable import check_slices, check_unknown
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, with_meta
 from headgate_tables.hudi.slice_reader import SliceReader, Wanted
 from headgate_tables.hudi.view import FileSlice
@@ -23,7 +24,8 @@ Partition = str | Mapping[str, Any]
 
 
 class Scan:
-    """A query, fixed when it was made; reading it again gives the same rows.
+    """A query, fixed when it was made; reading it again gives the same rows. Raises UnsupportedTableError for files in it that
+    cannot be read here, before anything is read.
 
     ``schema``: of the rows. ``as_of``: completion time of the newest commit that it counts, "" when there is none; what
     ``since=`` takes to read on from here.
@@ -55,8 +57,11 @@ class Scan:
         used += [COMMIT_TIME] if commits is not None else []
         self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression, prune, commits)
         self._partitions = _checked_partitions(partitions, layout, snapshot.schema)
-        selected = {path: self._selects(path) for path in {part.partition for part in selection.slices}}
+        partitions_of_files = {part.partition for part in selection.slices} | {partition for partition, _ in selection.unknown}
+        selected = {path: self._selects(path) for path in partitions_of_files}
         self._slices = [part for part in selection.slices if selected[part.partition]]
+        check_unknown(file for file in selection.unknown if selected[file[0]])
+        check_slices(self._slices)
         self.schema = pa.schema([full.field(name) for name in output])
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -8,12 +8,14 @@ from headgate_tables.commitlog.slot import Slot, slot_path
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
 from headgate_tables.hudi.properties import PROPERTIES_PATH
+from headgate_tables.hudi.readable import unread
 from headgate_tables.hudi.results import Finding, Verification
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
-from headgate_tables.hudi.view import list_data_files
+from headgate_tables.hudi.view import list_data_files, list_folders
 from headgate_tables.storage.store import Store
 
 
@@ -25,7 +27,7 @@ def verify(store: Store, history_folder: str) -> Verification:
     """
     timeline = read_timeline(store)
     if store.size(slot_path(0)) is None:
-        findings = list(_check_metadata(store, timeline))
+        findings = [*_check_metadata(store, timeline), *_check_kinds(store, timeline)]
         return Verification(0, len(timeline.writes()), _count_files(timeline, store), findings)
     try:
         state, slots = read_state(store, folds=False)
@@ -35,6 +37,7 @@ def verify(store: Store, history_folder: str) -> Verification:
     expected = {file.path for slot in slots for file in data_files(slot)} - dead
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
     findings += _check_timeline(timeline, state)
+    findings += _check_kinds(store, timeline)
     older = list(_unexplained(store, timeline, expected))
     if older:
         listed = _listed(store, timeline, history_folder, {instant for _, instant in older})
@@ -106,6 +109,16 @@ def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) ->
             yield Finding(path, f"is older than the timeline, so readers would show its rows, but no slot committed {instant}")
 
 
+def _check_kinds(store: Store, timeline: Timeline) -> Iterator[Finding]:
+    """Files that carry a committed instant and cannot be read here: rows of the table may be in them."""
+    for folder, names in list_folders(store):
+        for name in names:
+            base = parse_base_name(name)
+            instant = claimed_instant(name) if base is None else None if base.is_read else base.instant
+            if instant is not None and (instant in timeline.completed or instant < timeline.start):
+                yield Finding(f"{folder}/{name}".lstrip("/"), unread(name))
+
+
 def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
     for instant in timeline.writes():
         try:
@@ -114,11 +127,18 @@ def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
             yield Finding(instant.path, error.message)
             continue
         for stat in (stat for stats in metadata.stats.values() for stat in stats):
+            if _is_strange(stat["path"].rpartition("/")[2]):
+                yield Finding(stat["path"], f"named by {instant.name}, but in a name of no kind that is known here")
             size = store.size(stat["path"])
             if size is None:
                 yield Finding(stat["path"], f"named by {instant.name}, but not there (cleaned, or lost)")
             elif size < stat["fileSizeInBytes"]:
                 yield Finding(stat["path"], f"has {size} bytes, {instant.name} says {stat['fileSizeInBytes']}")
+
+
+def _is_strange(name: str) -> bool:
+    """Whether the name says nothing, not even what ``_check_kinds`` would see."""
+    return parse_log_name(name) is None and parse_base_name(name) is None and claimed_instant(name) is None
 
 
 def _count_files(timeline: Timeline, store: Store) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headgate_tables.errors import CorruptFileError
-from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.storage.store import Store
@@ -104,6 +104,7 @@ class FileSystemView:
         self._archive: Mapping[str, str] = {}
         self._archive_from = NEVER
         self._groups: dict[tuple[str, str], FileGroup] = {}
+        self._unknown: dict[tuple[str, str], str] = {}
         self._start = timeline.start
 
     def groups(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileGroup]:
@@ -120,6 +121,12 @@ class FileSystemView:
             slices = group.slices()
             if slices:
                 yield slices[-1]
+
+    def unknown(self, counts: Callable[[str], bool] = _everything) -> list[tuple[str, str]]:
+        """Partition and name of each file that carries a committed instant, of those that ``counts`` says yes to, in a name of a
+        kind that is not known here: whether its rows belong to the table cannot be told.
+        """
+        return sorted(key for key, instant in self._unknown.items() if counts(instant))
 
     def replaced(self, counts: Callable[[str], bool] = _everything) -> Mapping[tuple[str, str], str]:
         """(Partition, file id) to the replacecommit that removed the group, for those of ``counts``."""
@@ -153,8 +160,8 @@ class FileSystemView:
         return (partition, file_id) in self._replaced
 
     def add_files(self, partition: str, names: Iterable[str] | Mapping[str, int]) -> None:
-        """Takes the names of a partition's files in, with their sizes if they are known; those of other kinds and of uncommitted
-        instants are left out.
+        """Takes the names of a partition's files in, with their sizes if they are known; those of uncommitted instants are left
+        out. Base files of any format are taken in, since they replace what is older: who reads a slice asks for its format.
 
         Raises CorruptFileError for two base files of one group and instant.
         """
@@ -162,7 +169,10 @@ class FileSystemView:
         for name in names:
             if name[0] == ".":
                 log = parse_log_name(name)
-                if log is None or log.cdc:
+                if log is None:
+                    self._note_unknown(partition, name)
+                    continue
+                if log.cdc:
                     continue
                 completion = self._completion(log.instant)
                 if completion is not None:
@@ -170,8 +180,9 @@ class FileSystemView:
                     group.logs[name] = LogFile(log.instant, log.version, log.token, name, completion, sizes.get(name, 0))
             else:
                 base = parse_base_name(name)
-                # An archived one counts whenever it completed, so that a table of nothing but bases reads no history.
-                if base is not None and (base.instant < self._start or self._completion(base.instant) is not None):
+                if base is None:
+                    self._note_unknown(partition, name)
+                elif self._counts_as_base(base.instant):
                     group = self._group(partition, base.file_id)
                     self._add_base(group, base.instant, name)
                     group.sizes[name] = sizes.get(name, 0)
@@ -179,6 +190,7 @@ class FileSystemView:
     def remove_files(self, partition: str, names: Iterable[str]) -> None:
         """Forgets files that were deleted; a group without any is gone."""
         for name in names:
+            self._unknown.pop((partition, name), None)
             parsed = parse_log_name(name) or parse_base_name(name)
             group = self._groups.get((partition, parsed.file_id)) if parsed is not None else None
             if group is None or parsed is None:
@@ -188,6 +200,15 @@ class FileSystemView:
                 group.sizes.pop(name, None)
             if not (group.logs or group.bases):
                 del self._groups[partition, group.file_id]
+
+    def _note_unknown(self, partition: str, name: str) -> None:
+        instant = claimed_instant(name)
+        if instant is not None and self._counts_as_base(instant):
+            self._unknown[partition, name] = instant
+
+    def _counts_as_base(self, instant: str) -> bool:
+        """An archived one counts whenever it completed, so that a table of nothing but bases reads no history."""
+        return instant < self._start or self._completion(instant) is not None
 
     @staticmethod
     def _add_base(group: FileGroup, instant: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Names of data files: base files ``<file id>_<token>_<instant>.parquet``, logs ``.<file id>_<instant>.log.<version>_<token>``.
+"""Names of data files: base files ``<file id>_<token>_<instant>.<format>``, logs ``.<file id>_<instant>.log.<version>_<token>``.
 
 Source: spec/hudi-format §3.1, Hudi's FSUtils and HoodieLogFile. A folder of a large table holds tens of thousands of
 names, so parsing is one regular expression per name and plain tuples.
@@ -21,15 +21,25 @@ class LogName(NamedTuple):
 
 
 class BaseName(NamedTuple):
-    """A base file's name in parts."""
+    """A base file's name in parts. ``format`` is its ending: ``parquet``, ``orc``, ``hfile``, ``lance`` or another."""
 
     file_id: str
     token: str
     instant: str
+    format: str
+
+    @property
+    def is_read(self) -> bool:
+        """Whether files of this format can be read here."""
+        return self.format == PARQUET
 
 
+PARQUET = "parquet"
 _LOG = re.compile(r"\.([^_/]+)_([0-9]+)\.log\.([0-9]+)(?:_([0-9]+-[0-9]+-[0-9]+)(\.cdc)?)?")
-_BASE = re.compile(r"([^_/]+)_([0-9]+-[0-9]+-[0-9]+)_([0-9]+)\.parquet")
+_BASE = re.compile(r"([^_/]+)_([0-9]+-[0-9]+-[0-9]+)_([0-9]+)\.([a-z0-9]+)")
+# Names that only begin as one of the two does. Hadoop's checksums (.crc) lie beside every file that it wrote.
+_LIKE_LOG = re.compile(r"\.[^_/]+_([0-9]+)\.log\b(?!.*\.crc$).*")
+_LIKE_BASE = re.compile(r"[^._/][^_/]*_[0-9]+-[0-9]+-[0-9]+_([0-9]+)(?![0-9])(?!.*\.crc$).*")
 _TOKEN = re.compile(r"[0-9]+-[0-9]+-[0-9]+")
 
 
@@ -55,9 +65,17 @@ def parse_log_name(name: str) -> LogName | None:
 
 
 def parse_base_name(name: str) -> BaseName | None:
-    """None for any name that is not a Parquet base file's."""
+    """None for any name that is not a base file's, of whatever format."""
     found = _BASE.fullmatch(name)
     return BaseName(*found.groups()) if found else None
+
+
+def claimed_instant(name: str) -> str | None:
+    """The instant in a name that is neither a base nor a log file's, but begins like one: another program may take the file for
+    data. None for all other names.
+    """
+    found = _LIKE_LOG.fullmatch(name) or _LIKE_BASE.fullmatch(name)
+    return found.group(1) if found and parse_log_name(name) is None and parse_base_name(name) is None else None
 
 
 def _check(file_id: str, token: str) -> None:

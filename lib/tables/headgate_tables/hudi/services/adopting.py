@@ -18,6 +18,7 @@ from headgate_tables.hudi.definition import Definition, Layout, encode_groups, e
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.past import kept_since
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.schema.evolved import evolved
 from headgate_tables.hudi.services import foreign_work
 from headgate_tables.hudi.services.foreign_work import Foreign, Lying
@@ -98,6 +99,7 @@ def survey(
     _check_pending(store, lying, writes, roll_back=roll_back)
     late = _late_outputs(store, layout, foreign, state)
     snapshot = _snapshot(store, layout, lying, [path for paths in late.values() for path in paths])
+    check_all(snapshot.view)
     groups = _groups(definition, snapshot.view)
     schema = evolved(definition.schema, snapshot.schema) if _has_writes(foreign) else definition.schema
     _check_rows(store, definition, lying, foreign)

@@ -11,6 +11,7 @@ from headgate_tables.errors import CorruptFileError, FixCall, OptionError, Unsup
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.properties import PROPERTIES_PATH
+from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.evolved import check_stored
@@ -40,6 +41,7 @@ def define(
     _check_generator(properties)
     _check_index(store)
     snapshot = Snapshots(store, layout, None, lambda: ()).current()
+    check_all(snapshot.view)
     definition = Definition(
         name=layout.name,
         schema=_schema(store, snapshot, properties),

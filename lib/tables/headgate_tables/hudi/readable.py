@@ -1,0 +1,42 @@
+"""Data files that cannot be read here, refused by name: base files that are no Parquet, and names of no known kind.
+
+A reader that skips them shows a table with rows missing. The rest of a table is told as it is: its timeline, its file groups.
+"""
+
+from collections.abc import Iterable
+
+from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.hudi.log.names import PARQUET, parse_base_name
+from headgate_tables.hudi.view import FileSlice, FileSystemView
+
+
+def check_slices(slices: Iterable[FileSlice]) -> None:
+    """Raises UnsupportedTableError for the first slice whose base file is no Parquet."""
+    for part in slices:
+        if part.base is not None and not part.base.endswith(f".{PARQUET}"):
+            raise UnsupportedTableError(f"{part.path(part.base)} {unread(part.base)}", fix=FIX_FORMAT)
+
+
+def check_unknown(files: Iterable[tuple[str, str]]) -> None:
+    """Raises UnsupportedTableError for the first of these files (partition and name), as ``FileSystemView.unknown`` has them."""
+    for partition, name in files:
+        raise UnsupportedTableError(f"{f'{partition}/{name}'.lstrip('/')} {unread(name)}", fix=FIX_NAME)
+
+
+def check_all(view: FileSystemView) -> None:
+    """Raises UnsupportedTableError unless every file that the table is or was made of, in any slice, can be read."""
+    check_unknown(view.unknown())
+    for group in view.groups():
+        check_slices(group.slices())
+
+
+def unread(name: str) -> str:
+    """What is wrong with a data file of this name, which is no log and no Parquet base file."""
+    base = parse_base_name(name)
+    if base is None:
+        return "carries a committed instant in a name of no kind that is known here, so its rows may be missing"
+    return f"is a base file in the format {base.format.upper()}; only Parquet is read here"
+
+
+FIX_FORMAT = "Read the table with Spark, or have its program write its rows into a new table with Parquet base files."
+FIX_NAME = "Move it out of the table if it is a stray copy; else read the table with the program that wrote it."
