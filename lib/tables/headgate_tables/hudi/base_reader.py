@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -57,15 +57,15 @@ class BaseFile:
             return everything, []  # the file is older than a column of the filter or its type, so its statistics say nothing
         return sorted(matching), [group for group in everything if group not in matching]
 
-    def read(self, groups: Sequence[int], target: pa.Schema) -> Iterator[pa.Table]:
-        """Batches of these row groups as ``target`` has them; a column that the file lacks is null."""
+    def read(self, groups: Sequence[int], target: pa.Schema, as_text: Collection[str] = ()) -> Iterator[pa.Table]:
+        """Batches of these row groups as ``target`` has them; a column that the file lacks is null. ``as_text``: see conform."""
         present = [name for name in target.names if name in self._names]
         # One at a time: asked for several, Arrow keeps the bytes of all (test_streaming_one_base_file_… would grow).
         for group in groups:
             left = self._sizes[group]
             for batch in self._batches(group, present):
                 left -= batch.num_rows
-                yield conform(pa.Table.from_batches([batch]), target, self._path)
+                yield conform(pa.Table.from_batches([batch]), target, self._path, as_text)
             if left:
                 raise damaged(self._path, f"{left} of its rows are not where its footer says")
 

@@ -33,6 +33,8 @@ class Layout:
 
     ``ordering`` is None in a commit-time table. ``partition_by`` is empty for a table without partitions. ``values_in_path``:
     whether a partition's path spells the values of its columns; a time formatted by Hudi's timestamp key generator does not.
+    ``shown_as_text``: columns of that generator, whose integers Spark shows, and on an SQL UPDATE writes, as text.
+    ``created_schema``: in Avro, of the table as it was created, "" where it is not said.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Layout:
     hive_style: bool
     url_encode: bool
     values_in_path: bool
+    shown_as_text: tuple[str, ...]
+    created_schema: str
     history_folder: str
 
     @classmethod
@@ -60,27 +64,38 @@ class Layout:
             raise UnsupportedTableError(
                 f"{path} leaves partition columns out of its files", fix="Rewrite it with drop.partition.columns=false."
             )
+        partition_by = tuple(name.partition(":")[0] for name in _names(properties, "hoodie.table.partition.fields"))
+        ordering = version.ordering(properties, path)
+        formatted = partition_by if key_generator(properties) == "TIMESTAMP" else ()
         return cls(
             name=properties["hoodie.table.name"],
             version=version,
             record_key=_names(properties, "hoodie.table.recordkey.fields"),
-            partition_by=tuple(name.partition(":")[0] for name in _names(properties, "hoodie.table.partition.fields")),
-            ordering=version.ordering(properties, path),
+            partition_by=partition_by,
+            ordering=ordering,
             hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning") == "true",
             url_encode=properties.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             values_in_path=_values_in_path(properties),
+            # Text would order the rows otherwise: "9" is above "10".
+            shown_as_text=tuple(name for name in formatted if name != ordering),
+            created_schema=properties.get("hoodie.table.create.schema", ""),
             history_folder=properties.get("hoodie.timeline.history.path", "history"),
         )
 
 
-def _values_in_path(properties: Mapping[str, str]) -> bool:
+def key_generator(properties: Mapping[str, str]) -> str:
+    """The kind of the key generator, "" where none is named: in capitals, without marks, as ``TIMESTAMP``."""
     generator = (
         properties.get("hoodie.table.keygenerator.type")
         or properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
     )
     kind = generator.upper().replace("_", "").removesuffix("KEYGENERATOR").removesuffix("AVRO")
+    return kind.removesuffix("BASED") if kind.startswith("TIMESTAMP") else kind
+
+
+def _values_in_path(properties: Mapping[str, str]) -> bool:
     formats = {name.partition(":")[2].upper() for name in _names(properties, "hoodie.table.partition.fields")}
-    return kind in ("", "SIMPLE", "COMPLEX", "CUSTOM", "GLOBALDELETE") and formats <= {"", "SIMPLE"}
+    return key_generator(properties) in ("", "SIMPLE", "COMPLEX", "CUSTOM", "GLOBALDELETE") and formats <= {"", "SIMPLE"}
 
 
 def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:

@@ -38,5 +38,5 @@ def unread(name: str) -> str:
     return f"is a base file in the format {base.format.upper()}; only Parquet is read here"
 
 
-FIX_FORMAT = "Read the table with Spark, or have its program write its rows into a new table with Parquet base files."
+FIX_FORMAT = "Read the table with Spark or hudi-rs, or have its program write its rows into a new table with Parquet base files."
 FIX_NAME = "Move it out of the table if it is a stray copy; else read the table with the program that wrote it."

@@ -74,6 +74,7 @@ class SliceReader:
     def __init__(self, store: Store, layout: Layout, schema: pa.Schema, timeline: Timeline, as_of: str | None = None) -> None:
         self._store = store
         self._ordering = layout.ordering
+        self._as_text = layout.shown_as_text
         self._schema = schema
         self._reader = EntryReader(schema, layout.ordering)
         self._timeline = timeline
@@ -112,14 +113,14 @@ class SliceReader:
         sources = []
         if part.base is not None:
             base = BaseFile(self._store, part.path(part.base))
-            for rows in base.read(base.row_groups()[0], self._target(names)):
+            for rows in base.read(base.row_groups()[0], self._target(names), self._as_text):
                 none = np.zeros(rows.num_rows, dtype=bool)
                 sources.append(Source(Entries(one_array(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
         for block in blocks:
             held = None
             if isinstance(block, RowsBlock):
                 held = block.read([name for name in names if name in block.column_names])
-                held = conform(held, self._target(held.column_names), block.path)
+                held = conform(held, self._target(held.column_names), block.path, self._as_text)
             sources.append(Source(self._entries(block), held))
         return merge_partial(sources, self._target(wanted.read))
 
@@ -168,7 +169,7 @@ class SliceReader:
             matching, others = [g for g in matching if g in of_commits], [g for g in others if g in of_commits]
         keyed = logs is not None
         columns = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=keyed)]))
-        for rows in _counted(base.read(matching, self._target(columns)), wanted):
+        for rows in _counted(base.read(matching, self._target(columns), self._as_text), wanted):
             if logs is None:
                 yield rows.select(list(wanted.read))
                 continue
@@ -178,7 +179,7 @@ class SliceReader:
         if logs is not None and self._ordering:
             # Rows that the filter rules out are not shown, but still beat late log rows of the same key.
             columns = [*self._merge_columns(keyed=True), *([COMMIT_TIME] if wanted.commits is not None else [])]
-            for rows in _counted(base.read(others, self._target(columns)), wanted):
+            for rows in _counted(base.read(others, self._target(columns), self._as_text), wanted):
                 beaten.append(merge_base(logs.winners, one_array(rows[RECORD_KEY]), self._base_ordering(rows)).beaten)
 
     def _merge_columns(self, *, keyed: bool) -> list[str]:
@@ -204,7 +205,7 @@ class SliceReader:
             rows = block.read(names)
             if last - first < rows.num_rows:
                 rows = rows.take(shown[first:last] - logs.starts[index])
-            yield conform(rows, target, block.path)
+            yield conform(rows, target, block.path, self._as_text)
 
 
 def _counted(batches: Iterator[pa.Table], wanted: Wanted) -> Iterator[pa.Table]:

@@ -9,6 +9,7 @@ from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.past import Past
+from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.meta_columns import without_meta
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
@@ -135,14 +136,22 @@ class Snapshots:
         return archived_completions(self._store, self._layout.history_folder, oldest=oldest)
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
-        """From the newest commit that has one (interop fact 3b); no columns before the first commit."""
+        """From the newest commit that has one (interop fact 3b), or what the table was created with."""
         if self._fixed_schema is not None:
             return self._fixed_schema
         for instant in reversed(timeline.writes()):
             text = self.metadata(instant).extra.get("schema")
             if text:
-                return without_meta(arrow_schema(text, instant.path))
-        return pa.schema([])
+                return self._shown(arrow_schema(text, instant.path))
+        created = self._layout.created_schema
+        return self._shown(arrow_schema(created, PROPERTIES_PATH)) if created else pa.schema([])
+
+    def _shown(self, stored: pa.Schema) -> pa.Schema:
+        fields = without_meta(stored)
+        for at, field in enumerate(fields):
+            if field.name in self._layout.shown_as_text and pa.types.is_integer(field.type):
+                fields = fields.set(at, field.with_type(pa.string()))
+        return fields
 
     def metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says of its files. Raises CorruptFileError."""

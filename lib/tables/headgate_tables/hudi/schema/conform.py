@@ -29,8 +29,9 @@ class _MisfitError(Exception):
         self.how = how
 
 
-def conform(rows: pa.Table, target: pa.Schema, where: str) -> pa.Table:
+def conform(rows: pa.Table, target: pa.Schema, where: str, as_text: Collection[str] = ()) -> pa.Table:
     """Rows read from a file, in the order, names and types of ``target``; other columns of ``rows`` are dropped.
+    ``as_text``: columns whose integers become text if ``target`` wants that.
 
     Promotions as Hudi's writers allow them: int to long, float, double; long to float, double; float to double; string
     and bytes into each other, bytes to bytes of a fixed size; a decimal of more digits; timestamps to another unit or zone
@@ -38,10 +39,18 @@ def conform(rows: pa.Table, target: pa.Schema, where: str) -> pa.Table:
     Raises UnsupportedTableError, with ``where`` in its message, for any other change of type.
     """
     try:
-        return _conform(rows, target, _promotes)
+        return _conform(_written_out(rows, target, as_text), target, _promotes)
     except (_MisfitError, pa.ArrowInvalid) as error:
         how = f"column {error.path!r} {error.how}" if isinstance(error, _MisfitError) else str(error)
         raise UnsupportedTableError(f"{where}: {how}", fix="Read this table with the program that changed its schema.") from error
+
+
+def _written_out(rows: pa.Table, target: pa.Schema, names: Collection[str]) -> pa.Table:
+    for name in names:
+        at = rows.schema.get_field_index(name)
+        if at >= 0 and name in target.names and pat.is_string(target.field(name).type) and pat.is_integer(rows.schema.types[at]):
+            rows = rows.set_column(at, name, pc.cast(rows.column(at), pa.string()))
+    return rows
 
 
 def stored_rows(

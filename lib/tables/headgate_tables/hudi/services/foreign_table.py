@@ -8,14 +8,11 @@ import pyarrow as pa
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError, UnsupportedTableError
-from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.definition import Definition, Layout, key_generator
 from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.routing import check_definition
-from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.evolved import check_stored
-from headgate_tables.hudi.schema.meta_columns import without_meta
 from headgate_tables.hudi.services.adopting import check_clock, survey
 from headgate_tables.hudi.services.sampled_keys import Sample, sample
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
@@ -26,7 +23,6 @@ from headgate_tables.system import System
 
 BUCKET_FOLDER = ".hoodie/.bucket_index"
 """Where consistent hashing, and bucket counts of single partitions, keep their metadata; the simple bucket index has none."""
-_CREATED_WITH = "hoodie.table.create.schema"
 _GENERATORS = ("SIMPLE", "COMPLEX", "NONPARTITION", "NONPARTITIONED")
 
 
@@ -44,7 +40,7 @@ def define(
     check_all(snapshot.view)
     definition = Definition(
         name=layout.name,
-        schema=_schema(store, snapshot, properties),
+        schema=_schema(store, snapshot),
         record_key=layout.record_key,
         partition_by=layout.partition_by,
         ordering=layout.ordering,
@@ -67,9 +63,8 @@ def define(
 
 
 def _check_generator(properties: Mapping[str, str]) -> None:
-    kind = properties.get("hoodie.table.keygenerator.type") or properties.get("hoodie.table.keygenerator.class", "")
-    name = kind.rpartition(".")[2].upper().replace("_", "").removesuffix("KEYGENERATOR").removesuffix("AVRO")
-    if name not in _GENERATORS:
+    kind = key_generator(properties)
+    if kind not in _GENERATORS:
         raise UnsupportedTableError(
             f"the table's keys are made by {kind or 'a key generator that its properties do not name'}",
             fix="The simple, complex and non-partitioned key generators are known here; load its rows into a new table.",
@@ -85,11 +80,9 @@ def _check_index(store: Store) -> None:
         )
 
 
-def _schema(store: Store, snapshot: Snapshot, properties: Mapping[str, str]) -> pa.Schema:
+def _schema(store: Store, snapshot: Snapshot) -> pa.Schema:
     """Of the newest commit, or what the table was created with."""
     schema, writes = snapshot.schema, snapshot.view.timeline.writes()
-    if not schema.names and properties.get(_CREATED_WITH):
-        schema = without_meta(arrow_schema(properties[_CREATED_WITH], PROPERTIES_PATH))
     if not schema.names:
         raise UnsupportedTableError("the table has no commit that names its columns", fix="Write some rows with its own program.")
     check_stored(schema)
