@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables.errors import UnsupportedTableError
-from headgate_tables.hudi.schema.evolved import check_stored, evolved
+from headgate_tables.hudi.schema.evolved import check_stored, evolved, shown
 
 MS, US = pa.timestamp("ms", tz="UTC"), pa.timestamp("us", tz="UTC")
 ONE, TWO = pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int32()), ("b", pa.string())])
@@ -52,6 +52,15 @@ def test_columns_stand_where_the_other_program_put_them() -> None:
     theirs = pa.schema([("n", pa.string()), ("b", pa.string()), ("a", pa.int32())])
     assert evolved(ours, theirs) == theirs
     assert evolved(ours, pa.schema([])) == ours, "a commit without a schema says nothing"
+
+
+def test_before_it_is_adopted_reads_show_our_columns_and_then_those_that_were_added() -> None:
+    ours = pa.schema([("a", pa.int32()), ("b", pa.string()), ("c", MS), pa.field("d", ONE, nullable=False)])
+    theirs = pa.schema([pa.field("n", pa.bool_(), nullable=False), ("d", TWO), ("c", US), ("a", pa.int64()), ("b", pa.int32())])
+    wanted = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", MS), ("d", TWO), ("n", pa.bool_())])
+    assert shown(ours, theirs) == wanted
+    assert shown(ours, ours) == ours
+    assert shown(ours, pa.schema([("n", pa.bool_())])) == ours.append(pa.field("n", pa.bool_())), "a dropped column stays ours"
 
 
 def test_a_new_column_may_be_null_in_older_rows() -> None:

@@ -11,6 +11,7 @@ from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.past import Past
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
+from headgate_tables.hudi.schema.evolved import shown
 from headgate_tables.hudi.schema.meta_columns import without_meta
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
@@ -35,14 +36,24 @@ _TELLING = frozenset(["deltacommit", "commit", "clean"])
 class Snapshots:
     """Makes the newest snapshot of one table."""
 
-    def __init__(self, store: Store, layout: Layout, schema: pa.Schema | None, decided: Callable[[], Iterable[DataFile]]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        schema: pa.Schema | None,
+        decided: Callable[[], Iterable[DataFile]],
+        is_ours: Callable[[Instant], bool] = lambda _: False,
+    ) -> None:
         """``schema``: the table's own when it is known without asking the commits. ``decided``: data files that
-        slots name; a listing alone could not tell that one of them is missing.
+        slots name; a listing alone could not tell that one of them is missing. ``is_ours``: whether a completed instant has the
+        table's own schema for certain; others are asked.
         """
         self._store = store
         self._layout = layout
         self._fixed_schema = schema
         self._decided = decided
+        self._is_ours = is_ours
+        self._schemas: dict[str, str] = {}
         self.past = Past(store, layout)
         self._current: Snapshot | None = None
         self._is_kept = False
@@ -61,10 +72,8 @@ class Snapshots:
         """Lists the timeline, and the folders only when something else than delta commits has happened since the last call."""
         timeline = read_timeline(self._store)
         known = self._current
-        if known is None or not self._advance(known.view, timeline):
-            known = Snapshot(self._list(timeline), self._schema(timeline))
-        elif self._fixed_schema is None:
-            known = Snapshot(known.view, self._schema(timeline))
+        view = known.view if known is not None and self._advance(known.view, timeline) else self._list(timeline)
+        known = Snapshot(view, self._schema(timeline))
         self._current, self._is_kept = known, True
         return known
 
@@ -136,15 +145,29 @@ class Snapshots:
         return archived_completions(self._store, self._layout.history_folder, oldest=oldest)
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
-        """From the newest commit that has one (interop fact 3b), or what the table was created with."""
+        """Our own with what others have added, or that of the newest commit that has one (interop fact 3b), or what the table was
+        created with.
+        """
         if self._fixed_schema is not None:
-            return self._fixed_schema
+            return self._with_additions(self._fixed_schema, timeline)
         for instant in reversed(timeline.writes()):
             text = self.metadata(instant).extra.get("schema")
             if text:
                 return self._shown(arrow_schema(text, instant.path))
         created = self._layout.created_schema
         return self._shown(arrow_schema(created, PROPERTIES_PATH)) if created else pa.schema([])
+
+    def _with_additions(self, schema: pa.Schema, timeline: Timeline) -> pa.Schema:
+        """Of others' commits the newest one says what there is; what earlier ones said is known from following the timeline."""
+        others = {instant.time: instant.path for instant in timeline.writes() if not self._is_ours(instant)}
+        self._schemas = {time: text for time, text in self._schemas.items() if time in others}
+        newest = next(reversed(others), "")
+        if newest and newest not in self._schemas:
+            self.metadata(timeline.completed[newest])
+        paths = {text: others[time] for time, text in self._schemas.items() if text}
+        for text, path in paths.items():
+            schema = shown(schema, without_meta(arrow_schema(text, path)))
+        return schema
 
     def _shown(self, stored: pa.Schema) -> pa.Schema:
         fields = without_meta(stored)
@@ -156,11 +179,14 @@ class Snapshots:
     def metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says of its files. Raises CorruptFileError."""
         try:
-            return decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
+            found = decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
         except FileNotFoundError as error:
             raise CorruptFileError(
                 f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it."
             ) from error
+        if self._fixed_schema is not None and not self._is_ours(instant):
+            self._schemas[instant.time] = found.extra.get("schema", "")
+        return found
 
 
 def news_of(before: Timeline, after: Timeline) -> list[Instant] | None:

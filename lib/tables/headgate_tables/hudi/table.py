@@ -35,6 +35,7 @@ from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
@@ -89,7 +90,7 @@ class Table(TableReader, TableServices):
         if self._definition:
             self._definition.check_layout(self._layout, f"{store.url}/{PROPERTIES_PATH}")
         schema = self._definition.schema if self._definition else None
-        self._snapshots = Snapshots(store, self._layout, schema, self._decided_files)
+        self._snapshots = Snapshots(store, self._layout, schema, self._decided_files, self._is_ours)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
         self._took_over = False
@@ -102,7 +103,9 @@ class Table(TableReader, TableServices):
 
     @property
     def schema(self) -> pa.Schema:
-        """The rows' columns, without Hudi's meta columns."""
+        """The columns that rows are written with, without Hudi's meta columns. A scan shows those, too, that another program has
+        added to a table of ours and that are not adopted.
+        """
         return self._definition.schema if self._definition else self._snapshots.current().schema
 
     @property
@@ -195,7 +198,7 @@ class Table(TableReader, TableServices):
             raise OptionError(f"buckets={buckets}, but the table has {definition.buckets}", fix="Leave buckets=... out.")
         result = adopting.adopt(log, self._system.clock, self._layout, definition, roll_back=roll_back)
         self._definition = Definition.decode(log.state.config)
-        self._snapshots = Snapshots(self._store, self._layout, self._definition.schema, self._decided_files)
+        self._snapshots = Snapshots(self._store, self._layout, self._definition.schema, self._decided_files, self._is_ours)
         self._groups = self._parquet = None
         self._maintainer = Maintainer()
         self._guard = self._guard.fresh()
@@ -330,6 +333,10 @@ class Table(TableReader, TableServices):
         dead = given_up(slots)
         for slot in slots:
             yield from (file for file in data_files(slot) if file.path not in dead)
+
+    def _is_ours(self, write: Instant) -> bool:
+        """Whether a slot that this handle knows of decided it."""
+        return self._log is not None and self._log.state.decided(write.time, write.action, write.completion)
 
     def _before_commit(self, announcing: bool) -> None:
         if self._log is not None:

@@ -21,6 +21,14 @@ def evolved(ours: pa.Schema, theirs: pa.Schema) -> pa.Schema:
     return pa.schema([_field(ours, field) for field in theirs]) if theirs.names else ours
 
 
+def shown(ours: pa.Schema, theirs: pa.Schema) -> pa.Schema:
+    """What reads show while another program's commit is not adopted: our columns, wider where it made them wider, then those that
+    it added. A column that it changed otherwise stays ours; its files are refused when they are read.
+    """
+    kept = [(_both(field, theirs.field(field.name)) or field) if field.name in theirs.names else field for field in ours]
+    return pa.schema([*kept, *(field.with_nullable(True) for field in theirs if field.name not in ours.names)])
+
+
 def check_stored(schema: pa.Schema) -> None:
     """Whether this library would store these columns just so. Raises UnsupportedTableError."""
     marks = pa.field(IS_DELETED, pa.bool_())
@@ -48,12 +56,18 @@ def _field(ours: pa.Schema, theirs: pa.Field[pa.DataType]) -> pa.Field[pa.DataTy
             raise _changed(f"has the new column {theirs.name!r}, in which older rows would have to be null")
         return theirs
     known = ours.field(at)
-    nullable = known.nullable or theirs.nullable
-    if _reads(theirs, known) and _parts(known.type) >= _parts(theirs.type):
-        return known.with_nullable(nullable)
-    if _reads(known, theirs):
-        return theirs.with_nullable(nullable)
-    raise _changed(f"has {theirs.type} in the column {theirs.name!r}, which was {known.type}")
+    both = _both(known, theirs)
+    if both is None:
+        raise _changed(f"has {theirs.type} in the column {theirs.name!r}, which was {known.type}")
+    return both
+
+
+def _both(ours: pa.Field[pa.DataType], theirs: pa.Field[pa.DataType]) -> pa.Field[pa.DataType] | None:
+    """The one of the two that rows of both can be read as."""
+    nullable = ours.nullable or theirs.nullable
+    if _reads(theirs, ours) and _parts(ours.type) >= _parts(theirs.type):
+        return ours.with_nullable(nullable)
+    return theirs.with_nullable(nullable) if _reads(ours, theirs) else None
 
 
 def _reads(stored: pa.Field[pa.DataType], wanted: pa.Field[pa.DataType]) -> bool:
