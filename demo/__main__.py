@@ -137,7 +137,7 @@ def _how_to_open(url: str, options: argparse.Namespace) -> list[str]:
         return ["  The table is gone with moto's server; --keep leaves both up."]
     exports = "".join(f"{name}={os.environ[name]} " for name in AWS if options.store == "s3")
     return [
-        f"  The table is {url}; open it with any Hudi reader, or:",
+        f"  The table is {url}; open it with Spark or hudi-rs, or:",
         f"    {exports}headgate table scan {url} --limit 5",
         f"    python -c 'from hudi import HudiTableBuilder as T; print(len(T.from_base_uri(\"{url}\").build().read()))'",
     ]
