@@ -157,14 +157,30 @@ def test_deletes_alone_and_upserts_alone_make_one_block(tmp_path: Path) -> None:
     assert notes(table) == {}
 
 
-def test_each_run_becomes_a_block_when_nothing_is_dropped(tmp_path: Path) -> None:
+def test_only_a_key_that_changes_between_upserts_and_deletes_makes_more_blocks_when_nothing_is_dropped(tmp_path: Path) -> None:
     table = create(tmp_path, buckets=1)
     entries: list[Entry] = [("a", 1, "a"), ("b", 1, "b"), ("a", 2, None), ("a", 3, "a3"), ("b", 2, None), ("c", 1, None)]
     data, deletes = BlockKind.PARQUET_DATA, BlockKind.DELETE
-    for drop, kinds in ((False, [data, deletes, data, deletes]), (True, [data, deletes])):
+    for drop, kinds in ((False, [data, deletes, data]), (True, [data, deletes])):
         transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)], drop_beaten=drop)
         assert [block.kind for block in read_blocks(store_of(table).get(status.file.stage), "f")] == kinds
         transaction.rollback()
+
+
+def test_rows_and_deletes_of_many_keys_in_turns_make_two_blocks_and_keep_the_order_of_arrival(tmp_path: Path) -> None:
+    """A block each was 9,700 blocks and 60 times the bytes for 40,000 rows: a flush took thirty times longer (issue 10)."""
+    table = create(tmp_path, ordering=None, buckets=1)
+    entries: list[Entry] = []
+    for n in range(100):
+        entries += [(f"k{n}", 1, f"first {n}"), (f"k{n}", 1, f"second {n}"), (f"gone{n}", 1, None)]
+    transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)], drop_beaten=False)
+    assert (status.stat.rows, status.stat.deletes) == (200, 100)
+    blocks = list(read_blocks(store_of(table).get(status.file.stage), "f"))
+    assert [block.kind for block in blocks] == [BlockKind.PARQUET_DATA, BlockKind.DELETE]
+    written = pq.read_table(pa.BufferReader(blocks[0].content))["note"].to_pylist()
+    assert written == [note for _, _, note in entries if note is not None]
+    transaction.commit()
+    assert notes(table) == {f"k{n}": f"second {n}" for n in range(100)}
 
 
 def test_the_same_key_in_two_partitions_is_two_records(tmp_path: Path) -> None:
@@ -211,7 +227,7 @@ def test_sequence_numbers_are_unique_in_an_instant(tmp_path: Path) -> None:
     for ordinal, process in enumerate("ab"):
         writer = writer_of(table, process=process * 32, ordinal=7)
         for part, version in (("p", 1), ("q", 1), ("p", 2)):
-            entries: list[Entry] = [(f"k{n}", version, None if n % 3 == 2 else process) for n in range(30)]
+            entries: list[Entry] = [(f"k{n % 4}", version, None if n % 3 == 2 else process) for n in range(30)]
             chosen = changes_of(table, *entries, part=f"{part}{process}")
             transaction.add(
                 writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=ordinal, drop_beaten=False)

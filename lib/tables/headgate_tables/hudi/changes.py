@@ -92,7 +92,7 @@ class ChangeWriter:
 
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket.
         ``drop_beaten``: what another row of the same key in the same ``Changes`` beats is not written (larger ordering value
-        first, then later arrival; deletes are rows as others); else everything is, in blocks that keep the order of arrival.
+        first, then later arrival; deletes are rows as others); else everything is, each key's rows in the order of arrival.
         ``ordinal``: instead of the process's own, when it is another in this instant's round. ``threads``: for encoding.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
@@ -124,7 +124,7 @@ class ChangeWriter:
         return NewFile(partition, group, file.version, name, content, upserts, file.batch.deletes.size - upserts)
 
     def _blocks(self, file: _File, group: str) -> Iterator[pa.Table | Deleted]:
-        batch, taken = file.batch, 0
+        batch, taken = file.batch.in_few_runs(), 0
         for start, length, deleted in batch.runs():
             keys = batch.keys.slice(start, length)
             if deleted:
@@ -160,6 +160,19 @@ class _Batch:
         keys, upserts = _one_chunk(changes.keys), deletes.size - int(np.count_nonzero(deletes))
         return cls(changes.partition, changes.bucket, changes.rows, keys, ordering, deletes, upserts)
 
+    def in_few_runs(self) -> _Batch:
+        """The same rows, each key's in the order in which they are, with no more runs than the key that changes most often needs.
+
+        Order between keys means nothing to any reader, and a block costs a quarter of a millisecond and 2 KB however few rows it
+        has: 40,000 rows of which each eighth was a delete took 4 s as 9,700 blocks.
+        """
+        if len(self.runs()) <= 2:
+            return self
+        order = np.argsort(_turns(self.keys, self.deletes), kind="stable")
+        ordering = self.ordering.take(order) if self.ordering is not None else None
+        rows, keys, deletes = self.rows.take(order), self.keys.take(order), self.deletes[order]
+        return _Batch(self.partition, self.bucket, rows, keys, ordering, deletes, self.upserts)
+
     def runs(self) -> list[tuple[int, int, bool]]:
         """Start, length and kind of each run of upserts or of deletes: what becomes a block."""
         size = self.deletes.size
@@ -175,6 +188,22 @@ class _File:
     version: int
     batch: _Batch
     sequence: pa.ChunkedArray[Any]
+
+
+def _turns(keys: pa.Array[Any], deletes: Mask) -> Ints:
+    """int64[n]: how often the key turned from upserts to deletes or back before the row; even for upserts, odd for deletes."""
+    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    by_key = np.argsort(codes, kind="stable")
+    codes, deleted = codes[by_key], deletes[by_key]
+    first = np.concatenate([[True], codes[1:] != codes[:-1]])
+    turned = np.concatenate([[False], deleted[1:] != deleted[:-1]])
+    steps = np.where(first, deleted, turned).astype(np.int64)
+    sums = np.cumsum(steps)
+    starts = np.flatnonzero(first)
+    sums -= np.repeat(sums[starts] - steps[starts], np.diff(starts, append=len(codes)))
+    turns = np.empty_like(sums)
+    turns[by_key] = sums
+    return turns
 
 
 def _without_beaten(batches: Sequence[_Batch]) -> list[_Batch]:
