@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = compare(csv, months, read_by_hudi_rs(url))
             services = what_services_did(url)
             blocks = count_events(witness.read, services.log_files)
-            verdict = Verdict(events, run, merged, found, blocks, services, Looks(witness.fullest), _verify(url), url)
+            looks = Looks(witness.fullest, witness.hidden)
+            verdict = Verdict(events, run, merged, found, blocks, services, looks, _verify(url), url)
             screen.report([*verdict.lines(), *_how_to_open(url, options)], verdict.record())
             if options.keep:
                 _wait_for_ctrl_c(screen, cluster.address)

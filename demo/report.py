@@ -1,6 +1,6 @@
 """The verdict: figures, and whether all held."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,12 @@ _WIDTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What the witness saw. ``fullest``: moments, and log files of the slice that had most of them; one look at least."""
+    """What the witness saw. ``fullest``: moments, and log files of the slice that had most of them; one look at least.
+    ``hidden``: log files that hudi-rs did not show at some of them.
+    """
 
     fullest: Sequence[tuple[float, int]]
+    hidden: Collection[str] = ()
 
     @property
     def most(self) -> int:
@@ -72,6 +75,7 @@ class Verdict:
         """Whether everything that the demo promises came true."""
         killed = len(self.run.kills) == len(KILLS) and all(kill.back_after is not None for kill in self.run.kills)
         right = self.merged.ok and self.comparison.ok and self.blocks.doubled == 0 and self.blocks.unread == 0
+        right = right and not self.looks.hidden
         return right and self.verified.ok and self.compacted and killed and not self.run.late
 
     @property
@@ -101,6 +105,7 @@ class Verdict:
             "events_in_log_blocks": self.blocks.events,
             "log_files_read": self.blocks.files - self.blocks.unread,
             "log_files_unread": self.blocks.unread,
+            "log_files_hidden": len(self.looks.hidden),
             "log_files_of_fullest_slice": self.looks.changes(run.began),
             "most_log_files": self.looks.most,
             "log_files_at_end": self.looks.last,
@@ -136,6 +141,8 @@ class Verdict:
         ]
         if self.blocks.unread:
             lines.append(f"  [bold red]{self.blocks.unread:,} log files were cleaned before they were read.[/]")
+        if hidden := self.looks.hidden:
+            lines.append(f"  [bold red]{len(hidden):,} log files were not shown by hudi-rs for a while,[/] as {min(hidden)}")
         lines += [f"    {example}" for example in record["examples"]]
         verified = self.verified
         differ = f"{len(verified.findings):,} that differ from the commit log"

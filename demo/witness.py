@@ -2,6 +2,8 @@
 
 An upsert hides a double, so doubles are looked for in log blocks, where nothing is merged yet. These files go when their slice
 was compacted and nobody needs the old one; a file that went unread would be told (``doubles.py``).
+
+It also looks for slices of which hudi-rs would not show all (``half_archived``): they may come and go between two reads of it.
 """
 
 import threading
@@ -22,15 +24,26 @@ _EVERY_S = 0.5
 _KEY = "_hoodie_record_key"
 
 
+def half_archived(table: hudi.Table) -> set[str]:
+    """Paths of the archived logs of slices that have no base file, but logs of active instants: hudi-rs leaves them out."""
+    first = min((commit.instant for commit in table.commits()), default="")
+    found: set[str] = set()
+    for part in (group.slices()[-1] for group in table.file_groups()):
+        if part.base is None and part.logs[-1].instant >= first:
+            found |= {part.path(log.name) for log in part.logs if log.instant < first}
+    return found
+
+
 class Witness(threading.Thread):
     """``fullest``: (moment, log files of the slice that has most of them) of each look; ``read``: events by the path of their log
-    file. Complete after ``stop``.
+    file; ``hidden``: log files that hudi-rs left out at any look. Complete after ``stop``.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(name="witness", daemon=True)
         self.fullest: list[tuple[float, int]] = []
         self.read: dict[str, pa.Table] = {}
+        self.hidden: set[str] = set()
         self._url = url
         self._store = open_store(url, None, SystemIds())
         self._end = threading.Event()
@@ -53,6 +66,7 @@ class Witness(threading.Thread):
             raise self._failure
 
     def _look(self, table: hudi.Table) -> None:
+        self.hidden |= half_archived(table)
         slices = [group.slices() for group in table.file_groups()]
         self.fullest.append((time.monotonic(), max((len(parts[-1].logs) for parts in slices), default=0)))
         for part in (part for parts in slices for part in parts):

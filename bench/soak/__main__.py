@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from bench.soak.counting import count_rows
 from bench.soak.watch import Watch
 from bench.tables.scratch import scratch_folder
+from demo.witness import half_archived
+from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.producers import Producers, create_table
 from support.redis_server import free_port
@@ -34,19 +36,20 @@ def main() -> None:
             with Producers(cluster.address, "soak", workload, folder, rows=0, rate=rate, batch=500, timeout=300) as producers:
                 watch = Watch(cluster, ports)
                 try:
-                    _torment(cluster, producers, options.minutes, options.seed)
+                    hidden = _torment(cluster, producers, url, options.minutes, options.seed)
                     producers.finish(300)
                 finally:
                     watch.stop()
                 histories = producers.histories()
         _say("counting every row of every block ...")
         verdicts = count_rows(url, histories)
-    sys.exit(_report(watch, verdicts, options.minutes))
+    sys.exit(_report(watch, verdicts, hidden, options.minutes))
 
 
-def _torment(cluster: Cluster, producers: Producers, minutes: float, seed: int) -> None:
-    """A kill every minute, and the part's next process at once."""
+def _torment(cluster: Cluster, producers: Producers, url: str, minutes: float, seed: int) -> set[str]:
+    """A kill every minute, and the part's next process at once. Returns the log files that hudi-rs did not show before a kill."""
     chance = random.Random(seed)
+    hidden: set[str] = set()
     for name in NAMES:
         producers.start(name)
     begin = time.monotonic()
@@ -55,6 +58,7 @@ def _torment(cluster: Cluster, producers: Producers, minutes: float, seed: int) 
         number += 1
         time.sleep(max(0.0, begin + 60 * min(number, minutes) - time.monotonic()))
         victim = chance.choice(VICTIMS)
+        hidden |= half_archived(open_table(url))
         sent = sum(history.attempts[-1].sent for history in producers.histories())
         _say(f"{time.monotonic() - begin:6.0f} s  {sent:>12,} rows sent  kill -9 {victim}")
         if victim in NAMES:
@@ -62,10 +66,13 @@ def _torment(cluster: Cluster, producers: Producers, minutes: float, seed: int) 
             producers.start(victim)
         else:
             cluster.restart(victim)
+    return hidden
 
 
-def _report(watch: Watch, verdicts: dict[str, dict[str, int]], minutes: float) -> int:
-    good = True
+def _report(watch: Watch, verdicts: dict[str, dict[str, int]], hidden: set[str], minutes: float) -> int:
+    good = not hidden
+    if hidden:
+        _say(f"{len(hidden):,} log files were not shown by hudi-rs for a while, as {min(hidden)}")
     for producer, verdict in verdicts.items():
         wrong = {name: count for name, count in verdict.items() if name != "rows" and count}
         good = good and not wrong

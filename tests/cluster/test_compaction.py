@@ -4,14 +4,18 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_tables.hudi import Table
+from headgate import aio
+from headgate.maintenance import Maintenance
+from headgate_tables.hudi import Table, open_table
 from support.cluster import Cluster
 from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
+from support.readers import query_by_hudi_rs
 from support.workload import Workload
 
 OPTIONS = {
@@ -21,6 +25,13 @@ OPTIONS = {
     ]
 }
 RATE = 500
+SHORT_TIMELINE = {
+    "headgate.compaction.first.delta.commits": "20",
+    "hoodie.clean.commits.retained": "3",
+    "headgate.clean.min.age": "0",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "8",
+}
 NAMES = ("one", "two")
 
 
@@ -93,3 +104,28 @@ def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(t
                     time.sleep(0.1)
             producers.finish()
         assert_exactly_once(url, producers.histories(), workload)
+
+
+async def test_a_partition_that_is_quiet_while_others_are_archived_is_shown_by_hudi_rs_when_it_goes_on(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("part", pa.string())])
+    sent: list[str] = []
+    with Cluster(tmp_path / "cluster", writers=1, compactors=1, options=OPTIONS) as cluster:
+        async with aio.connect(cluster.address, timeout=60) as hg:
+            table = await hg.create_table("t", schema, key="id", partition_by="part", buckets=1)
+            url = table.info.url
+            await Maintenance(hg, "t").configure(SHORT_TIMELINE)
+            async with table.channel("c") as channel:
+
+                async def commit(part: str) -> None:
+                    sent.append(f"{part} {len(sent)}")
+                    await channel.upsert([{"id": sent[-1], "part": part}])
+                    await channel.flush()
+
+                await commit("quiet")
+                await commit("quiet")
+                quiet = open_table(url).commits()[-1].instant
+                while open_table(url).commits()[0].instant <= quiet:
+                    await commit("busy")
+                    assert len(sent) < 300, "nothing is archived any more"
+                await commit("quiet")
+        assert {row["id"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == set(sent)

@@ -30,7 +30,7 @@ def test_nothing_is_lost_or_doubled_when_one_process_of_each_kind_is_killed(said
     assert [line["name"] for line in said if line["event"] == "killed"] == ["writer-1", "compactor-1", "coordinator-1"]
     assert (report["lost"], report["doubled"], report["wrong"], report["ghosts"]) == (0, 0, 0, 0)
     assert report["rows"] == report["rows_before_last_compaction"] == report["rows_expected"] == 26_483
-    assert (report["log_files_unread"], report["findings"]) == (0, [])
+    assert (report["log_files_unread"], report["log_files_hidden"], report["findings"]) == (0, 0, [])
     assert Path(str(report["table"]).removeprefix("file://"), ".hoodie").is_dir(), "the table stays"
 
 

@@ -84,7 +84,8 @@ class SimulatedTable:
     def read(self, point: str, *, history: bool = True) -> set[tuple[Key, str]]:
         """What a reader as of a completion time sees: groups with the delta commits whose rows it finds there.
 
-        Without ``history`` it takes archived instants for completed at their requested time, as hudi-rs does.
+        Without ``history`` it takes archived instants for completed at their requested time, as hudi-rs does; and of a slice
+        without a base file it leaves the archived logs out if there are others.
         """
 
         def completion_of(instant: str) -> str:
@@ -96,7 +97,11 @@ class SimulatedTable:
             view.add_files(partition, [name])
         found = set()
         for part in view.latest_slices(lambda instant: completion_of(instant) <= point):
-            instants = {log.instant for log in part.logs} | (self.merged[part.path(part.base)] if part.base else set())
+            instants = {log.instant for log in part.logs}
+            if part.base:
+                instants |= self.merged[part.path(part.base)]
+            elif not history:
+                instants = {instant for instant in instants if instant in self.timeline.completed} or instants
             found |= {((part.partition, part.file_id), instant) for instant in instants}
         return found
 

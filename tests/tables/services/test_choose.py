@@ -108,9 +108,9 @@ def test_a_slice_near_the_limits_is_due_whatever_the_settings() -> None:
     assert sorted(chosen(*slices, settings=settings)) == ["bytes", "files"]
 
 
-def test_an_old_log_holds_archiving_back_only_when_it_straddles_its_base_file() -> None:
-    slices = slice_of("straddling", 2, straddling=True), slice_of("plain", 2)
-    assert chosen(*slices, overdue=at(-599)) == ["straddling"]
+def test_an_old_log_holds_archiving_back_only_when_it_straddles_its_base_file_or_has_none() -> None:
+    slices = slice_of("straddling", 2, straddling=True), slice_of("no base", 1, base=None), slice_of("plain", 2)
+    assert chosen(*slices, overdue=at(-599)) == ["no base", "straddling"]
     assert chosen(*slices, overdue=at(-600)) == []
 
 
@@ -119,7 +119,9 @@ def test_straddling_logs_are_overdue_before_archiving_would_have_to_stop_at_them
     settings = replace(SETTINGS, archive_min=40, archive_max=60, clean_commits=10)
     # A compacted slice is read as of 10 more commits before it is cleaned and its straddling log is free.
     assert overdue_since(instants, settings) == instants[-30]
-    assert overdue_since(instants[:29], settings) == ""
+    # What is older than the timeline was archived before it was compacted.
+    assert overdue_since(instants[:29], settings) == instants[0]
+    assert overdue_since([], settings) == ""
 
 
 def test_the_worst_come_first_and_the_order_is_always_the_same() -> None:

@@ -65,6 +65,16 @@ def test_groups_that_few_commits_touch_are_not_rewritten_for_the_archives_sake()
     assert made.read("9", history=False) == made.committed("9")
 
 
+def test_groups_of_one_early_commit_hold_archiving_back_until_they_are_compacted_and_are_never_half_archived() -> None:
+    made = SimulatedTable(TableSettings(), step_ms=1_000)
+    quiet: list[Key] = [(f"q{number}", f"{number:08d}-q-0") for number in range(60)]
+    worst = run(made, 300, 3, lambda number: {KEYS[0]: MIB, **({quiet[number % 60]: 1000} if number < 60 else {})})
+    assert worst.instants <= made.settings.archive_max
+    assert worst.instants > made.settings.archive_min, "nothing is compacted earlier than that needs"
+    made.commit(dict.fromkeys(quiet, 1000))
+    assert made.read("9", history=False) == made.committed("9")
+
+
 def test_compactors_that_were_away_find_the_worst_first_and_catch_up() -> None:
     made = SimulatedTable(TableSettings(compaction_target_io_mb=3200))
     for _ in range(80):

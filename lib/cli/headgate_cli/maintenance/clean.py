@@ -48,7 +48,8 @@ def archive(output: Output, table_name: str, access: Access, storage: tuple[str,
     """Moves the oldest instants of TABLE's timeline (a name, or an address with a slash) into its history.
 
     How many stay is said by the settings hoodie.keep.min.commits and hoodie.keep.max.commits; what is archived cannot be read as
-    of any more. Readers list fewer files then. The services do it by themselves; this only does it now.
+    of any more. Readers list fewer files then. The services do it by themselves; this only does it now. Instants whose rows are
+    in no base file yet stay: `headgate compact TABLE` first.
 
     \b
     Examples:

@@ -2,7 +2,7 @@
 
 What is archived counts as completed at its requested time for readers that do not read the history (hudi-rs, and ours for
 files that are older than it). So nothing goes whose completion time somebody still needs: to cut a slice, to hide a file
-of an instant that died, to read the table as of a retained commit.
+of an instant that died, to read the table as of a retained commit, to find the logs of a slice that has no base file yet.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -19,6 +19,17 @@ HEADROOM = 5
 def archiving_is_due(completed: int, settings: TableSettings) -> bool:
     """Whether the active timeline, of so many completed instants, would soon be longer than ``hoodie.keep.max.commits``."""
     return completed > settings.archive_max - min(HEADROOM, (settings.archive_max - settings.archive_min) // 2)
+
+
+def straddles(log_instant: str, base_instant: str) -> bool:
+    """Whether a slice needs the completion time of its log: it was requested before the base file's instant and completed after
+    it, or the slice has no base file (``base_instant`` "").
+
+    Readers that know no archived completion times (hudi-rs) would put the first below the base file
+    (test_a_reader_without_the_history_would_lose_a_straddling_log_of_an_archived_instant). Of a slice without a base file they
+    leave the archived logs out as soon as one of an active instant is there, and that may come at any time.
+    """
+    return not base_instant or log_instant < base_instant
 
 
 def choose_archivable(
@@ -69,17 +80,17 @@ def straddling_instants(
     savepoints: Collection[str],
     completion_of: Callable[[str], str | None],
 ) -> set[str]:
-    """Instants of logs that were requested before their base file's instant and completed after it, in slices that are read as
-    of now, as of ``retained`` and later, or as of ``savepoints`` (completion times). One look at every slice.
+    """Instants of logs that straddle (see ``straddles``), in slices that are read as of now, as of ``retained`` and later, or as
+    of ``savepoints`` (completion times). One look at every slice.
     """
     since = retained.completion if retained is not None else NEVER
     found: set[str] = set()
     for group in groups:
         replaced = NEVER
         for part in reversed(group.slices()):
-            for log in part.logs if part.base else ():
+            for log in part.logs:
                 read = replaced == NEVER or replaced > since or any(log.completion <= point < replaced for point in savepoints)
-                if log.instant < part.base_instant and read:
+                if read and straddles(log.instant, part.base_instant if part.base else ""):
                     found.add(log.instant)
             if part.base:
                 replaced = min(replaced, completion_of(part.base_instant) or part.base_instant)

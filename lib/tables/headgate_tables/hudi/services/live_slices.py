@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.services.archiving import straddles
 from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.settings import TableSettings
@@ -62,8 +63,9 @@ class LiveSlices:
             load.add(log.instant, log.size)
         replaced = NEVER
         for part in reversed(slices):
-            if part is not newest and part.base and part.logs and part.logs[0].instant < part.base_instant:
-                self._retired.append((part.logs[0].instant, replaced))
+            oldest = part.logs[0].instant if part.logs else NEVER
+            if part is not newest and part.logs and straddles(oldest, part.base_instant if part.base else ""):
+                self._retired.append((oldest, replaced))
             if part.base:
                 replaced = min(replaced, completion_of(part.base_instant) or part.base_instant)
         self._look_anew(key, known)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from headgate_tables.hudi.services.archiving import straddles
 from headgate_tables.hudi.services.urgency import Load
 from headgate_tables.hudi.timeline.instant import NEVER
 
@@ -63,7 +64,7 @@ class SliceLoad:
     def straddler(self) -> str:
         """See ``Load.straddler``; planned logs count as long as the plan is open."""
         oldest = min(self.pinned.oldest, self.logs.oldest) if self.pinned else self.logs.oldest
-        return oldest if oldest < self.base_instant else ""
+        return oldest if self.files and straddles(oldest, self.base_instant) else ""
 
     def compacted(self, instant: str, size: int) -> None:
         """The plan of ``instant`` is done: what it held is in the new base file, what came since lies on it."""

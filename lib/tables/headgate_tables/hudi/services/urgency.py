@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.hudi.services.archiving import straddles
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice
 
@@ -30,13 +31,8 @@ class Load(NamedTuple):
 
     @property
     def straddler(self) -> str:
-        """The oldest log that was requested before the base file's instant and completed after it, by its instant; or "".
-
-        Readers that know no archived completion times (hudi-rs) would put it below the base once its instant is archived, so
-        archiving waits until the slice is compacted
-        (test_a_reader_without_the_history_would_lose_a_straddling_log_of_an_archived_instant).
-        """
-        return self.oldest if self.oldest < self.base_instant else ""
+        """The oldest log that straddles, by its instant, or "": archiving waits until the slice is compacted."""
+        return self.oldest if self.files and straddles(self.oldest, self.base_instant) else ""
 
 
 class Urgency(NamedTuple):
@@ -107,8 +103,9 @@ def overdue_since(completed: Sequence[str], settings: TableSettings) -> str:
     """The instant before which straddling logs are overdue; ``completed``: all of the active timeline, oldest first; "": none.
 
     A compacted slice stays readable as of older commits for a while, and its straddling logs keep holding archiving back
-    until it is cleaned; so it has to be compacted that much before ``hoodie.keep.min.commits``.
+    until it is cleaned; so it has to be compacted that much before ``hoodie.keep.min.commits``. One that is older than the
+    timeline was archived by another program or an older version of this one; readers may miss its rows now.
     """
     commits = settings.archive_min - (settings.clean_commits if settings.clean_policy == "KEEP_LATEST_COMMITS" else 0)
     keep = max(commits, settings.archive_min // 2)
-    return completed[-keep] if len(completed) >= keep else ""
+    return completed[-min(keep, len(completed))] if completed else ""
