@@ -11,6 +11,7 @@ from headgate_coordinator.compacting import TableCompactions
 from headgate_coordinator.compactors import Compactors
 from headgate_coordinator.leases import NOBODY, Holder
 from headgate_coordinator.messages import refused
+from headgate_coordinator.outage import Outage, lasting
 from headgate_coordinator.owned_table import OwnedTable
 from headgate_coordinator.writers import Session, Writers
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -19,16 +20,36 @@ from headgate_runtime.errors import wire_error
 from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table does not serve: the last error, and when the first came, in ms since the epoch."""
+
+    error: TablesError
+    since_ms: int
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether trying again changes nothing before a person has acted: a foreign writer, damage."""
+        return isinstance(self.error, OperatorNeeded | FixCall)
+
+    @property
+    def alarm(self) -> str:
+        """For ``status``."""
+        return f"the table does not serve, {lasting(self.error, self.since_ms)}: {self.error}"
+
+
 @dataclass(slots=True)
 class Board:
-    """``names``: tables of the store at the last look. ``owned``: those that serve here. ``troubles``: why a table whose lease is
-    ours does not serve. ``holders``: who had a lease when Redis was last asked. ``alive``: coordinators that Redis named then;
-    ``coordinators``: and those that it named shortly before. ``adoptions`` wait for the next try to open a table.
+    """``names``: tables of the store at the last look that it answered; ``listing``: why it does not answer now. ``owned``: those
+    that serve here. ``troubles``: why a table whose lease is ours does not serve. ``holders``: who had a lease when Redis was
+    last asked. ``alive``: coordinators that Redis named then; ``coordinators``: and those that it named shortly before.
+    ``adoptions`` wait for the next try to open a table.
     """
 
     names: Sequence[str] = ()
+    listing: Outage = field(default_factory=lambda: Outage("the store's tables cannot be listed"))
     owned: dict[str, OwnedTable] = field(default_factory=dict)
-    troubles: dict[str, TablesError] = field(default_factory=dict)
+    troubles: dict[str, Trouble] = field(default_factory=dict)
     holders: dict[str, Holder | None] = field(default_factory=dict)
     alive: Sequence[Holder] = ()
     coordinators: Sequence[Holder] = ()
@@ -77,7 +98,7 @@ class Board:
     def why_not_here(self, table: str) -> errors_pb2.Error:
         """What an open of a table is told that this coordinator does not serve."""
         trouble, holder = self.troubles.get(table), self.holders.get(table)
-        if _is_quarantined(trouble):
+        if trouble is not None and trouble.quarantines:
             return wire_error(
                 errors_pb2.CODE_TABLE_QUARANTINED,
                 "the table is not written to until an operator has looked at it",
@@ -100,13 +121,8 @@ class Board:
         if owned := self.owned.get(table):
             return owned.status(self.own.name)
         if trouble := self.troubles.get(table):
-            state = "quarantined" if _is_quarantined(trouble) else "unowned"
-            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[str(trouble)])
+            state = "quarantined" if trouble.quarantines else "unowned"
+            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm])
         if owner is not None and owner != self.own:
             return tables_pb2.TableStatus(name=table, state="elsewhere", owner=owner.name)
         return tables_pb2.TableStatus(name=table, state="unowned")
-
-
-def _is_quarantined(trouble: TablesError | None) -> bool:
-    """Whether trying again changes nothing before a person has acted: a foreign writer, damage, no table at the place."""
-    return isinstance(trouble, OperatorNeeded | FixCall)

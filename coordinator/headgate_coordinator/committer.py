@@ -12,10 +12,14 @@ from headgate_coordinator import events
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
+from headgate_coordinator.outage import Outage
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import CorruptFileError, FixCall, MissingFileError, RetryLater
 from headgate_tables.hudi import Table, Transaction
 from headgate_tables.hudi.services.settings import TableSettings
+
+_SLOTS, _TIDYING, _MAINTENANCE = "slots", "tidying", "maintenance"
+"""What can fail by itself: rounds, offsets and plans; what is deleted and folded; what is planned, cleaned and archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Committer:
         self.settings: Mapping[str, str] = {}
         self.more_to_maintain = False
         self.trouble = ""
+        self.outage = Outage()
         self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms
@@ -107,8 +112,10 @@ class Committer:
         """Between rounds, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
         try:
             self._table.tidy()
-        except RetryLater:
-            return
+        except RetryLater as error:
+            self._failed(_TIDYING, error)
+        else:
+            self.outage.worked(_TIDYING)
 
     def look_back(self) -> None:
         """What there was before this ownership: open plans, and the newest commit if the store answers."""
@@ -125,14 +132,30 @@ class Committer:
         keeps from services, and says so; rows go on being committed.
         """
         self.more_to_maintain, self.trouble = False, ""
+        if self.outage.of(_SLOTS) and not self._takes_slots():
+            return
         try:
             step = self._table.maintain()
             self.more_to_maintain = step.more and bool(step.did)
-        except RetryLater:
-            pass  # due again later
+            self.outage.worked(_MAINTENANCE)
+        except RetryLater as error:
+            self._failed(_MAINTENANCE, error)
         except (CorruptFileError, MissingFileError) as error:
             self.trouble = f"the table is not maintained: {error}"
         self._look_at_plans()
+
+    def _takes_slots(self) -> bool:
+        """After a failure nobody may send rows any more; then a slot that changes nothing tells whether the store is back."""
+        try:
+            self._table.win_offsets({})
+        except RetryLater as error:
+            self._failed(_SLOTS, error)
+            return False
+        self.outage.worked(_SLOTS)
+        return True
+
+    def _failed(self, work: str, error: RetryLater) -> None:
+        self.outage.failed(work, error, self._now_ms())
 
     def _finish_plan(self, work: FinishPlan) -> None:
         """A plan that is not open any more was cancelled, and its results count for nothing (rule W5)."""
@@ -140,8 +163,10 @@ class Committer:
             if work.instant in self._table.plans:
                 self._table.finish_plan(work.instant, work.finished, work.dropped)
         except RetryLater as error:
+            self._failed(_SLOTS, error)
             self._report(FinishRefused(work.instant, str(error)))
             return
+        self.outage.worked(_SLOTS)
         self._look_at_plans(done=work.instant)
 
     def _look_at_plans(self, done: str = "") -> None:
@@ -168,6 +193,7 @@ class Committer:
             self._open[work.generation, work.round] = transaction
             transaction.announce()
         except RetryLater as error:
+            self._failed(_SLOTS, error)
             self._report(events.CommitRefused(work.generation, work.round, str(error)))
             return
         self._report(events.InstantIssued(work.generation, work.round, transaction.instant))
@@ -179,8 +205,10 @@ class Committer:
             else:
                 self._commit_offsets(work)
         except RetryLater as error:
+            self._failed(_SLOTS, error)
             self._report(events.CommitRefused(work.generation, work.round, str(error)))
             return
+        self.outage.worked(_SLOTS)
         self._report(events.Published(work.generation, work.round))
         if work.files:
             self._count_slices(always=True)
@@ -207,8 +235,10 @@ class Committer:
         try:
             self._table.win_offsets(self._records(work.channels))
         except RetryLater as error:
+            self._failed(_SLOTS, error)
             self._report(events.OffsetsRefused(work.number, str(error)))
             return
+        self.outage.worked(_SLOTS)
         self._report(events.OffsetsWon(work.number))
 
     def _drop(self, generation: int, number: int) -> None:

@@ -63,6 +63,7 @@ class _Task:
     failures: int = 0
     losses: int = 0
     troubles: int = 0
+    trouble: str = ""
     not_before: float = 0.0
     running: Running | None = None
     result: Compacted | None = None
@@ -227,7 +228,7 @@ class Compactions:
         if isinstance(event, Progressed):
             said = (event.rows, event.bytes, event.batches)
             if said != (running.rows, running.bytes, running.batches):
-                running.grown_at, task.troubles = self._now, 0
+                running.grown_at, task.troubles, task.trouble = self._now, 0, ""
             running.rows, running.bytes, running.batches = said
         elif isinstance(event, Failed):
             self._failed(self._plans[event.attempt.instant], task, event.why, event.transient)
@@ -238,7 +239,7 @@ class Compactions:
         task.running = None
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
         if transient:
-            task.troubles += 1
+            task.troubles, task.trouble = task.troubles + 1, why
             task.not_before = self._now + self._policy.pause_after(task.troubles)
             return
         task.failures += 1
@@ -306,12 +307,27 @@ class Compactions:
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What an operator should know now: slices that are left as they were, and plans that wait to be committed."""
+        """What an operator should know now: slices that are left as they were, and what the store does not let go on."""
         stuck = [plan for plan in self._plans.values() if plan.trouble]
         return [
             *self._slices_left.values(),
+            *self._troubles(),
             *(f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}" for plan in stuck),
         ]
+
+    def _troubles(self) -> list[str]:
+        """Of each plan the operation that a compactor could not do most often, because of the store."""
+        found: list[str] = []
+        for plan in self._plans.values():
+            worst = max(
+                (task for task in plan.tasks if task.trouble and not task.over), key=lambda task: task.troubles, default=None
+            )
+            if worst is not None:
+                place = worst.operation.at(worst.operation.file_id)
+                found.append(
+                    f"compaction {plan.instant} of {place} is tried again, {worst.troubles} times so far: {worst.trouble}"
+                )
+        return found
 
     def _task(self, attempt: Attempt) -> _Task | None:
         plan = self._plans.get(attempt.instant)

@@ -293,7 +293,8 @@ class OwnedTable:
 
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
-        last = self._committer.last
+        last, committer = self._committer.last, self._committer
+        alarms = (committer.outage.alarm, *self._core.alarms, *self.compactions.alarms, committer.trouble)
         return tables_pb2.TableStatus(
             name=self.address.table,
             state="owned",
@@ -308,7 +309,7 @@ class OwnedTable:
             round_seconds=self._core.last_round_seconds,
             round_files=last.files,
             round_bytes=last.bytes,
-            alarms=[*self._core.alarms, *self.compactions.alarms, *([trouble] if (trouble := self._committer.trouble) else [])],
+            alarms=list(filter(None, alarms)),
             operations=self.compactions.status(),
             operations_queued=self.compactions.core.queued,
         )

@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 
 from headgate_coordinator import events
-from headgate_coordinator.board import Board
+from headgate_coordinator.board import Board, Trouble
 from headgate_coordinator.committer import Committer, figures_of
 from headgate_coordinator.compactions import CompactionPolicy
 from headgate_coordinator.leases import Holder, Leases
@@ -146,8 +146,11 @@ class Ownership:
         try:
             self._board.names = await self._blocking(self._storage.names)
         except TablesError as error:
-            _log.warning("the store's tables cannot be listed", error=str(error))
+            if not self._board.listing.lasts:
+                _log.warning("the store's tables cannot be listed", error=str(error))
+            self._board.listing.failed("listing", error, self._world.clock.now_ms())
             return
+        self._board.listing.worked("listing")
         for table in self._serving.keys() - set(self._board.names):
             self._give_up(table, "its entry in the store is gone")
 
@@ -190,7 +193,8 @@ class Ownership:
                 trouble = await self._own(table)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return
-                self._board.troubles[table] = trouble
+                before = self._board.troubles.get(table)
+                self._board.troubles[table] = Trouble(trouble, before.since_ms if before else clock.now_ms())
                 _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
                 pause = FIRST_PAUSE_S if clock.monotonic() - began > CALM_S else min(2 * pause, LONGEST_PAUSE_S)
                 await clock.sleep(pause)

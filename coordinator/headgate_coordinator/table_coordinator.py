@@ -83,6 +83,7 @@ class TableCoordinator:
         self._since = now
         self._recovering: int | None = 0
         self._aborts = 0
+        self._aborts_since = now
         self._why = ""
         self._draining = False
         self._drained = False
@@ -115,7 +116,10 @@ class TableCoordinator:
         """What an operator should know now."""
         alarms = [] if self._rounds.filling.members or self._draining else ["no writer takes part in the table"]
         if self._aborts:
-            alarms.append(f"no round was decided since {self._aborts} were given up, the last one because {self._why}")
+            lasts = self._now - self._aborts_since
+            alarms.append(
+                f"no round was decided for {lasts:.0f} s: {self._aborts} were given up, the last one because {self._why}"
+            )
         return alarms + self._intake.ladder.alarms
 
     @property
@@ -316,6 +320,7 @@ class TableCoordinator:
 
     def _abort(self, why: str) -> None:
         """Everything that is not sent is given up, in a new generation (rule RO2)."""
+        self._aborts_since = self._aborts_since if self._aborts else self._now
         self._aborts, self._why = self._aborts + 1, why
         self._out.append(Alarm(f"generation {self.generation} was given up: {why}"))
         plan = self._plan(1, self._eligible(), [each for each in self._rounds.behind if each.phase is not Phase.FLUSHING])

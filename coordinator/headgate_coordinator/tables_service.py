@@ -83,6 +83,7 @@ class Tables(rpc.TableServiceServicer):
             ],
             tables=[board.status(table) for table in sorted(tables)],
             redis_reachable=board.redis_reachable,
+            alarms=[alarm] if (alarm := board.listing.alarm) else [],
         )
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:

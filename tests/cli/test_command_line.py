@@ -117,10 +117,18 @@ def test_status_shows_how_far_each_operation_is(capsys: pytest.CaptureFixture[st
     table = dict.fromkeys(("epoch", "generation", "round", "channels", "uncommitted_bytes", "round_files", "round_bytes"), 0)
     table |= {"name": "t", "state": "owned", "owner": "one", "last_instant": "", "round_seconds": 0.0, "alarms": []}
     table |= {"operations": [running], "operations_queued": 3}
-    found = {"redis_reachable": True, "coordinators": [], "writers": [], "compactors": [], "tables": [table]}
+    found = {
+        "redis_reachable": True,
+        "coordinators": [],
+        "writers": [],
+        "compactors": [],
+        "tables": [table],
+        "alarms": ["c1: no list"],
+    }
     show_status(Output(json=False), found)
     said = capsys.readouterr().out
     assert "1 + 3 wait" in said
+    assert "c1: no list" in said
     assert [line.split() for line in said.splitlines() if line.startswith("t 2026")] == [
         ["t", "2026", "g", "h", "2", "512", "B", "of", "2.0", "KiB", "25", "7", "1.300"]
     ]

@@ -18,7 +18,13 @@ from headgate_coordinator.events import (
     SlotWon,
 )
 from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
-from headgate_tables.errors import DeposedError, ForeignWriterError, OutcomeUnknownError, StoreUnavailableError
+from headgate_tables.errors import (
+    DeposedError,
+    ForeignWriterError,
+    OutcomeUnknownError,
+    StoreDeniedError,
+    StoreUnavailableError,
+)
 from headgate_tables.hudi import Holder, Table, open_table
 from headgate_tables.hudi.changes import ChangeWriter, place, split
 from headgate_tables.hudi.data_files import WriteStatus
@@ -199,6 +205,25 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     assert not isinstance(owner.events[0], CommitRefused | OffsetsRefused)
     if work == "commit":
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+
+
+@pytest.mark.parametrize("work", ["instant", "commit", "offsets"])
+def test_a_denial_is_an_alarm_until_a_slot_is_won_again_and_nobody_has_to_send_rows_for_that(owner: Owner, work: str) -> None:
+    def deny(path: str) -> Outcome | None:
+        raise StoreDeniedError(f"{path}: Read-only file system", fix="Remount it.")
+
+    files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
+    asked = {"instant": IssueInstant(1, 2), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}
+    owner.store.before_create = deny
+    (refused,) = owner.do(asked[work])
+    assert isinstance(refused, OffsetsRefused if work == "offsets" else CommitRefused)
+    assert "the store has denied access since 2027-01-15 08:00:00 UTC" in owner.committer.outage.alarm
+    assert "Read-only file system" in owner.committer.outage.alarm
+    owner.do(Maintain())
+    assert "(2 times" in owner.committer.outage.alarm
+    owner.store.before_create = lambda path: None
+    owner.do(Maintain())
+    assert owner.committer.outage.alarm == ""
 
 
 def test_a_commit_that_is_won_and_cannot_be_published_was_decided(owner: Owner, tmp_path: Path) -> None:

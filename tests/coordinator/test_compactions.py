@@ -155,8 +155,11 @@ def test_a_store_that_does_not_answer_counts_for_nothing_and_the_pauses_grow() -
         pauses.append((due - owner.now) / POLICY.pause)
         owner.tell(Tick(), after=due - owner.now)
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    (alarm,) = owner.core.alarms
+    assert alarm.endswith("is tried again, 9 times so far: it is broken")
     order = owner.run()
     owner.tell(Progressed("p", order.attempt, 5, 5))
+    assert owner.core.alarms == []
     owner.fail(order, transient=True)
     assert owner.core.deadline() == owner.now + POLICY.pause, "it answered in between"
 

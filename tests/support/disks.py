@@ -45,6 +45,17 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@contextmanager
+def immutable(folder: Path) -> Iterator[None]:
+    """Root, too, may change nothing in it. Skips where the file system knows no such thing."""
+    if subprocess.run(["chattr", "+i", str(folder)], capture_output=True, check=False).returncode != 0:
+        pytest.skip("a folder cannot be made immutable here")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", str(folder)], check=True)
+
+
 def free_pages(folder: Path) -> int:
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize // PAGE

@@ -24,13 +24,14 @@ class FaultyProxy:
     """Forwards HTTP/1.1 requests to one server, one after the other on each connection.
 
     ``arm`` spoils the next request of a method and a path, by a ``Fault`` or with a status instead of forwarding it.
-    ``seen`` holds method and path of every request that came in.
+    ``refuse`` answers all of them with a status until ``disarm``. ``seen`` holds method and path of every request that came in.
     """
 
     def __init__(self, upstream: tuple[str, int]) -> None:
         self.seen: list[str] = []
         self._upstream = upstream
         self._armed: dict[tuple[str, str], list[Fault | int | None]] = {}
+        self._refusing: int | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -44,6 +45,10 @@ class FaultyProxy:
         """The next requests of ``method`` get these faults, in this order; None lets one pass. ``path`` is searched in theirs."""
         self._armed.setdefault((method, path), []).extend(faults)
 
+    def refuse(self, status: int) -> None:
+        """Every request, whatever it is."""
+        self._refusing = status
+
     @property
     def is_armed(self) -> bool:
         """Whether a fault has met no request yet."""
@@ -52,6 +57,7 @@ class FaultyProxy:
     def disarm(self) -> None:
         """From now on everything passes."""
         self._armed.clear()
+        self._refusing = None
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -96,6 +102,8 @@ class FaultyProxy:
                     connection.sendall(answer)
 
     def _next_fault(self, method: str, path: str) -> Fault | int | None:
+        if self._refusing is not None:
+            return self._refusing
         for (armed_method, pattern), faults in self._armed.items():
             if method == armed_method and faults and re.search(pattern, path):
                 return faults.pop(0)

@@ -57,6 +57,7 @@ def _sorted(error: BaseException) -> Failure | None:
         sdk.Resume: ExitCode.REOPEN,
         sdk.FixCall: ExitCode.FIX_CALL,
         sdk.GiveUp: ExitCode.OPERATOR,
+        tables.StoreDeniedError: ExitCode.OPERATOR,  # a script that only tries again would do so for ever
         tables.RetryLater: ExitCode.RETRY_LATER,
         tables.ReopenTable: ExitCode.REOPEN,
         tables.FixCall: ExitCode.FIX_CALL,

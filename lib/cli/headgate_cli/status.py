@@ -46,6 +46,7 @@ def gather(access: Access) -> dict[str, Any]:
     tables = {found.name: _table(found, first) for found in first.tables}
     compactors = [asdict(found) for found in first.compactors]
     silent = set()
+    alarms = [f"{first.coordinator}: {alarm}" for alarm in first.alarms]
     for other in first.coordinators:
         if other.name == first.coordinator:
             continue
@@ -54,6 +55,7 @@ def gather(access: Access) -> dict[str, Any]:
         except headgate.RetryLater:
             silent.add(other.name)
             continue
+        alarms += [f"{answer.coordinator}: {alarm}" for alarm in answer.alarms]
         compactors = _with_running(compactors, answer)
         # Who owns a table knows more of it than who has only heard.
         known = [found for found in answer.tables if found.state == "owned" or found.name not in tables]
@@ -64,6 +66,7 @@ def gather(access: Access) -> dict[str, Any]:
         "writers": [asdict(found) for found in first.writers],
         "compactors": compactors,
         "tables": [tables[name] for name in sorted(tables)],
+        "alarms": alarms,
     }
 
 
@@ -108,6 +111,8 @@ def _show(output: Output, found: dict[str, Any]) -> None:
     if running:
         output.say("")
         output.records(running)
+    for alarm in found["alarms"]:
+        output.say(alarm, fg="yellow")
     for table in found["tables"]:
         for alarm in table["alarms"]:
             output.say(f"{table['name']}: {alarm}", fg="yellow")

@@ -81,7 +81,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What one coordinator knows, and the tables that it owns."""
+    """What one coordinator knows, and the tables that it owns. ``alarms``: of the coordinator itself."""
 
     coordinator: str
     redis_reachable: bool
@@ -89,6 +89,7 @@ class Status:
     writers: tuple[WriterStatus, ...]
     compactors: tuple[CompactorStatus, ...]
     tables: tuple[TableStatus, ...]
+    alarms: tuple[str, ...] = ()
 
     @classmethod
     def from_wire(cls, answer: wire.StatusResponse) -> "Status":
@@ -100,6 +101,7 @@ class Status:
             writers=tuple(_part(WriterStatus, part) for part in answer.writers),
             compactors=tuple(_part(CompactorStatus, part) for part in answer.compactors),
             tables=tuple(_part(TableStatus, part) for part in answer.tables),
+            alarms=tuple(answer.alarms),
         )
 
 

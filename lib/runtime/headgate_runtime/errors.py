@@ -84,6 +84,11 @@ _BROKEN = _Told(
 
 _BY_CLASS: Final[dict[str, _Told]] = {
     "RetryLater": _STORE_SILENT,
+    "StoreDeniedError": _Told(
+        errors_pb2.CODE_UNAVAILABLE,
+        "the table's storage denies the service access",
+        "Send the same again later; `headgate status` tells the operators what the storage said.",
+    ),
     "StoreFullError": _Told(
         errors_pb2.CODE_UNAVAILABLE, "the table's storage is full", "Send the same again when there is space."
     ),

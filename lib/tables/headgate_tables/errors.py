@@ -3,6 +3,7 @@
 TablesError
 ├── RetryLater               the same call may succeed later; nothing of it was done
 │   ├── StoreUnavailableError    the store did not answer, or answered that it is busy
+│   ├── StoreDeniedError         the store is read-only, or gives no permission
 │   ├── StoreFullError           no space or quota left
 │   └── ClockError               the wall clock is more than 5 s behind the table's own times
 ├── ReopenTable              this handle is finished; open the table again and look what is there
@@ -27,8 +28,7 @@ TablesError
     ├── ForeignWriterError       another program wrote to the table; it is read-only for us
     ├── CorruptFileError         bytes are damaged, truncated or not what their name says
     ├── MissingFileError         a file that the timeline or a slot names is gone
-    ├── UnsafeStoreError         the store ignores conditional writes
-    └── StoreDeniedError         read-only, or no permission
+    └── UnsafeStoreError         the store ignores conditional writes
 """
 
 
@@ -50,6 +50,10 @@ class RetryLater(TablesError):
 
 class StoreUnavailableError(RetryLater):
     """The store did not answer, or answered that it is busy."""
+
+
+class StoreDeniedError(RetryLater):
+    """The store is read-only or gives no permission (EROFS, EACCES, EPERM; 4xx): tokens are renewed, disks remounted."""
 
 
 class StoreFullError(RetryLater):
@@ -150,7 +154,3 @@ class MissingFileError(OperatorNeeded):
 
 class UnsafeStoreError(OperatorNeeded):
     """The store ignores conditional writes, so two writers could both win."""
-
-
-class StoreDeniedError(OperatorNeeded):
-    """The store is read-only or we lack a permission."""

@@ -11,7 +11,7 @@ from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
-from support.disks import remount, small_disk
+from support.disks import immutable, remount, small_disk
 from support.store_process import call_store, strace
 
 
@@ -297,6 +297,32 @@ def test_a_folder_without_permission_is_reported(shared_root: Path) -> None:
             assert "Permission denied. Give this process" in said
     finally:
         closed.chmod(0o755)
+
+
+def test_an_immutable_folder_is_a_denial_and_not_a_file_system_without_hard_links(root: Path) -> None:
+    root.mkdir()
+    store = LocalStore(str(root), SystemIds())
+    store.create("stage/file", [b"x"], durable=True)
+    store.create("part/other", [b"x"], durable=True)
+    with immutable(root / "part"):
+        for attempt in (lambda: store.link("stage/file", "part/file"), lambda: store.create("part/file", [b"x"], durable=True)):
+            with pytest.raises(StoreDeniedError, match="Operation not permitted"):
+                attempt()
+    assert store.link("stage/file", "part/file") is Outcome.CREATED
+
+
+def test_a_file_in_a_folder_that_may_not_be_opened_is_there_perhaps(shared_root: Path) -> None:
+    """It could be created, and nobody can say whether its name survives a power cut."""
+    for call in ("create('file', [b'x'], durable=True)", "create_all([('other', [b'x'])], durable=True)"):
+        shared_root.chmod(0o333)
+        said = call_store(shared_root, f"store.{call}", as_nobody=True)
+        shared_root.chmod(0o777)
+        assert "Outcome.UNKNOWN" in said
+    shared_root.chmod(0o333)
+    assert call_store(shared_root, "store.stage([('third', [b'x'])])", as_nobody=True).startswith("StoreDeniedError: ")
+    assert call_store(shared_root, "store.sync([], [''])", as_nobody=True).startswith("StoreDeniedError: ")
+    shared_root.chmod(0o777)
+    assert all_names(shared_root) == ["file", "other", "third"]
 
 
 def test_a_file_system_without_hard_links_is_refused(root: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate_tables.errors import SyncFailedError
+from headgate_tables.errors import RetryLater
 from headgate_tables.storage.local_files import (
     TEMP_PREFIX,
     create_empty,
@@ -100,14 +100,12 @@ class LocalStore:
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         outcome = self._create(path, content, durable)
-        if durable:
-            self._sync_folder(_folder(path))
-        return outcome
+        return outcome if not durable or self._synced({_folder(path)}) else Outcome.UNKNOWN
 
     def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
         outcomes = self._workers.map(lambda file: self._create(file[0], file[1], durable), files)
-        if durable:
-            self._sync_folders({_folder(path) for path, _ in files})
+        if durable and not self._synced({_folder(path) for path, _ in files}):
+            return [Outcome.UNKNOWN for _ in files]
         return outcomes
 
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
@@ -226,14 +224,16 @@ class LocalStore:
 
     def _sync_folder(self, folder: str) -> None:
         full = self._at(folder)
-        try:
+        with errors_of_writes(full):
             sync_folder(full)
-        except OSError as error:
-            # The files are there already, so no error may say that nothing was done.
-            raise SyncFailedError(
-                f"{full} could not be opened to be synced: {error.strerror}",
-                fix="Open the table again and look at its commits: the last one may be there.",
-            ) from error
+
+    def _synced(self, folders: Iterable[str]) -> bool:
+        """False: a folder could not be opened. Its files are there already, so no error may say that nothing was done."""
+        try:
+            self._sync_folders(folders)
+        except RetryLater:
+            return False
+        return True
 
 
 def _size_of(entry: "os.DirEntry[str]") -> int:

@@ -71,13 +71,19 @@ def link_new(source: str, target: str) -> Outcome:
     except FileExistsError:
         return Outcome.EXISTS
     except OSError as error:
-        if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+        if _has_no_links(error, target):
             raise UnsafeStoreError(
                 f"{target}: the file system has no hard links ({error.strerror}), so creation cannot be exclusive",
                 fix="Put the table on a file system with hard links (ext4, XFS, Btrfs, NFS) or into an object store.",
             ) from error
         raise
     return Outcome.CREATED
+
+
+def _has_no_links(error: OSError, target: str) -> bool:
+    """EPERM says so, too, and also that a folder was made immutable, where nothing can be written by other ways either."""
+    no_permission = error.errno == errno.EPERM and os.access(os.path.dirname(target), os.W_OK)
+    return no_permission or error.errno in (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def publish(temp: str, target: str) -> Outcome:

@@ -270,6 +270,7 @@ class StatusResponse(_message.Message):
     TABLES_FIELD_NUMBER: _builtins.int
     REDIS_REACHABLE_FIELD_NUMBER: _builtins.int
     COMPACTORS_FIELD_NUMBER: _builtins.int
+    ALARMS_FIELD_NUMBER: _builtins.int
     coordinator: _builtins.str
     """This coordinator."""
     redis_reachable: _builtins.bool
@@ -281,6 +282,10 @@ class StatusResponse(_message.Message):
     def tables(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableStatus]: ...
     @_builtins.property
     def compactors(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactorStatus]: ...
+    @_builtins.property
+    def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What an operator should know of the coordinator itself, such as a store that cannot be listed; one sentence each."""
+
     def __init__(
         self,
         *,
@@ -290,10 +295,11 @@ class StatusResponse(_message.Message):
         tables: _abc.Iterable[Global___TableStatus] | None = ...,
         redis_reachable: _builtins.bool = ...,
         compactors: _abc.Iterable[Global___CompactorStatus] | None = ...,
+        alarms: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compactors", b"compactors", "coordinator", b"coordinator", "coordinators", b"coordinators", "redis_reachable", b"redis_reachable", "tables", b"tables", "writers", b"writers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "compactors", b"compactors", "coordinator", b"coordinator", "coordinators", b"coordinators", "redis_reachable", b"redis_reachable", "tables", b"tables", "writers", b"writers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

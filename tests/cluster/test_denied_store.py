@@ -1,0 +1,108 @@
+"""The store denies everything for a while: an alarm says what it said, nobody gives up, and afterwards the table goes on."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import headgate
+from support.cluster import Cluster
+from support.disks import remount, small_disk
+from support.exactly_once import assert_exactly_once
+from support.faulty_proxy import faulty_proxy
+from support.producers import Producers, create_table
+from support.s3 import S3Endpoint, moto_s3
+from support.workload import Workload
+
+SOON = {"coordinator": ["--checkpoint-interval", "1s", "--checkpoint-min-interval", "100ms"]}
+WORKLOAD = Workload()
+PATIENCE_S = 300.0
+"""For a producer's calls: longer than any denial here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``said``: what the store says while it denies. ``direct``: how the checker reaches it."""
+
+    store: str
+    env: Mapping[str, str]
+    deny: Callable[[], None]
+    permit: Callable[[], None]
+    said: str
+    direct: S3Endpoint | None = None
+
+
+@contextmanager
+def read_only_disk(folder: Path) -> Iterator[Place]:
+    with small_disk(folder / "disk", 256 << 20) as disk:
+        yield Place(f"file://{disk}/store", {}, lambda: remount(disk, "ro"), lambda: remount(disk, "rw"), "Read-only file system")
+
+
+@contextmanager
+def expired_token(folder: Path) -> Iterator[Place]:
+    del folder
+    with moto_s3() as moto, faulty_proxy(moto.url) as proxy:
+        env = {f"AWS_{name.upper()}": value for name, value in moto.options.items()} | {"AWS_ENDPOINT": proxy.url}
+        store = moto.make_bucket("denied") + "/store"
+        yield Place(store, env, lambda: proxy.refuse(403), proxy.disarm, "403", moto)
+
+
+PLACES = {"a disk that is read-only": read_only_disk, "S3 that answers 403": expired_token}
+
+
+def wait_for_alarm(hg: headgate.Headgate, text: str, state: str = "") -> str:
+    """The first alarm of table "t" or of its coordinator that has ``text`` in it, while the table is in ``state``."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        status = hg.status("t")
+        found = status.tables[0]
+        assert found.state != "quarantined", found.alarms
+        alarm = next((alarm for alarm in (*found.alarms, *status.alarms) if text in alarm), None)
+        if alarm is not None and state in ("", found.state):
+            return alarm
+        time.sleep(0.1)
+    raise AssertionError(hg.status("t"))
+
+
+def sent_more(producers: Producers, rows: int) -> None:
+    """Until each producer has ``rows`` more durable than it had sent when this began."""
+    for history in producers.histories():
+        producers.wait_acked(history.producer, history.attempts[-1].sent + rows, timeout=120)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_denial_is_named_and_waited_out_and_every_row_is_there_once(place: str, tmp_path: Path) -> None:
+    with (
+        PLACES[place](tmp_path) as denying,
+        Cluster(tmp_path / "cluster", store=denying.store, env=denying.env, options=SOON) as cluster,
+        headgate.connect(cluster.address) as hg,
+    ):
+        url = create_table(cluster.address, "t", WORKLOAD)
+        with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500, timeout=PATIENCE_S) as producers:
+            producers.start("one")
+            producers.start("two")
+            sent_more(producers, 500)
+            denying.deny()
+            alarm = wait_for_alarm(hg, "the store has denied access since")
+            assert denying.said in alarm
+            time.sleep(6)  # the fault's length: long enough for several tries
+            # A coordinator that is new, without anything in memory, finds the table denied and waits too.
+            cluster.restart("coordinator-1")
+            alarm = wait_for_alarm(hg, "the store has denied access since", state="unowned")
+            assert denying.said in alarm
+            denying.permit()
+            sent_more(producers, 500)
+            producers.finish(120)
+        status = hg.status("t")
+        assert not [alarm for alarm in (*status.tables[0].alarms, *status.alarms) if "denied" in alarm]
+        direct = denying.direct
+        assert_exactly_once(
+            url,
+            producers.histories(),
+            WORKLOAD,
+            options=direct.options if direct else None,
+            hudi_rs_options=direct.hudi_rs_options if direct else None,
+        )
