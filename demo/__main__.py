@@ -26,7 +26,7 @@ from demo.oracle import compare
 from demo.producers import TABLE
 from demo.reading import AWS, read_by_hudi_rs
 from demo.report import Looks, Verdict
-from demo.s3_server import S3Server
+from demo.s3_server import demo_store
 from demo.screen import Screen
 from demo.services import compact_all, configure, what_services_did
 from demo.stream import Stream
@@ -85,7 +85,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--store",
         metavar="URI",
-        help='"s3" for moto\'s S3 server, or a folder, or s3://bucket/prefix with AWS_* set; default: under --folder',
+        help='"s3" for an S3 server of its own, or a folder, or s3://bucket/prefix with AWS_* set; default: under --folder',
     )
     parser.add_argument("--folder", help="for the CSV, logs and (without --store) tables; default .cache/demo, emptied first")
     parser.add_argument("--quick", action="store_true", help="January only")
@@ -111,9 +111,9 @@ def _folder(wanted: str | None) -> Path:
 def _store(wanted: str | None, folder: Path, stack: ExitStack) -> str:
     """The store's address; what is needed to reach it is in the environment then, for us and for all that we start."""
     if wanted == "s3":
-        server = stack.enter_context(S3Server())
-        os.environ.update(server.environment)
-        return server.store
+        address, environment = stack.enter_context(demo_store(folder / "s3"))
+        os.environ.update(environment)
+        return address
     if wanted and "://" in wanted:
         return wanted
     return (Path(wanted).absolute() if wanted else folder / "tables").as_uri()
@@ -135,7 +135,7 @@ def _verify(url: str) -> hudi.Verification:
 
 def _how_to_open(url: str, options: argparse.Namespace) -> list[str]:
     if options.store == "s3" and not options.keep:
-        return ["  The table is gone with moto's server; --keep leaves both up."]
+        return ["  The table is gone with its S3 server; --keep leaves both up."]
     exports = "".join(f"{name}={os.environ[name]} " for name in AWS if options.store == "s3")
     return [
         f"  The table is {url}; open it with Spark or hudi-rs, or:",

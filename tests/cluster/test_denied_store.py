@@ -14,7 +14,7 @@ from support.disks import remount, small_disk
 from support.exactly_once import assert_exactly_once
 from support.faulty_proxy import faulty_proxy
 from support.producers import Producers, create_table
-from support.s3 import S3Endpoint, moto_s3
+from support.s3 import S3Endpoint, real_s3
 from support.workload import Workload
 
 SOON = {"coordinator": ["--checkpoint-interval", "1s", "--checkpoint-min-interval", "100ms"]}
@@ -43,11 +43,11 @@ def read_only_disk(folder: Path) -> Iterator[Place]:
 
 @contextmanager
 def expired_token(folder: Path) -> Iterator[Place]:
-    del folder
-    with moto_s3() as moto, faulty_proxy(moto.url) as proxy:
-        env = {f"AWS_{name.upper()}": value for name, value in moto.options.items()} | {"AWS_ENDPOINT": proxy.url}
-        store = moto.make_bucket("denied") + "/store"
-        yield Place(store, env, lambda: proxy.refuse(403), proxy.disarm, "403", moto)
+    (folder / "s3").mkdir()
+    with real_s3(folder / "s3") as s3, faulty_proxy(s3.url) as proxy:
+        env = {f"AWS_{name.upper()}": value for name, value in s3.options.items()} | {"AWS_ENDPOINT": proxy.url}
+        store = s3.make_bucket("denied") + "/store"
+        yield Place(store, env, lambda: proxy.refuse(403), proxy.disarm, "403", s3)
 
 
 PLACES = {"a disk that is read-only": read_only_disk, "S3 that answers 403": expired_token}

@@ -1,11 +1,8 @@
-"""S3 servers on this machine: moto's, which honours If-None-Match, and s3rver, which ignores it."""
+"""S3 servers on this machine: versitygw and moto, which honour If-None-Match, and s3rver, which ignores it."""
 
 import contextlib
 import os
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-_MOTO = Path(__file__).parents[2] / "demo/moto_server.py"
+from demo.s3_server import ACCESS_KEY, SECRET_KEY, Command, best, free_port, moto, serving, versitygw
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,27 @@ class S3Endpoint:
 
 
 @contextlib.contextmanager
-def moto_s3() -> Iterator[S3Endpoint]:
-    """A moto server in a process of its own, so that its threads and warnings stay out of ours."""
-    port = _free_port()
-    command = [sys.executable, str(_MOTO), str(port)]
-    with _server(command, port):
-        yield _endpoint(port, access_key="test", secret="test")
+def s3_server(command: Command, folder: Path) -> Iterator[S3Endpoint]:
+    """A server of ``demo.s3_server`` in a process of its own, so that its threads and warnings stay out of ours."""
+    port = free_port()
+    with serving(command(port, folder), port):
+        yield _endpoint(port, access_key=ACCESS_KEY, secret=SECRET_KEY)
+
+
+@contextlib.contextmanager
+def real_s3(folder: Path) -> Iterator[S3Endpoint]:
+    """versitygw where it is there, else moto."""
+    with s3_server(best(), folder) as endpoint:
+        yield endpoint
+
+
+@contextlib.contextmanager
+def named_s3(name: str, folder: Path) -> Iterator[S3Endpoint]:
+    """``moto`` or ``versitygw``; skips the test where that is absent."""
+    if name == "versitygw" and "HEADGATE_VERSITYGW" not in os.environ:
+        pytest.skip("needs versitygw, which ./task builds where Go is installed")
+    with s3_server({"moto": moto, "versitygw": versitygw}[name], folder) as endpoint:
+        yield endpoint
 
 
 @contextlib.contextmanager
@@ -70,9 +82,9 @@ def s3rver_s3(folder: Path) -> Iterator[S3Endpoint]:
     script, node = os.environ.get("HEADGATE_S3RVER"), shutil.which("node")
     if not script or not node:
         pytest.skip("needs node and s3rver: HEADGATE_S3RVER names no s3rver.js, or there is no node on PATH")
-    port = _free_port()
+    port = free_port()
     command = [node, script, "-d", str(folder), "-a", "127.0.0.1", "-p", str(port), "-s", "--no-vhost-buckets"]
-    with _server(command, port):
+    with serving(command, port):
         yield _endpoint(port, access_key="S3RVER", secret="S3RVER")
 
 
@@ -86,29 +98,3 @@ def _endpoint(port: int, *, access_key: str, secret: str) -> S3Endpoint:
         "allow_http": "true",
     }
     return S3Endpoint(url, options)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-@contextlib.contextmanager
-def _server(command: list[str], port: int) -> Iterator[None]:
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            _wait_until_it_listens(process, port)
-            yield
-        finally:
-            process.kill()  # asked to end, one waits for its clients and the other can miss it
-
-
-def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
-    for _ in range(1500):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            raise RuntimeError(f"{process.args!r} ended with {process.wait(timeout=0.02)} before it listened")
-    raise RuntimeError(f"{process.args!r} did not listen on port {port} within 30 s")

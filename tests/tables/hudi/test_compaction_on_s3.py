@@ -12,15 +12,15 @@ from headgate_tables import hudi
 from headgate_tables.errors import StoreDeniedError, StoreUnavailableError
 from headgate_tables.hudi.services import pinned
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
-from support.s3 import S3Endpoint, moto_s3
+from support.s3 import S3Endpoint, real_s3
 from support.tables import SCHEMA, by_hudi_rs, keys, rows
 
 BASE_FILE = r"\.parquet$"
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[S3Endpoint]:
-    with moto_s3() as endpoint:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Endpoint]:
+    with real_s3(tmp_path_factory.mktemp("s3")) as endpoint:
         yield endpoint
 
 
@@ -48,17 +48,17 @@ class Place:
 
 
 @pytest.fixture
-def place(moto: S3Endpoint, request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(s3: S3Endpoint, request: pytest.FixtureRequest) -> Iterator[Place]:
     bucket = f"compaction-{zlib.crc32(request.node.name.encode())}"
-    moto.make_bucket(bucket)
+    s3.make_bucket(bucket)
     table = hudi.create_table(
-        f"s3://{bucket}/table", SCHEMA, record_key="id", ordering="ts", buckets=1, storage_options=moto.options
+        f"s3://{bucket}/table", SCHEMA, record_key="id", ordering="ts", buckets=1, storage_options=s3.options
     )
     table.upsert(rows(*((letter, 10, f"base {letter}") for letter in "abcdef")))
     table.upsert(rows(("b", 11, "newer"), ("c", 9, "late"), ("z", 1, "fresh")))
     table.delete(keys(("d", 11)))
-    with faulty_proxy(moto.options["endpoint"]) as proxy:
-        yield Place(bucket, moto, proxy)
+    with faulty_proxy(s3.options["endpoint"]) as proxy:
+        yield Place(bucket, s3, proxy)
 
 
 WANTED = {"a": "base a", "b": "newer", "c": "base c", "e": "base e", "f": "base f", "z": "fresh"}

@@ -19,7 +19,7 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.oracle import Oracle
-from support.s3 import S3Endpoint, moto_s3, s3rver_s3
+from support.s3 import S3Endpoint, real_s3, s3rver_s3
 from support.systems import SetClock, system
 from support.tables import SCHEMA, as_text, by_hudi_rs, keys, rows
 
@@ -41,8 +41,8 @@ UNDECIDED = [(path, status) for path in ("/slot/", r"\.parquet$") for status in 
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[S3Endpoint]:
-    with moto_s3() as endpoint:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Endpoint]:
+    with real_s3(tmp_path_factory.mktemp("s3")) as endpoint:
         yield endpoint
 
 
@@ -92,11 +92,11 @@ class Place:
 
 
 @pytest.fixture
-def place(moto: S3Endpoint) -> Iterator[Place]:
+def place(s3: S3Endpoint) -> Iterator[Place]:
     bucket = f"bucket-{SystemIds().token()}"
-    moto.make_bucket(bucket)
-    with faulty_proxy(moto.url) as proxy:
-        yield Place(bucket, moto, proxy)
+    s3.make_bucket(bucket)
+    with faulty_proxy(s3.url) as proxy:
+        yield Place(bucket, s3, proxy)
 
 
 def test_upserts_and_deletes_in_odd_partitions_are_read_by_us_and_by_hudi_rs(place: Place) -> None:

@@ -28,25 +28,25 @@ def test_a_relative_path_stays_where_it_was_opened(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("prefix", ["", "/", "/table", "/a/b%20c/", "/a#b?c"])
-def test_a_bucket_and_a_literal_prefix_are_named_by_an_s3_url(moto: S3Endpoint, bucket: str, prefix: str) -> None:
-    store = open_store(f"s3://{bucket}{prefix}", moto.options, SystemIds())
+def test_a_bucket_and_a_literal_prefix_are_named_by_an_s3_url(s3: S3Endpoint, bucket: str, prefix: str) -> None:
+    store = open_store(f"s3://{bucket}{prefix}", s3.options, SystemIds())
     assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
-    assert moto.keys(bucket) == [f"{prefix}/file".replace("//", "/").lstrip("/")]
+    assert s3.keys(bucket) == [f"{prefix}/file".replace("//", "/").lstrip("/")]
     assert store.url == f"s3://{bucket}{prefix}".rstrip("/")
 
 
-def test_settings_may_come_from_the_environment(moto: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in moto.options.items():
+def test_settings_may_come_from_the_environment(s3: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3.options.items():
         monkeypatch.setenv(f"AWS_{name.upper()}", value)
     store = open_store(f"s3://{bucket}/table", None, SystemIds())
     assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
-    assert moto.keys(bucket) == ["table/file"]
+    assert s3.keys(bucket) == ["table/file"]
 
 
-def test_given_settings_come_before_the_environment(moto: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_settings_come_before_the_environment(s3: S3Endpoint, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
-    store = open_store(f"s3://{bucket}/table", {**moto.options, "timeout": "10s", "connect_timeout": "2s"}, SystemIds())
+    store = open_store(f"s3://{bucket}/table", {**s3.options, "timeout": "10s", "connect_timeout": "2s"}, SystemIds())
     assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
 
 

@@ -140,9 +140,9 @@ def test_a_full_disk_is_said_to_be_full() -> None:
 
 
 @pytest.fixture
-def proxied(moto: S3Endpoint, bucket: str) -> Iterator[tuple[ObjectStore, FaultyProxy]]:
-    with faulty_proxy(moto.options["endpoint"]) as proxy:
-        yield ObjectStore(bucket, "t", {**moto.options, "endpoint": proxy.url, "timeout": "5s"}), proxy
+def proxied(s3: S3Endpoint, bucket: str) -> Iterator[tuple[ObjectStore, FaultyProxy]]:
+    with faulty_proxy(s3.options["endpoint"]) as proxy:
+        yield ObjectStore(bucket, "t", {**s3.options, "endpoint": proxy.url, "timeout": "5s"}), proxy
 
 
 @pytest.mark.parametrize(("fault", "there"), [(Fault.DROP_ANSWER, True), (Fault.DROP_REQUEST, False), (409, False), (503, False)])

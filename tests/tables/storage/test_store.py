@@ -67,10 +67,8 @@ def test_no_files_are_created_at_once_too(store: Store) -> None:
     assert store.create_all([], durable=True) == []
 
 
-def test_processes_that_race_for_a_name_have_one_winner(store: Store, request: pytest.FixtureRequest) -> None:
-    remote = store.url.startswith("s3:")
-    options = request.getfixturevalue("moto").options if remote else None
-    names = [f"race/{number}" for number in range(8 if remote else 100)]
+def test_processes_that_race_for_a_name_have_one_winner(store: Store, options: dict[str, str] | None) -> None:
+    names = [f"race/{number}" for number in range(20 if options else 100)]
     outcomes = race_to_create(store.url, options, names, racers=4)
     for name in names:
         said = [of_racer[name] for of_racer in outcomes]
