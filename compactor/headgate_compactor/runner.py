@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
-from headgate_tables.commitlog.slot import stage_folder
-from headgate_tables.errors import DeposedError, RetryLater, SyncFailedError, TablesError
+from headgate_tables.commitlog.slot import ANCHOR, stage_folder
+from headgate_tables.errors import ReopenTable, RetryLater, SyncFailedError, TablesError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction import compact_slice
@@ -74,7 +74,7 @@ class Runner:
             return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         except SyncFailedError:
             raise
-        except (RetryLater, DeposedError) as error:  # deposed: its owner is, and nobody listens any more
+        except (RetryLater, ReopenTable) as error:  # deposed: its owner is, and nobody listens any more; or the table is gone
             return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except TablesError as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
@@ -85,7 +85,7 @@ class Runner:
 
     def _compact(self, job: Job) -> Compacted:
         order = job.order
-        store = open_store(order.url, self._options, self._ids)
+        store = open_store(order.url, self._options, self._ids, anchor=ANCHOR)
         operation = Operation.decode(json.loads(order.operation))
         job.input_bytes, job.base_rows = operation.input_bytes, _base_rows(store, operation)
         definition = Definition.decode(json.loads(order.definition))

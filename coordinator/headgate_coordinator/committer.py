@@ -132,6 +132,8 @@ class Committer:
         keeps from services, and says so; rows go on being committed.
         """
         self.more_to_maintain, self.trouble = False, ""
+        if self._table.stages:
+            self._table.check_there()  # nobody may send rows; on an object store the look has a price, and a round looks anyway
         if self.outage.of(_SLOTS) and not self._takes_slots():
             return
         try:

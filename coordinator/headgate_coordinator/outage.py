@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
-from headgate_tables.errors import StoreDeniedError, StoreFullError, StoreUnavailableError, TablesError
+from headgate_tables.errors import StoreDeniedError, StoreFullError, StoreUnavailableError, TableGoneError, TablesError
 
 _WHAT: tuple[tuple[type[TablesError], str], ...] = (
+    (TableGoneError, "its folder has been gone"),
     (StoreDeniedError, "the store has denied access"),
     (StoreFullError, "the store has been full"),
     (StoreUnavailableError, "the store has not answered"),

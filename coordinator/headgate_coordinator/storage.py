@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
+import structlog
 
 from headgate_coordinator.committer import RunService, forget_idle
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.steps import SteppedStore
 from headgate_runtime.world import World, pass_on
-from headgate_tables.errors import TablesError, UnsupportedTableError
+from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.hudi import Holder, Table, create_table, open_table
 from headgate_tables.hudi.catalog import Catalog, check_name
 from headgate_tables.hudi.definition import Definition
@@ -22,6 +23,7 @@ DESCRIBED_S = 10.0
 """How long another coordinator's adoption, which may add columns, stays unknown here. Less: more reads for each new client."""
 
 _T = TypeVar("_T")
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,34 @@ class Storage:
         return names
 
     def describe(self, name: str) -> Described:
-        """Raises NotATableError for a name without an entry."""
+        """Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
         until, found = self._described.get(name, (0.0, None))
         if found is None or until < self._world.clock.monotonic():
-            table = open_table(self._catalog.table_url(name), storage_options=self._options, system=self._system)
-            found = self._describe(table, name)
+            found = self._describe(self._open_listed(name), name)
         return found
+
+    def list(self) -> tuple[list[Described], list[str]]:
+        """All tables by name, and the names of those that cannot be described now: one that is gone is in nobody's way."""
+        described: list[Described] = []
+        unreadable: list[str] = []
+        for name in self.names():
+            try:
+                described.append(self.describe(name))
+            except TablesError as error:
+                _log.warning("a table cannot be described", table=name, error=str(error))
+                unreadable.append(name)
+        return described, unreadable
 
     def create(self, wanted: Wanted) -> Described:
         """The table, then its entry. A table whose entry is missing, since its creation stopped there, is completed.
 
-        Raises TableExistsError, SchemaError, OptionError and others of ``create_table``.
+        Raises TableGoneError when the entry is there and the table is not: it may come back, with all its rows. Raises
+        TableExistsError, SchemaError, OptionError and others of ``create_table``.
         """
         check_name(wanted.name)
         listed = wanted.name in self._catalog.names()
+        if listed:
+            self._open_listed(wanted.name)
         table = create_table(
             self._url_of_new(wanted.name),
             wanted.schema,
@@ -103,7 +119,7 @@ class Storage:
         """
         if adoption is not None:
             self._adopt(name, address, adoption)
-        table = self._open(self._catalog.table_url(name), address)
+        table = self._open_listed(name, address)
         self._describe(table, name)
         table.own()
         forget_idle(table, self._world.clock.now_ms() - self._retention_ms)
@@ -122,12 +138,26 @@ class Storage:
 
     def _adopt(self, name: str, address: str, adoption: RunService) -> None:
         try:
-            table = self._open(self._catalog.table_url(name), address)
+            table = self._open_listed(name, address)
         except TablesError as error:
             adoption.failed(error)
             raise
         with table:
             adoption.run(table)
+
+    def _open_listed(self, name: str, address: str = "") -> Table:
+        """``address``: where the cluster's handle can be reached; without one only to be read. Raises TableGoneError."""
+        url = self._catalog.table_url(name)
+        try:
+            if address:
+                return self._open(url, address)
+            return open_table(url, storage_options=self._options, system=self._system)
+        except NotATableError as error:
+            raise TableGoneError(
+                f"{url} holds no table any more",
+                fix="Move the table's folder back, or mount its disk; then it goes on by itself. To forget the table for good, "
+                f"delete {self._catalog.entry_url(name)}.",
+            ) from error
 
     def _open(self, url: str, address: str) -> Table:
         return open_table(

@@ -50,8 +50,8 @@ class Tables(rpc.TableServiceServicer):
         return api.DescribeTableResponse(table=_description(described))
 
     async def ListTables(self, request: api.ListTablesRequest, context: Any) -> api.ListTablesResponse:  # noqa: ARG002 - gRPC's
-        described = await self._blocking(lambda: [self._storage.describe(name) for name in self._storage.names()])
-        return api.ListTablesResponse(tables=map(_description, described))
+        described, unreadable = await self._blocking(self._storage.list)
+        return api.ListTablesResponse(tables=map(_description, described), unreadable=unreadable)
 
     async def FindWriters(self, request: api.FindWritersRequest, context: Any) -> api.FindWritersResponse:  # noqa: ARG002 - gRPC's
         return api.FindWritersResponse(addresses=[session.address for session in self._board.writers.by_load()])

@@ -44,6 +44,26 @@ async def test_a_table_is_created_described_and_listed_by_every_coordinator(tmp_
             assert (listed[0].buckets, listed[0].ordering) == (8, "")
 
 
+async def test_a_table_whose_folder_is_gone_or_damaged_is_left_out_of_the_list_by_name(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        for name in ("damaged", "gone", "kept"):
+            await coordinator.create(name, SCHEMA)
+    (tmp_path / "gone").rename(tmp_path / "away")
+    (tmp_path / "damaged/.hoodie/hoodie.properties").write_bytes(b"hoodie.table.type=\xff")
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        listed = await coordinator.tables.ListTables(api.ListTablesRequest())
+        assert [table.name for table in listed.tables] == ["kept"]
+        assert list(listed.unreadable) == ["damaged", "gone"]
+        for call in (
+            coordinator.tables.DescribeTable(api.DescribeTableRequest(name="gone")),
+            coordinator.create("gone", SCHEMA, exist_ok=True),
+        ):
+            assert await code(call) == "CODE_UNAVAILABLE"
+        assert not (tmp_path / "gone").exists()
+        (tmp_path / "away").rename(tmp_path / "gone")
+        assert (await coordinator.create("gone", SCHEMA, exist_ok=True)).name == "gone"
+
+
 async def test_exist_ok_takes_the_same_definition_and_no_other(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator:
         created = await coordinator.create("t", SCHEMA, **OPTIONS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import System, SystemIds
@@ -33,10 +34,10 @@ def system(clock: SetClock | None = None) -> System:
 
 
 class FaultyStore(LocalStore):
-    """A real local store; ``before_create(path)`` and ``after_create(path, outcome)`` may raise or answer otherwise."""
+    """A table's real local store; ``before_create(path)`` and ``after_create(path, outcome)`` may raise or answer otherwise."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(str(root), SystemIds())
+        super().__init__(str(root), SystemIds(), anchor=ANCHOR)
         self.before_create: Callable[[str], Outcome | None] = lambda path: None
         self.after_create: Callable[[str, Outcome], Outcome] = lambda path, outcome: outcome
 

@@ -1,7 +1,9 @@
 """A writer and its owners: registration, orders of another time, loss, draining (rules RO2, RO7, RO8, RO9)."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -56,6 +58,21 @@ async def test_orders_of_an_older_generation_change_nothing(tmp_path: Path) -> N
         made.owned.generation = 2
         assert await made.commit(1) == {"c": 1}
         assert made.links[0].count("barrier_passed") == 0
+
+
+async def test_a_new_table_of_a_forgotten_ones_name_is_adopted_though_its_epochs_begin_anew(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        made.owned.epoch = 5
+        made.owned.adopt(made.links)
+        await made.adopted(5)
+        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.definition = replace(made.owned.definition, table_uuid=UUID(int=1))
+        made.owned.epoch = 1
+        made.owned.adopt(made.links)
+        await made.adopted(1)
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
 
 
 async def test_a_lost_owner_rewinds_its_clients_and_is_found_again(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ An order of an older (epoch, generation) than the table's own is dropped, a newe
 
 import asyncio
 from collections.abc import Mapping
+from uuid import UUID
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -26,7 +27,7 @@ class Tables:
         self._storage_options = storage_options
         self._group = group
         self._writers: dict[str, TableWriter] = {}
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._seen: dict[str, tuple[UUID, tuple[int, int]]] = {}
         self.totals: dict[str, Totals] = {}
         self._changes: dict[str, asyncio.Event] = {}
         self._leaving = False
@@ -93,20 +94,23 @@ class Tables:
 
     def _adopt(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
         current = self._writers.get(order.table)
-        seen = self._seen.get(order.table, (0, 0))
+        adopted = read_adopt(order, self._storage_options, self._parts.ids)
+        uuid, seen = self._seen.get(order.table, (adopted.definition.table_uuid, (0, 0)))
+        if uuid != adopted.definition.table_uuid:
+            seen = (0, 0)  # the older table of this name was forgotten; epochs begin anew
         if pair < seen or (current is not None and pair == seen and current.owner is owner):
             _log.debug("adoption of another time dropped", table=order.table, pair=pair, seen=seen)
             return
         if current is not None:
             self._drop(current, _rewound("a round of the table failed, or its owner changed"))
         writer = TableWriter(
-            read_adopt(order, self._storage_options, self._parts.ids),
+            adopted,
             read_plan(order.adopt.plan),
             owner,
             self._parts,
             self.totals.setdefault(order.table, Totals()),
         )
-        self._seen[order.table] = pair
+        self._seen[order.table] = adopted.definition.table_uuid, pair
         self._writers[order.table] = writer
         self._group.create_task(writer.run())
         if self._leaving:

@@ -122,10 +122,16 @@ class Headgate:
         return Table(self, TableInfo.from_wire(answer.table))
 
     async def tables(self) -> list[TableInfo]:
+        return [TableInfo.from_wire(table) for table in (await self._list()).tables]
+
+    async def unreadable_tables(self) -> list[str]:
+        return list((await self._list()).unreadable)
+
+    async def _list(self) -> tables_pb2.ListTablesResponse:
         request = tables_pb2.ListTablesRequest()
         answer: tables_pb2.ListTablesResponse
         answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
-        return [TableInfo.from_wire(table) for table in answer.tables]
+        return answer
 
     async def status(self, table: str = "") -> Status:
         request = tables_pb2.StatusRequest(table=table)

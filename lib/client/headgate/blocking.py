@@ -111,8 +111,12 @@ class Headgate:
         return Table(self._thread, self._thread.run(self._core.table(name)))
 
     def tables(self) -> list[TableInfo]:
-        """All tables by name: ``[info.name for info in hg.tables()]``. Raises UnavailableError."""
+        """All tables by name but the unreadable ones: ``[info.name for info in hg.tables()]``. Raises UnavailableError."""
         return self._thread.run(self._core.tables())
+
+    def unreadable_tables(self) -> list[str]:
+        """Names of tables whose definition cannot be read now: ``status(name)`` says why. Raises UnavailableError."""
+        return self._thread.run(self._core.unreadable_tables())
 
     def status(self, table: str = "") -> Status:
         """How the cluster is: ``hg.status().writers``. With ``table``, that one alone. Raises UnavailableError."""

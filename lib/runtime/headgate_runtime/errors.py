@@ -93,6 +93,11 @@ _BY_CLASS: Final[dict[str, _Told]] = {
         errors_pb2.CODE_UNAVAILABLE, "the table's storage is full", "Send the same again when there is space."
     ),
     "ReopenTable": _REOPEN,
+    "TableGoneError": _Told(
+        errors_pb2.CODE_UNAVAILABLE,
+        "the table's folder is not at its place",
+        "Ask the operators of the cluster: `headgate status` names the folder and what to do.",
+    ),
     "SchemaError": _Told(errors_pb2.CODE_SCHEMA),
     "NullKeyError": _Told(errors_pb2.CODE_NULL_KEY),
     "NullOrderingError": _Told(errors_pb2.CODE_NULL_ORDERING),

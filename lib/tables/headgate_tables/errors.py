@@ -8,6 +8,7 @@ TablesError
 │   └── ClockError               the wall clock is more than 5 s behind the table's own times
 ├── ReopenTable              this handle is finished; open the table again and look what is there
 │   ├── DeposedError             another process took the table over
+│   ├── TableGoneError           the table's folder was moved or removed; nothing is made in its place
 │   ├── OutcomeUnknownError      the store never said whether the commit was accepted
 │   └── SyncFailedError          the disk refused to make data durable; never tried twice
 ├── FixCall                  the arguments are wrong; what was committed before is untouched
@@ -70,6 +71,10 @@ class ReopenTable(TablesError):
 
 class DeposedError(ReopenTable):
     """Another process took the table over (rule C4). What was returned as committed stays."""
+
+
+class TableGoneError(ReopenTable):
+    """The table's folder is not at its place: moved, removed, or its disk is not mounted. Nothing is made there."""
 
 
 class OutcomeUnknownError(ReopenTable):

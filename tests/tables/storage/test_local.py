@@ -2,12 +2,12 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError
+from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError, TableGoneError
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
@@ -323,6 +323,42 @@ def test_a_file_in_a_folder_that_may_not_be_opened_is_there_perhaps(shared_root:
     assert call_store(shared_root, "store.sync([], [''])", as_nobody=True).startswith("StoreDeniedError: ")
     shared_root.chmod(0o777)
     assert all_names(shared_root) == ["file", "other", "third"]
+
+
+def test_what_was_moved_away_is_not_made_anew(root: Path, tmp_path: Path) -> None:
+    store = LocalStore(str(root), SystemIds(), anchor=".hoodie")
+    (root / ".hoodie").mkdir(parents=True)
+    store.stage([("stage/one", [b"x"])])
+    store.create("part/file", [b"x"], durable=True)
+    attempts: dict[str, Callable[[], object]] = {
+        "a file": lambda: store.create("other/file", [b"x"], durable=True),
+        "an empty file": lambda: store.create(".hoodie/timeline/file", [b""], durable=False),
+        "a staged file": lambda: store.stage([("stage/two/file", [b"x"])]),
+        "a folder's new name": lambda: store.rename_folder("stage", "other/stage"),
+        "a spool": lambda: store.spool("other/file", "spooled/file").__enter__(),
+        "a replaced file": lambda: store.replace("other/file", [b"x"]),
+    }
+    (root / ".hoodie").rename(tmp_path / "away")
+    left = all_names(root)
+    for what, attempt in attempts.items():
+        with pytest.raises(TableGoneError, match=rf"{root} holds no table any more: {root}/\.hoodie is gone\. Move"):
+            attempt()
+        assert all_names(root) == left, what
+    with pytest.raises(TableGoneError):
+        store.link("stage/one", "other/file")
+    (tmp_path / "away").rename(root / ".hoodie")
+    root.rename(tmp_path / "away")
+    for what, attempt in attempts.items():
+        if what != "a folder's new name":  # a folder that is missing is a success
+            with pytest.raises(TableGoneError, match=f"{root} is gone"):
+                attempt()
+    with pytest.raises(TableGoneError):
+        store.sync(["part/file"], [])
+    assert not root.exists()
+    (tmp_path / "away").rename(root)
+    attempts["a file"]()
+    attempts["a folder's new name"]()
+    assert {"other/file", "other/stage/one", "part/file"} <= set(all_names(root))
 
 
 def test_a_file_system_without_hard_links_is_refused(root: Path, tmp_path: Path) -> None:

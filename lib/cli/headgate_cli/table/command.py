@@ -74,8 +74,11 @@ def list_tables(output: Output, access: Access) -> None:
     """Lists the cluster's tables."""
     with access.connect() as cluster:
         records = [_described(found) for found in cluster.tables()]
+        unreadable = cluster.unreadable_tables()
     shown = ["name", "key", "partition_by", "ordering", "buckets", "url"]
     output.records(records, shown, empty="no tables yet: headgate table create --help")
+    if unreadable:
+        output.aside({"unreadable": unreadable}, f"Cannot be read now: {', '.join(unreadable)}. `headgate status` says why.")
 
 
 @table.command("describe")

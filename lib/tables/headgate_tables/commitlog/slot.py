@@ -14,6 +14,8 @@ from typing import Any
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 FORMAT = 1
+ANCHOR = ".hoodie"
+"""Is there as long as the table is, whoever made it."""
 HEADGATE_FOLDER = ".hoodie/.headgate"
 SLOT_FOLDER = f"{HEADGATE_FOLDER}/slot"
 FOLD_FOLDER = f"{HEADGATE_FOLDER}/fold"

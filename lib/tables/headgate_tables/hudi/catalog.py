@@ -69,6 +69,10 @@ class Catalog:
         path = self._path(name)
         return f"{self._store.url}/{quote(path) if self._is_file else path}"
 
+    def entry_url(self, name: str) -> str:
+        """Where the entry of the table lies; who deletes it has the table forgotten."""
+        return f"{self._store.url}/{FOLDER}/{name}"
+
     def _path(self, name: str) -> str:
         entry = f"{FOLDER}/{name}"
         try:
@@ -77,7 +81,7 @@ class Catalog:
             raise NotATableError(
                 f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table."
             ) from error
-        return _decode(data, f"{self._store.url}/{entry}")
+        return _decode(data, self.entry_url(name))
 
 
 def _decode(data: bytes, where: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
@@ -9,6 +10,7 @@ from headgate_tables.errors import (
     MetadataTableError,
     MissingFileError,
     OptionError,
+    TableGoneError,
     TablesError,
     UnsupportedTableError,
 )
@@ -65,6 +67,14 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
         )
 
 
+def check_there(store: Store) -> None:
+    """Slot 0 stays for as long as the table is there. Raises TableGoneError."""
+    if store.size(slot_path(0)) is None:
+        raise TableGoneError(
+            f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; then it goes on."
+        )
+
+
 class Guard:
     """Watches one table between commits: its properties, a metadata table that appears, foreign instants."""
 
@@ -82,7 +92,7 @@ class Guard:
         than the oldest instant that was reserved at the check before: a handle may have been idle for hours in between.
 
         ``announcing``: before a transaction's first file, where a folder that nobody touched since our last commit is not listed.
-        Raises UnsupportedTableError, MetadataTableError, ForeignWriterError.
+        Raises UnsupportedTableError, MetadataTableError, ForeignWriterError, TableGoneError.
         """
         self._check_properties(owner=owner)
         if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
@@ -112,6 +122,7 @@ class Guard:
         try:
             content = self._store.get(PROPERTIES_PATH).to_pybytes()
         except FileNotFoundError as error:
+            check_there(self._store)
             raise MissingFileError(
                 f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it."
             ) from error

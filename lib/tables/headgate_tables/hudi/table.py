@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate_tables.commitlog.ownership import CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile, data_files, given_up
-from headgate_tables.commitlog.slot import slot_path, stage_folder
+from headgate_tables.commitlog.slot import ANCHOR, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import (
     CorruptFileError,
@@ -21,7 +21,7 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
-from headgate_tables.hudi.guard import Guard, check_features
+from headgate_tables.hudi.guard import Guard, check_features, check_there
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.reading import TableReader
@@ -66,7 +66,7 @@ def open_table(
     Raises NotATableError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
-    store = open_store(url, storage_options, system.ids)
+    store = open_store(url, storage_options, system.ids, anchor=ANCHOR)
     store = wrap_store(store) if wrap_store else store
     return Table(store, system, take_over=take_over, metadata_table=metadata_table, holder=holder)
 
@@ -112,6 +112,11 @@ class Table(TableReader, TableServices):
     def epoch(self) -> int:
         """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 before any."""
         return self._log.state.epoch if self._log else 0
+
+    @property
+    def stages(self) -> bool:
+        """Whether it lies in a folder of this machine (see ``Store.stages``)."""
+        return self._store.stages
 
     @property
     def settings(self) -> TableSettings:
@@ -222,7 +227,14 @@ class Table(TableReader, TableServices):
         ``channels``: name to [incarnation, committed offset, principal, time], those that changed; ``forget``: names that go
         (rule CH5). Open transactions stay open. Raises as ``own``, and OutcomeUnknownError.
         """
-        self._own()[0].win_offsets(channels, forget)
+        log, _ = self._own()
+        if not self._store.stages:
+            check_there(self._store)  # an object store takes a slot at a place from which everything else was moved away
+        log.win_offsets(channels, forget)
+
+    def check_there(self) -> None:
+        """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
+        check_there(self._store)
 
     def bury_dead(self) -> bool:
         """Makes rolled-back instants that others have seen dead in a slot now (rule RO4). Lists nothing; False: there are none.

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate_tables.errors import RetryLater
+from headgate_tables.errors import RetryLater, TableGoneError
 from headgate_tables.storage.local_files import (
     TEMP_PREFIX,
     create_empty,
@@ -36,12 +36,17 @@ _PARALLEL_FILES = 8
 
 
 class LocalStore:
-    """A folder of this machine; ``root`` is an absolute path, and is made when the first file is."""
+    """A folder of this machine; ``root`` is an absolute path, and is made when the first file is.
+
+    ``anchor``: a folder in it that is there for as long as what is stored. Then neither is made, and without them no folder is:
+    whoever writes raises TableGoneError, so that what was moved away can be moved back.
+    """
 
     stages: ClassVar[bool] = True
 
-    def __init__(self, root: str, ids: Ids) -> None:
+    def __init__(self, root: str, ids: Ids, *, anchor: str = "") -> None:
         self._root = root.rstrip("/")
+        self._given = (self._root, f"{self._root}/{anchor}") if anchor else ()
         self._ids = ids
         self._workers = Workers(_PARALLEL_FILES)
         self.url: str = PurePosixPath(root).as_uri()
@@ -116,13 +121,14 @@ class LocalStore:
     def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
         target, folder = self._at(path), _folder(path)
         full = self._at(staged or f"{folder}/{TEMP_PREFIX}{self._ids.token()}")
+        steps = (lambda: self._make_folder(os.path.dirname(target)), lambda: self._sync_folder(folder))
         with contextlib.ExitStack() as open_file:
             with errors_of_writes(full):
                 try:
-                    opened = open_file.enter_context(local_spool(full, target, lambda: self._sync_folder(folder)))
+                    opened = open_file.enter_context(local_spool(full, target, *steps))
                 except FileNotFoundError:
-                    make_folder(os.path.dirname(full))
-                    opened = open_file.enter_context(local_spool(full, target, lambda: self._sync_folder(folder)))
+                    self._make_folder(os.path.dirname(full))
+                    opened = open_file.enter_context(local_spool(full, target, *steps))
             yield opened
 
     def replace(self, path: str, content: Buffers) -> None:
@@ -145,7 +151,7 @@ class LocalStore:
                 return link_new(old, new)
             except FileNotFoundError:
                 if os.path.exists(old):
-                    make_folder(os.path.dirname(new))
+                    self._make_folder(os.path.dirname(new))
                     return link_new(old, new)
         raise FileNotFoundError(source)
 
@@ -172,7 +178,7 @@ class LocalStore:
         old, new = self._at(source), self._at(target)
         with errors_of_writes(new):
             if os.path.isdir(old):
-                make_folder(os.path.dirname(new))
+                self._make_folder(os.path.dirname(new))
                 try:
                     os.rename(old, new)
                 except FileNotFoundError:
@@ -201,23 +207,46 @@ class LocalStore:
             try:
                 return create_empty(target)
             except FileNotFoundError:
-                make_folder(folder)
+                self._make_folder(folder)
                 return create_empty(target)
 
     def _write_temp(self, folder: str, content: Buffers, *, sync: bool) -> str:
         temp = f"{folder}/{TEMP_PREFIX}{self._ids.token()}"
-        _write_in_folder(temp, content, sync=sync)
+        self._write_in_folder(temp, content, sync=sync)
         return temp
 
     def _stage(self, path: str, content: Buffers) -> None:
         full = self._at(path)
         with errors_of_writes(full):
-            _write_in_folder(full, content, sync=True)
+            self._write_in_folder(full, content, sync=True)
+
+    def _write_in_folder(self, full: str, content: Buffers, *, sync: bool) -> None:
+        try:
+            write_new(full, content, sync=sync)
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(full))
+            write_new(full, content, sync=sync)
+
+    def _make_folder(self, folder: str) -> None:
+        self._check_given()
+        make_folder(folder, self._given)
+
+    def _check_given(self) -> None:
+        for folder in self._given:
+            if not os.path.isdir(folder):
+                raise TableGoneError(
+                    f"{self._root} holds no table any more: {folder} is gone",
+                    fix="Move the table's folder back, or mount its disk. Nothing is made in its place until then.",
+                )
 
     def _sync_file(self, path: str) -> None:
         full = self._at(path)
-        with errors_of_reads(full):
-            sync_file(full)
+        try:
+            with errors_of_reads(full):
+                sync_file(full)
+        except FileNotFoundError:
+            self._check_given()
+            raise
 
     def _sync_folders(self, folders: Iterable[str]) -> None:
         self._workers.map(self._sync_folder, list(folders))
@@ -246,11 +275,3 @@ def _size_of(entry: "os.DirEntry[str]") -> int:
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _write_in_folder(full: str, content: Buffers, *, sync: bool) -> None:
-    try:
-        write_new(full, content, sync=sync)
-    except FileNotFoundError:
-        make_folder(os.path.dirname(full))
-        write_new(full, content, sync=sync)

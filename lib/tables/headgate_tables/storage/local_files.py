@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 from headgate_tables.errors import (
@@ -137,15 +137,20 @@ def _open_and_sync(path: str, flags: int) -> None:
         os.close(descriptor)
 
 
-def make_folder(path: str) -> None:
-    """Makes a folder and those above it, each durable at once: who fills it later cannot know that it was new."""
+def make_folder(path: str, given: Collection[str] = ()) -> None:
+    """Makes a folder and those above it, each durable at once: who fills it later cannot know that it was new.
+
+    ``given``: folders that are not made. Raises FileNotFoundError when one of them would have to be.
+    """
+    if path in given:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     parent = os.path.dirname(path)
     try:
         os.mkdir(path)
     except FileExistsError:
         return
     except FileNotFoundError:
-        make_folder(parent)
+        make_folder(parent, given)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path)
     sync_folder(parent)

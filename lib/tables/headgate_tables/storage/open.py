@@ -16,13 +16,13 @@ from headgate_tables.system import Ids
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
-def open_store(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
+def open_store(url: str, storage_options: Mapping[str, str] | None, ids: Ids, *, anchor: str = "") -> Store:
     """The store at ``url``; nothing is read or written yet.
 
     ``url``: ``file:///abs/path`` (percent-encoded, as URLs are), a plain path (relative ones from the working folder), or
     ``s3://bucket/prefix`` (literal, as S3's tools take it). ``storage_options``, S3 only, are obstore's settings as text:
     endpoint, region, access_key_id, secret_access_key, session_token, allow_http, virtual_hosted_style_request, timeout and
-    others; what they leave out comes from the ``AWS_*`` environment variables.
+    others; what they leave out comes from the ``AWS_*`` environment variables. ``anchor``: see ``LocalStore``.
     Raises OptionError for another scheme, an incomplete address or a setting that is unknown or unreadable.
     """
     scheme = _SCHEME.match(url)
@@ -40,7 +40,7 @@ def open_store(url: str, storage_options: Mapping[str, str] | None, ids: Ids) ->
     path = _path_of_file_url(url) if name else url
     if not path or "\0" in path:
         raise OptionError(f"{url!r} names no folder", fix="Give the path of the table's folder.")
-    return LocalStore(os.path.abspath(path), ids)
+    return LocalStore(os.path.abspath(path), ids, anchor=anchor)
 
 
 def _path_of_file_url(url: str) -> str:

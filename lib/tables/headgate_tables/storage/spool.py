@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headgate_tables.errors import DeposedError
-from headgate_tables.storage.local_files import errors_of_writes, make_folder, publish, sync_open, unlink_if_there
+from headgate_tables.storage.local_files import errors_of_writes, publish, sync_open, unlink_if_there
 from headgate_tables.storage.store import Outcome
 
 
@@ -65,13 +65,18 @@ class HashedFile(io.RawIOBase):
 
 
 class LocalSpool:
-    """See ``store.Spool``. ``staged``, ``target``: full paths in one file system; ``sync_target`` makes its folder durable."""
+    """See ``store.Spool``. ``staged``, ``target``: full paths in one file system; ``make_target`` makes the target's folder,
+    ``sync_target`` makes that durable.
+    """
 
-    def __init__(self, descriptor: int, staged: str, target: str, sync_target: Callable[[], None]) -> None:
+    def __init__(
+        self, descriptor: int, staged: str, target: str, make_target: Callable[[], None], sync_target: Callable[[], None]
+    ) -> None:
         self.file = HashedFile(descriptor, staged)
         self._descriptor = descriptor
         self._staged = staged
         self._target = target
+        self._make_target = make_target
         self._sync_target = sync_target
 
     def create(self) -> Outcome:
@@ -83,9 +88,8 @@ class LocalSpool:
                     f"{self._staged} is gone: the table has got another owner since it was begun",
                     fix="Nothing was created. The new owner hands the work out again.",
                 )
-            folder = os.path.dirname(self._target)
-            if not os.path.isdir(folder):
-                make_folder(folder)
+            if not os.path.isdir(os.path.dirname(self._target)):
+                self._make_target()
             outcome = publish(self._staged, self._target)
         # Also of a name that is taken: its creator may not have come to it.
         self._sync_target()
@@ -93,12 +97,14 @@ class LocalSpool:
 
 
 @contextlib.contextmanager
-def local_spool(staged: str, target: str, sync_target: Callable[[], None]) -> Iterator[LocalSpool]:
+def local_spool(
+    staged: str, target: str, make_target: Callable[[], None], sync_target: Callable[[], None]
+) -> Iterator[LocalSpool]:
     """The staged name is gone when this ends, whatever happened. Raises FileExistsError when it is taken, FileNotFoundError
     when its folder is not there.
     """
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    spool = LocalSpool(descriptor, staged, target, sync_target)
+    spool = LocalSpool(descriptor, staged, target, make_target, sync_target)
     try:
         yield spool
     finally:

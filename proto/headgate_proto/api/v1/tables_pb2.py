@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/tables.proto\x12\x0fheadgate.api.v1\"\xb2\x01\n\x10TableDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x0f\n\x07\x62uckets\x18\x06 \x01(\r\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x0b\n\x03url\x18\x08 \x01(\t\x12\x12\n\ntable_uuid\x18\t \x01(\t\"\xa5\x01\n\x12\x43reateTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x0f\n\x07\x62uckets\x18\x06 \x01(\r\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x10\n\x08\x65xist_ok\x18\x08 \x01(\x08\"G\n\x13\x43reateTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"$\n\x14\x44\x65scribeTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"I\n\x15\x44\x65scribeTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"\x13\n\x11ListTablesRequest\"G\n\x12ListTablesResponse\x12\x31\n\x06tables\x18\x01 \x03(\x0b\x32!.headgate.api.v1.TableDescription\"\x14\n\x12\x46indWritersRequest\"(\n\x13\x46indWritersResponse\x12\x11\n\taddresses\x18\x01 \x03(\t\"\x1e\n\rStatusRequest\x12\r\n\x05table\x18\x01 \x01(\t\"\x9c\x02\n\x0eStatusResponse\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12\x38\n\x0c\x63oordinators\x18\x02 \x03(\x0b\x32\".headgate.api.v1.CoordinatorStatus\x12.\n\x07writers\x18\x03 \x03(\x0b\x32\x1d.headgate.api.v1.WriterStatus\x12,\n\x06tables\x18\x04 \x03(\x0b\x32\x1c.headgate.api.v1.TableStatus\x12\x17\n\x0fredis_reachable\x18\x05 \x01(\x08\x12\x34\n\ncompactors\x18\x06 \x03(\x0b\x32 .headgate.api.v1.CompactorStatus\x12\x0e\n\x06\x61larms\x18\x07 \x03(\t\"2\n\x11\x43oordinatorStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"\\\n\x0cWriterStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x19\n\x11uncommitted_bytes\x18\x04 \x01(\x04\"`\n\x0f\x43ompactorStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x0c\n\x04\x66ree\x18\x04 \x01(\r\x12\x0f\n\x07running\x18\x05 \x01(\r\"\xe8\x02\n\x0bTableStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x12\n\ngeneration\x18\x05 \x01(\x04\x12\r\n\x05round\x18\x06 \x01(\x04\x12\x10\n\x08\x63hannels\x18\x07 \x01(\x04\x12\x19\n\x11uncommitted_bytes\x18\x08 \x01(\x04\x12\x14\n\x0clast_instant\x18\t \x01(\t\x12\x16\n\x0elast_commit_ms\x18\n \x01(\x04\x12\x15\n\rround_seconds\x18\x0b \x01(\x01\x12\x13\n\x0bround_files\x18\x0c \x01(\x04\x12\x13\n\x0bround_bytes\x18\r \x01(\x04\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x12\x34\n\noperations\x18\x0f \x03(\x0b\x32 .headgate.api.v1.OperationStatus\x12\x19\n\x11operations_queued\x18\x10 \x01(\x04\"\xb1\x01\n\x0fOperationStatus\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x11\n\tcompactor\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x11\n\trows_done\x18\x06 \x01(\x04\x12\x12\n\nbytes_done\x18\x07 \x01(\x04\x12\x10\n\x08of_bytes\x18\x08 \x01(\x04\x12\x0f\n\x07seconds\x18\t \x01(\x01\x32\xc4\x03\n\x0cTableService\x12X\n\x0b\x43reateTable\x12#.headgate.api.v1.CreateTableRequest\x1a$.headgate.api.v1.CreateTableResponse\x12^\n\rDescribeTable\x12%.headgate.api.v1.DescribeTableRequest\x1a&.headgate.api.v1.DescribeTableResponse\x12U\n\nListTables\x12\".headgate.api.v1.ListTablesRequest\x1a#.headgate.api.v1.ListTablesResponse\x12X\n\x0b\x46indWriters\x12#.headgate.api.v1.FindWritersRequest\x1a$.headgate.api.v1.FindWritersResponse\x12I\n\x06Status\x12\x1e.headgate.api.v1.StatusRequest\x1a\x1f.headgate.api.v1.StatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/tables.proto\x12\x0fheadgate.api.v1\"\xb2\x01\n\x10TableDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x0f\n\x07\x62uckets\x18\x06 \x01(\r\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x0b\n\x03url\x18\x08 \x01(\t\x12\x12\n\ntable_uuid\x18\t \x01(\t\"\xa5\x01\n\x12\x43reateTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x0f\n\x07\x62uckets\x18\x06 \x01(\r\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x10\n\x08\x65xist_ok\x18\x08 \x01(\x08\"G\n\x13\x43reateTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"$\n\x14\x44\x65scribeTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"I\n\x15\x44\x65scribeTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"\x13\n\x11ListTablesRequest\"[\n\x12ListTablesResponse\x12\x31\n\x06tables\x18\x01 \x03(\x0b\x32!.headgate.api.v1.TableDescription\x12\x12\n\nunreadable\x18\x02 \x03(\t\"\x14\n\x12\x46indWritersRequest\"(\n\x13\x46indWritersResponse\x12\x11\n\taddresses\x18\x01 \x03(\t\"\x1e\n\rStatusRequest\x12\r\n\x05table\x18\x01 \x01(\t\"\x9c\x02\n\x0eStatusResponse\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12\x38\n\x0c\x63oordinators\x18\x02 \x03(\x0b\x32\".headgate.api.v1.CoordinatorStatus\x12.\n\x07writers\x18\x03 \x03(\x0b\x32\x1d.headgate.api.v1.WriterStatus\x12,\n\x06tables\x18\x04 \x03(\x0b\x32\x1c.headgate.api.v1.TableStatus\x12\x17\n\x0fredis_reachable\x18\x05 \x01(\x08\x12\x34\n\ncompactors\x18\x06 \x03(\x0b\x32 .headgate.api.v1.CompactorStatus\x12\x0e\n\x06\x61larms\x18\x07 \x03(\t\"2\n\x11\x43oordinatorStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"\\\n\x0cWriterStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x19\n\x11uncommitted_bytes\x18\x04 \x01(\x04\"`\n\x0f\x43ompactorStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x0c\n\x04\x66ree\x18\x04 \x01(\r\x12\x0f\n\x07running\x18\x05 \x01(\r\"\xe8\x02\n\x0bTableStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x12\n\ngeneration\x18\x05 \x01(\x04\x12\r\n\x05round\x18\x06 \x01(\x04\x12\x10\n\x08\x63hannels\x18\x07 \x01(\x04\x12\x19\n\x11uncommitted_bytes\x18\x08 \x01(\x04\x12\x14\n\x0clast_instant\x18\t \x01(\t\x12\x16\n\x0elast_commit_ms\x18\n \x01(\x04\x12\x15\n\rround_seconds\x18\x0b \x01(\x01\x12\x13\n\x0bround_files\x18\x0c \x01(\x04\x12\x13\n\x0bround_bytes\x18\r \x01(\x04\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x12\x34\n\noperations\x18\x0f \x03(\x0b\x32 .headgate.api.v1.OperationStatus\x12\x19\n\x11operations_queued\x18\x10 \x01(\x04\"\xb1\x01\n\x0fOperationStatus\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x11\n\tcompactor\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x11\n\trows_done\x18\x06 \x01(\x04\x12\x12\n\nbytes_done\x18\x07 \x01(\x04\x12\x10\n\x08of_bytes\x18\x08 \x01(\x04\x12\x0f\n\x07seconds\x18\t \x01(\x01\x32\xc4\x03\n\x0cTableService\x12X\n\x0b\x43reateTable\x12#.headgate.api.v1.CreateTableRequest\x1a$.headgate.api.v1.CreateTableResponse\x12^\n\rDescribeTable\x12%.headgate.api.v1.DescribeTableRequest\x1a&.headgate.api.v1.DescribeTableResponse\x12U\n\nListTables\x12\".headgate.api.v1.ListTablesRequest\x1a#.headgate.api.v1.ListTablesResponse\x12X\n\x0b\x46indWriters\x12#.headgate.api.v1.FindWritersRequest\x1a$.headgate.api.v1.FindWritersResponse\x12I\n\x06Status\x12\x1e.headgate.api.v1.StatusRequest\x1a\x1f.headgate.api.v1.StatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,25 +44,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTTABLESREQUEST']._serialized_start=590
   _globals['_LISTTABLESREQUEST']._serialized_end=609
   _globals['_LISTTABLESRESPONSE']._serialized_start=611
-  _globals['_LISTTABLESRESPONSE']._serialized_end=682
-  _globals['_FINDWRITERSREQUEST']._serialized_start=684
-  _globals['_FINDWRITERSREQUEST']._serialized_end=704
-  _globals['_FINDWRITERSRESPONSE']._serialized_start=706
-  _globals['_FINDWRITERSRESPONSE']._serialized_end=746
-  _globals['_STATUSREQUEST']._serialized_start=748
-  _globals['_STATUSREQUEST']._serialized_end=778
-  _globals['_STATUSRESPONSE']._serialized_start=781
-  _globals['_STATUSRESPONSE']._serialized_end=1065
-  _globals['_COORDINATORSTATUS']._serialized_start=1067
-  _globals['_COORDINATORSTATUS']._serialized_end=1117
-  _globals['_WRITERSTATUS']._serialized_start=1119
-  _globals['_WRITERSTATUS']._serialized_end=1211
-  _globals['_COMPACTORSTATUS']._serialized_start=1213
-  _globals['_COMPACTORSTATUS']._serialized_end=1309
-  _globals['_TABLESTATUS']._serialized_start=1312
-  _globals['_TABLESTATUS']._serialized_end=1672
-  _globals['_OPERATIONSTATUS']._serialized_start=1675
-  _globals['_OPERATIONSTATUS']._serialized_end=1852
-  _globals['_TABLESERVICE']._serialized_start=1855
-  _globals['_TABLESERVICE']._serialized_end=2307
+  _globals['_LISTTABLESRESPONSE']._serialized_end=702
+  _globals['_FINDWRITERSREQUEST']._serialized_start=704
+  _globals['_FINDWRITERSREQUEST']._serialized_end=724
+  _globals['_FINDWRITERSRESPONSE']._serialized_start=726
+  _globals['_FINDWRITERSRESPONSE']._serialized_end=766
+  _globals['_STATUSREQUEST']._serialized_start=768
+  _globals['_STATUSREQUEST']._serialized_end=798
+  _globals['_STATUSRESPONSE']._serialized_start=801
+  _globals['_STATUSRESPONSE']._serialized_end=1085
+  _globals['_COORDINATORSTATUS']._serialized_start=1087
+  _globals['_COORDINATORSTATUS']._serialized_end=1137
+  _globals['_WRITERSTATUS']._serialized_start=1139
+  _globals['_WRITERSTATUS']._serialized_end=1231
+  _globals['_COMPACTORSTATUS']._serialized_start=1233
+  _globals['_COMPACTORSTATUS']._serialized_end=1329
+  _globals['_TABLESTATUS']._serialized_start=1332
+  _globals['_TABLESTATUS']._serialized_end=1692
+  _globals['_OPERATIONSTATUS']._serialized_start=1695
+  _globals['_OPERATIONSTATUS']._serialized_end=1872
+  _globals['_TABLESERVICE']._serialized_start=1875
+  _globals['_TABLESERVICE']._serialized_end=2327
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,85 @@
+"""A table's folder is moved away or removed by hand: it is that table's alarm alone, and nothing of it is made anew."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import headgate
+from support.cluster import Cluster
+from support.exactly_once import assert_exactly_once
+from support.producers import Producers, create_table
+from support.readers import read_by_hudi_rs
+from support.workload import Workload
+
+SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
+SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--service-interval", "1s"]}
+WORKLOAD = Workload()
+
+
+def wait_for(what: Callable[[], bool], hg: headgate.Headgate) -> None:
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline, hg.status()
+        time.sleep(0.1)
+
+
+def alarms(hg: headgate.Headgate, table: str) -> str:
+    (found,) = hg.status(table).tables
+    assert found.state != "quarantined", found.alarms
+    return "\n".join(found.alarms)
+
+
+def test_a_folder_that_was_moved_away_is_not_made_anew_and_the_table_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    store, away = tmp_path / "cluster/store", tmp_path / "away"
+    with Cluster(tmp_path / "cluster", compactors=1, options=SOON) as cluster, headgate.connect(cluster.address) as hg:
+        url = create_table(cluster.address, "t", WORKLOAD)
+        with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500, timeout=300) as producers:
+            for name in ("one", "two"):
+                producers.start(name)
+                producers.wait_acked(name, 500)
+            (store / "t").rename(away)
+            wait_for(lambda: f"{store}/t" in alarms(hg, "t"), hg)
+            cluster.restart("coordinator-1")  # also one that knows nothing of it waits
+            wait_for(lambda: f"{store}/t" in alarms(hg, "t"), hg)
+            assert not (store / "t").exists(), sorted((store / "t").rglob("*"))
+            away.rename(store / "t")
+            for history in producers.histories():
+                producers.wait_acked(history.producer, history.attempts[-1].sent + 500)
+            producers.finish(120)
+        assert f"{store}/t" not in alarms(hg, "t")
+        assert_exactly_once(url, producers.histories(), WORKLOAD)
+
+
+def test_a_folder_that_was_removed_keeps_nobody_from_other_tables_and_can_be_forgotten(tmp_path: Path) -> None:
+    store = tmp_path / "cluster/store"
+    with Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster, headgate.connect(cluster.address) as hg:
+        for name in ("gone", "kept"):
+            with hg.create_table(name, SCHEMA, key="id").channel("c") as channel:
+                channel.upsert([{"id": "a", "n": 1}])
+        shutil.rmtree(store / "gone")
+        wait_for(lambda: f"{store}/gone" in alarms(hg, "gone"), hg)  # nobody writes to it
+        cluster.restart("coordinator-1")
+        assert [table.name for table in hg.tables()] == ["kept"]
+        assert hg.unreadable_tables() == ["gone"]
+        with hg.create_table("new", SCHEMA, key="id").channel("c") as channel:
+            channel.upsert([{"id": "a", "n": 2}])
+        with hg.table("kept").channel("c") as channel:
+            channel.upsert([{"id": "a", "n": 3}])
+        with headgate.connect(cluster.address, timeout=3) as hasty:
+            with pytest.raises(headgate.UnavailableError, match="not at its place"):
+                hasty.create_table("gone", SCHEMA, key="id", exist_ok=True)
+            with pytest.raises(headgate.UnavailableError, match="not at its place"):
+                hasty.table("gone")
+        assert not (store / "gone").exists()
+        assert not alarms(hg, "kept")
+        (store / ".headgate/tables/gone").unlink()  # what docs/operations.md says forgets it
+        with pytest.raises(headgate.TableNotFoundError):
+            hg.table("gone")
+        with hg.create_table("gone", SCHEMA, key="id").channel("c") as channel:
+            assert channel.committed_offset == 0
+            channel.upsert([{"id": "a", "n": 4}])
+        assert [read_by_hudi_rs(store / name)["n"].to_pylist() for name in ("kept", "new", "gone")] == [[3], [2], [4]]

@@ -1,0 +1,94 @@
+"""A table whose folder is moved away under an open handle: nothing is made in its place, and back again it is as it was."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.commitlog.slot import ANCHOR, SLOT_FOLDER
+from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TableGoneError
+from headgate_tables.storage.store import Outcome
+from headgate_tables.system import System
+from support.systems import FaultyStore
+from support.tables import create, keys, notes, rows
+
+
+class InPlace(FaultyStore):
+    """Data files are created under their final names, as in an object store."""
+
+    stages = False  # type: ignore[misc]
+
+
+CALLS: dict[str, Callable[[hudi.Table], object]] = {
+    "upsert": lambda table: table.upsert(rows(("b", 1, "y"))),
+    "delete": lambda table: table.delete(keys(("a", 5))),
+    "offsets": lambda table: table.win_offsets({"c": [1, 1, "me", 0]}),
+    "savepoint": lambda table: table.savepoint("before", "me"),
+    "compact": lambda table: table.compact(),
+    "look": lambda table: table.check_there(),
+}
+
+
+def handle(folder: Path, kind: type[FaultyStore] = FaultyStore) -> hudi.Table:
+    return hudi.Table(kind(folder / "table"), System.real(), take_over=False, metadata_table="refuse")
+
+
+@pytest.mark.parametrize("kind", [FaultyStore, InPlace], ids=["staged", "in place"])
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_asked_of_a_table_that_was_moved_away_makes_nothing(call: str, kind: type[FaultyStore], tmp_path: Path) -> None:
+    create(tmp_path)
+    table = handle(tmp_path, kind)
+    table.upsert(rows(("a", 1, "x")))
+    (tmp_path / "table").rename(tmp_path / "away")
+    with pytest.raises(TableGoneError, match="holds no table any more"):
+        CALLS[call](table)
+    assert not (tmp_path / "table").exists()
+    (tmp_path / "away").rename(tmp_path / "table")
+    again = handle(tmp_path, kind)
+    assert notes(again) == {"a": "x"}
+    CALLS[call](again)
+
+
+def test_a_commit_that_is_won_when_the_folder_goes_is_put_in_place_when_it_is_back(tmp_path: Path) -> None:
+    create(tmp_path)
+    table = handle(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    store = table._store
+    assert isinstance(store, FaultyStore)
+
+    def move(path: str, outcome: Outcome) -> Outcome:
+        if path.startswith(SLOT_FOLDER):
+            (tmp_path / "table").rename(tmp_path / "away")
+        return outcome
+
+    store.after_create = move
+    with pytest.raises(OutcomeUnknownError):
+        table.upsert(rows(("b", 1, "y")))
+    assert not (tmp_path / "table").exists()
+    (tmp_path / "away").rename(tmp_path / "table")
+    with handle(tmp_path) as again:
+        again.own()
+        assert notes(again) == {"a": "x", "b": "y"}
+
+
+def test_only_the_properties_gone_is_damage_and_not_a_table_that_is_gone(tmp_path: Path) -> None:
+    create(tmp_path)
+    table = handle(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    (tmp_path / "table/.hoodie/hoodie.properties").unlink()
+    with pytest.raises(MissingFileError):
+        table.upsert(rows(("b", 1, "y")))
+
+
+def test_a_table_without_its_hidden_folder_is_gone_too(tmp_path: Path) -> None:
+    create(tmp_path)
+    table = handle(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    left = sorted(path.name for path in (tmp_path / "table").iterdir() if path.name != ANCHOR)
+    shutil.rmtree(tmp_path / "table" / ANCHOR)
+    for call in CALLS.values():
+        with pytest.raises(TableGoneError):
+            call(table)
+    assert sorted(path.name for path in (tmp_path / "table").iterdir()) == left
