@@ -7,7 +7,17 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from headgate_tables.commitlog.publish import REVOKED, DataFile, DerivedFile, encode_derived, given_up, make_durable, publish
+from headgate_tables.commitlog.publish import (
+    REVOKED,
+    DataFile,
+    DerivedFile,
+    Usable,
+    encode_derived,
+    given_up,
+    make_durable,
+    ours_alone,
+    publish,
+)
 from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_state
@@ -37,14 +47,17 @@ FOLD_EVERY = 100
 
 
 class CommitLog:
-    """The log of the table in ``store``. ``state`` is what was read or decided last."""
+    """The log of the table in ``store``. ``state`` is what was read or decided last. ``usable``: see ``publish``."""
 
-    def __init__(self, store: Store, system: System, holder: Holder, *, take_over: bool = False) -> None:
+    def __init__(
+        self, store: Store, system: System, holder: Holder, *, take_over: bool = False, usable: Usable = ours_alone
+    ) -> None:
         self.store = store
         self.state, self._unfolded = read_state(store)
         self._system = system
         self._holder = holder
         self._take_over = take_over
+        self._usable = usable
         self._times: TimeGenerator | None = None
         self._deposed = False
         self._failed: ReopenTable | None = None
@@ -134,7 +147,7 @@ class CommitLog:
             self._revoke_stages()
         while self._behind:
             with self._ending_on_failed_sync():
-                publish(self.store, self._system.clock, self._behind[0], given_up(self._unfolded))
+                publish(self.store, self._system.clock, self._behind[0], given_up(self._unfolded), self._usable)
             del self._behind[0]
 
     def begin(self) -> str:
@@ -323,7 +336,7 @@ class CommitLog:
         """A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2)."""
         try:
             try:
-                publish(self.store, self._system.clock, slot, given_up([slot]))
+                publish(self.store, self._system.clock, slot, given_up([slot]), self._usable)
             except MissingFileError:
                 if read_state(self.store)[0].epoch <= self.state.epoch:  # less: the whole table is gone
                     raise

@@ -6,7 +6,7 @@ completed instant is the last of them, so readers see the commit only when all e
 
 import base64
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,14 @@ class DataFile:
 
 DerivedFile = tuple[str, bytes]
 """Path and content of a file that a slot derives."""
+Usable = Callable[[str, bytes], bool | None]
+"""Of a derived file's path and what was found there: whether that serves as well as ours; where not, ours takes its place.
+None: no other program may make a file of this name.
+"""
+
+
+def ours_alone(_path: str, _found: bytes) -> None:
+    """No derived file is anybody else's."""
 
 
 def encode_derived(files: Sequence[DerivedFile]) -> list[list[str]]:
@@ -57,10 +65,12 @@ def given_up(slots: Sequence[Slot]) -> set[str]:
     return {name for slot in slots for name in slot.body.get("names", ())}
 
 
-def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = ()) -> None:
-    """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn.
+def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = (), usable: Usable = ours_alone) -> None:
+    """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn, or
+    it is another program's and not ``usable``.
 
-    When this returns every file is there. Raises MissingFileError when staged bytes are gone, StoreUnavailableError.
+    When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
+    program's file under a name that is ours alone, StoreUnavailableError.
     """
     for file in data_files(slot):
         if file.stage and file.path not in dead:
@@ -71,15 +81,16 @@ def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = ()) 
         # Others may rewrite the properties, so no slot could tell a torn file of that name from theirs: those are synced at once.
         outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG)
         if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
-            _put_right(store, path, content, slot.n)
+            _put_right(store, path, content, slot.n, usable)
 
 
-def _put_right(store: Store, path: str, content: bytes, n: int) -> None:
+def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) -> None:
     """Derived files are not synced: after a power cut a name may be there with a part of its bytes, or none."""
     found = store.get(path).to_pybytes()
-    if found == content:
+    shared = usable(path, found)
+    if found == content or shared:
         return
-    if not (store.stages and content.startswith(found.rstrip(b"\0"))):
+    if shared is None and not (store.stages and content.startswith(found.rstrip(b"\0"))):
         raise CorruptFileError(
             f"{path} is there, but holds something else than slot {n} decided",
             fix="Another program wrote that name. Move it away; the next write puts the right one in place.",

@@ -4,14 +4,10 @@ from collections.abc import Callable
 
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.partition_file import is_usable, partition_file
 from headgate_tables.hudi.routing import Group
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
-
-
-def partition_file(partition: str) -> str:
-    """What Hudi's readers know a partition's folder by, from the table's root."""
-    return f"{partition}/.hoodie_partition_metadata".lstrip("/")
 
 
 class GroupIds:
@@ -73,9 +69,13 @@ class GroupIds:
 
     def knows_partition(self, partition: str) -> bool:
         """Whether a completed commit has written to the partition: the file that the first of them left is there."""
-        if partition in self._partitions:
-            return True
-        return self._view is None and self._store.size(partition_file(partition)) is not None
+        return partition in self._partitions or (self._view is None and self._has_file(partition_file(partition)))
+
+    def _has_file(self, path: str) -> bool:
+        try:
+            return bool(is_usable(path, self._store.get(path).to_pybytes()))
+        except FileNotFoundError:
+            return False
 
     def _new_id(self, group: Group) -> str:
         k = 0

@@ -23,6 +23,7 @@ from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features, check_there
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.reading import TableReader
 from headgate_tables.hudi.results import CommitResult
@@ -270,7 +271,8 @@ class Table(TableReader, TableServices):
         """Readers need no slot: a damaged one keeps from writing only."""
         self._process_id = self._system.ids.token()
         try:
-            return CommitLog(self._store, self._system, self._holder, take_over=self._take_over), None
+            log = CommitLog(self._store, self._system, self._holder, take_over=self._take_over, usable=is_usable)
+            return log, None
         except CorruptFileError as error:
             return None, error
 

@@ -17,8 +17,9 @@ from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, tabl
 from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.flush import Flusher, Target
-from headgate_tables.hudi.groups import GroupIds, partition_file
+from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.partition_file import encode_partition_file, partition_file
 from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.routing import Group, Routed, route
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
@@ -220,9 +221,7 @@ class Transaction:
             files.append((Instant(self.instant, ACTION, state).path, b""))
         for partition in sorted({status.stat.partition for status in self.statuses}):
             if not self._groups.knows_partition(partition):
-                depth = len(partition.split("/")) if partition else 0
-                text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth={depth}\n"
-                files.append((partition_file(partition), text.encode()))
+                files.append((partition_file(partition), encode_partition_file(partition, self.instant)))
         files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
         return files
 
