@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from headgate_coordinator import events
 from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.outage import Outage
 from headgate_tables.commitlog.times import parse_time
@@ -18,8 +18,10 @@ from headgate_tables.errors import CorruptFileError, FixCall, MissingFileError, 
 from headgate_tables.hudi import Table, Transaction
 from headgate_tables.hudi.services.settings import TableSettings
 
-_SLOTS, _TIDYING, _MAINTENANCE = "slots", "tidying", "maintenance"
-"""What can fail by itself: rounds, offsets and plans; what is deleted and folded; what is planned, cleaned and archived."""
+_SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
+"""What can fail by itself: rounds, offsets and plans; what is deleted and folded; what is planned, cleaned and archived; asking
+who owns the table.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Maintain:
     """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
 
 
-Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | RunService | Maintain | FinishPlan
+Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | AskLog | RunService | Maintain | FinishPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Committer:
         self.more_to_maintain = False
         self.trouble = ""
         self.outage = Outage()
+        self._in_doubt = False
         self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms
@@ -94,6 +97,8 @@ class Committer:
                 self._drop(work.generation, work.round)
             case WinOffsets():
                 self._win_offsets(work)
+            case AskLog():
+                self._in_doubt = True
             case RunService():
                 work.run(self._table)
                 self._look_at_plans()
@@ -101,6 +106,8 @@ class Committer:
                 self._maintain()
             case FinishPlan():
                 self._finish_plan(work)
+        if self._in_doubt:
+            self._ask_log()
 
     def end_with(self, work: RunService) -> None:
         """Nothing comes after it: transactions that are open still are given up first."""
@@ -158,6 +165,16 @@ class Committer:
 
     def _failed(self, work: str, error: RetryLater) -> None:
         self.outage.failed(work, error, self._now_ms())
+
+    def _ask_log(self) -> None:
+        """A store that does not answer is asked again behind the next work, which comes at each service interval."""
+        try:
+            self._table.check_owner()
+        except RetryLater as error:
+            self._failed(_OWNER, error)
+        else:
+            self._in_doubt = False
+            self.outage.worked(_OWNER)
 
     def _finish_plan(self, work: FinishPlan) -> None:
         """A plan that is not open any more was cancelled, and its results count for nothing (rule W5)."""

@@ -96,6 +96,19 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
+class NewerOwnerSeen:
+    """The writer obeys an owner of that epoch."""
+
+    process: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecreated:
+    """Redis had lost our lease: somebody else may have had it in between, and have won epochs with it."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRequested:
     """A client opens a channel at this writer; ``incarnation`` 0 = a new producer."""
 
@@ -216,6 +229,8 @@ Event: TypeAlias = (
     | Flushed
     | RoundFull
     | Broken
+    | NewerOwnerSeen
+    | LeaseRecreated
     | OpenRequested
     | ChannelEnded
     | InstantIssued

@@ -164,6 +164,11 @@ class WinOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class AskLog:
+    """Who owns the table? If it is somebody else, the ownership ends; else there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Alarm:
     """For logs, metrics and `status`."""
 
@@ -175,4 +180,4 @@ class Drained:
     """Everything is decided and no writer has a part in the table: it may be handed over."""
 
 
-Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropRound | WinOffsets | Alarm | Drained
+Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropRound | WinOffsets | AskLog | Alarm | Drained

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
@@ -47,19 +47,29 @@ NOBODY = Holder("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a renewal saw. ``lost``: tables that another process holds now; ``coordinators``: all that are alive, we too."""
+    """What a renewal saw. ``lost``: tables that another process holds now; ``coordinators``: all that are alive, we too.
+
+    ``recreated``: leases that were gone. Somebody may have had them in between, so the log has to say who owns the tables.
+    """
 
     lost: Mapping[str, Holder]
+    recreated: Sequence[str]
     coordinators: Sequence[Holder]
 
 
 class Leases:
-    """The leases of one process ``own``. ``ttl_s``: how long a lease outlives its holder's last renewal."""
+    """The leases of one process ``own``. ``ttl_s``: how long a lease outlives its holder's last renewal.
+
+    ``forgot`` counts how often our own entry was gone from the registry: then Redis has lost its data (or we slept), and that a
+    lease is missing says nothing about its holder.
+    """
 
     def __init__(self, url: str, cluster: str, own: Holder, *, ttl_s: float) -> None:
         self.own = own
         self.reachable = False
         self.trouble = "not asked yet"
+        self.forgot = 0
+        self._registered = False
         self._prefix = f"headgate:{cluster.encode().hex()}"
         self._ttl_ms = round(ttl_s * 1000)
         # One try: who asks comes again anyway, and a retried answer would be older than it looks.
@@ -87,20 +97,25 @@ class Leases:
 
     async def _beat(self, held: Sequence[str], *, stands: bool) -> Beat:
         keys = [self._lease(table) for table in held]
-        async with self._watching([*keys, self._member(self.own.name)]) as pipe:
-            found = await _values(pipe, keys)
+        member = self._member(self.own.name)
+        async with self._watching([*keys, member]) as pipe:
+            registration, *found = await pipe.mget([member, *keys])
+            self._note_registration(registration)
             pipe.multi()  # type: ignore[no-untyped-call]
             if stands:
-                pipe.set(self._member(self.own.name), self.own.encode(), px=self._ttl_ms)
+                pipe.set(member, self.own.encode(), px=self._ttl_ms)
             lost: dict[str, Holder] = {}
+            recreated: list[str] = []
             for table, key, value in zip(held, keys, found, strict=True):
                 if value is None or value == self.own.encode():
-                    # A lease that is gone (FLUSHALL, a restart without a file, a pause of ours) is ours again: nobody took it.
+                    if value is None:  # FLUSHALL, a restart without a file, a pause of ours
+                        recreated.append(table)
                     pipe.set(key, self.own.encode(), px=self._ttl_ms)
                 else:
                     lost[table] = Holder.decode(value)
             await pipe.execute()
-        return Beat(lost, await self._coordinators())
+        self._registered = stands
+        return Beat(lost, recreated, await self._coordinators())
 
     async def _coordinators(self) -> list[Holder]:
         keys = [key async for key in self._redis.scan_iter(match=f"{self._prefix}:coordinator:*", count=_SCAN_COUNT)]
@@ -111,10 +126,18 @@ class Leases:
         """Who holds which table; None for a table that is free."""
         if not tables:
             return {}
-        values = await self._ask(lambda: self._redis.mget([self._lease(table) for table in tables]))
+        keys = [self._member(self.own.name), *(self._lease(table) for table in tables)]
+        values = await self._ask(lambda: self._redis.mget(keys))
         if values is None:
             return None
+        registration, *values = values
+        self._note_registration(registration)
         return {table: None if value is None else Holder.decode(value) for table, value in zip(tables, values, strict=True)}
+
+    def _note_registration(self, found: str | bytes | None) -> None:
+        if found is None and self._registered:
+            self._registered = False
+            self.forgot += 1
 
     async def take(self, table: str) -> bool:
         """Takes a free lease, or one that an earlier process of our name holds; False also when Redis does not answer."""
@@ -182,7 +205,3 @@ class Leases:
 def _cancellations() -> int:
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
-
-
-async def _values(pipe: Pipeline, keys: Sequence[str]) -> list[Any]:
-    return list(await pipe.mget(keys)) if keys else []

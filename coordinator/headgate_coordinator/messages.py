@@ -51,6 +51,8 @@ def event_of(process: str, report: wire.TableReport) -> events.Event | None:
             return events.Broken(process, generation, report.broken.why)
         case "round_full":
             return events.RoundFull(process, generation, report.round_full.round)
+        case "newer_owner":
+            return events.NewerOwnerSeen(process, report.newer_owner.epoch)
         case "ask_round":
             return events.RoundAsked(process, generation)
         case "open":

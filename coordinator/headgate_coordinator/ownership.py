@@ -6,6 +6,7 @@ Leases only suggest (rules R1 to R4); a table is ours once its FENCE slot is won
 import asyncio
 import contextlib
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
@@ -68,6 +69,9 @@ class Ownership:
         self._free_since: dict[str, float] = {}
         self._seen: dict[str, tuple[float, Holder]] = {}
         self._created = created
+        self._recreated: set[str] = set()
+        self._forgot = 0
+        self._forgot_at = -math.inf
         self._list_at = 0.0
         self._stands = True
         self._policy = RoundPolicy(
@@ -100,7 +104,9 @@ class Ownership:
             beating.cancel()
 
     async def _beat(self) -> None:
-        """Rule R1: what another process holds is given up. Rule R4: a Redis that does not answer changes nothing."""
+        """Rule R1: what another process holds is given up, and what Redis has forgotten the log is asked about. Rule R4: a Redis
+        that does not answer changes nothing.
+        """
         while True:
             beat = await self._leases.beat(list(self._serving), stands=self._stands)
             self._note_redis()
@@ -109,7 +115,15 @@ class Ownership:
                 for table, holder in beat.lost.items():
                     self._board.holders[table] = holder
                     self._give_up(table, f"{holder.name or 'somebody'} holds its lease")
+                self._recreated.update(beat.recreated)
+                self._doubt()
             await self._world.clock.sleep(self._settings.lease_renewal)
+
+    def _doubt(self) -> None:
+        """Tables that are being opened are asked about as soon as they are."""
+        for table in self._recreated & self._board.owned.keys():
+            self._board.owned[table].feed(events.LeaseRecreated())
+        self._recreated &= self._serving.keys() - self._board.owned.keys()
 
     def _note_redis(self) -> None:
         if self._board.redis_reachable != self._leases.reachable:
@@ -162,6 +176,9 @@ class Ownership:
         if holders is None:
             return
         self._board.holders.update(holders)
+        if self._forgot != self._leases.forgot:
+            self._forgot, self._forgot_at = self._leases.forgot, self._world.clock.monotonic()
+            _log.warning("redis has lost its data: nobody stands before holders have had the time to take their leases back")
         for table, holder in holders.items():
             if self._stands and self._may_take(table, holder) and await self._leases.take(table):
                 _log.info("lease taken", table=table)
@@ -170,10 +187,16 @@ class Ownership:
                 self._serving[table] = tasks.create_task(self._serve(table))
 
     def _may_take(self, table: str, holder: Holder | None) -> bool:
+        """A Redis that has lost its data names no holder, but there may be one: it has as long as its lease would have lasted.
+
+        Else two coordinators would fence each other as often as Redis loses its data (rule R5).
+        """
         if holder is not None:
             self._free_since.pop(table, None)
             return holder.name == self._leases.own.name
         now = self._world.clock.monotonic()
+        if now - self._forgot_at < self._settings.lease_ttl:
+            return False
         since = self._free_since.setdefault(table, now)
         names = {each.name for each in self._board.alive} | {self._leases.own.name}
         return now - since >= rank(table, self._leases.own.name, names) * RANK_WAIT_S
@@ -228,6 +251,7 @@ class Ownership:
         owned = await self._open(table)
         self._board.troubles.pop(table, None)
         self._board.owned[table] = owned
+        self._doubt()
         self._board.adoptions.refuse(table)
         try:
             await owned.run()

@@ -13,6 +13,7 @@ from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import (
     Adopt,
     Alarm,
+    AskLog,
     Barrier,
     Commit,
     Decided,
@@ -144,6 +145,8 @@ class TableCoordinator:
         elif isinstance(event, events.OffsetsRefused):
             self._out.append(Alarm(f"channel records were refused: {event.why}"))
             self._out += self._channels.offsets_refused(event.number, self._standing())
+        elif isinstance(event, events.NewerOwnerSeen | events.LeaseRecreated):
+            self._doubt(event)
         elif isinstance(event, events.SliceFigures | events.CompactorsCounted):
             self._count(event)
         elif isinstance(event, events.EndAsked):
@@ -170,6 +173,11 @@ class TableCoordinator:
             self._look_at_opens()
         else:
             self._members.report(event.process, event.uncommitted_bytes)
+
+    def _doubt(self, event: events.NewerOwnerSeen | events.LeaseRecreated) -> None:
+        """Rule R1: neither a lease nor a writer decides who owns the table, the log does."""
+        if isinstance(event, events.LeaseRecreated) or event.epoch > self.epoch:
+            self._out.append(AskLog())
 
     def _joined(self, event: events.WriterJoined) -> None:
         if event.process in self._members or event.process in self._members.adopted:
@@ -323,6 +331,7 @@ class TableCoordinator:
         self._aborts_since = self._aborts_since if self._aborts else self._now
         self._aborts, self._why = self._aborts + 1, why
         self._out.append(Alarm(f"generation {self.generation} was given up: {why}"))
+        self._out.append(AskLog())  # writers that obey another owner look like writers that fail
         plan = self._plan(1, self._eligible(), [each for each in self._rounds.behind if each.phase is not Phase.FLUSHING])
         for given_up in self._rounds.abort(plan):
             self._drop(given_up)

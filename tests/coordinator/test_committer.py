@@ -17,7 +17,7 @@ from headgate_coordinator.events import (
     SliceFigures,
     SlotWon,
 )
-from headgate_coordinator.instructions import Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
 from headgate_tables.errors import (
     DeposedError,
     ForeignWriterError,
@@ -112,6 +112,29 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     last = owner.committer.last
     assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
     assert last.bytes > 0
+
+
+def test_an_owner_that_asks_the_log_goes_on_unless_another_has_fenced(owner: Owner, tmp_path: Path) -> None:
+    assert owner.do(AskLog()) == []
+    other = Owner(tmp_path, "other")
+    with pytest.raises(DeposedError):
+        owner.do(AskLog())
+    assert other.do(AskLog()) == []
+
+
+def test_a_log_that_does_not_answer_is_asked_again_behind_the_next_work(
+    owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Owner(tmp_path, "other")
+
+    def busy(path: str) -> int | None:
+        raise StoreUnavailableError("busy", fix="later")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner.store, "size", busy)
+        assert owner.do(AskLog()) == []
+    with pytest.raises(DeposedError):
+        owner.do(Maintain())
 
 
 def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_counted(owner: Owner) -> None:

@@ -84,7 +84,10 @@ async def test_after_flushall_the_next_beat_holds_everything_again(make: Make, c
     await client.flushall()
     beat = await one.beat(["t"])
     assert beat is not None
-    assert (dict(beat.lost), list(beat.coordinators)) == ({}, [one.own])
+    assert (dict(beat.lost), list(beat.recreated), list(beat.coordinators)) == ({}, ["t"], [one.own])
+    beat = await one.beat(["t"])
+    assert beat is not None
+    assert not beat.recreated
     assert not await other.take("t")
 
 
@@ -108,6 +111,20 @@ async def test_every_coordinator_that_beats_is_found_until_it_leaves(make: Make)
     beat = await one.beat([], stands=False)
     assert beat is not None
     assert list(beat.coordinators) == [other.own]
+
+
+async def test_that_redis_has_lost_its_data_is_noticed_by_whatever_asks_first(make: Make, client: Redis) -> None:
+    one, other = make("one"), make("other")
+    for leases in (one, other):
+        await leases.beat([])
+        await leases.holders(["t"])
+        assert leases.forgot == 0
+    await client.flushall()
+    await one.beat([])
+    await one.holders(["t"])
+    await other.holders(["t"])
+    await other.beat([])
+    assert (one.forgot, other.forgot) == (1, 1)
 
 
 async def test_only_the_holder_frees_a_lease(make: Make) -> None:

@@ -144,6 +144,48 @@ async def test_a_deposed_owner_whose_lease_is_its_own_opens_the_table_again(tmp_
         assert notes(open_table(table.url)) == {"a": "theirs", "b": "ours"}
 
 
+async def test_an_owner_whose_lease_was_lost_asks_the_log_and_learns_that_another_has_fenced(
+    tmp_path: Path, redis: str, client: Redis
+) -> None:
+    """Redis forgot who had the table in between: the lease is ours again, the epoch is not."""
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
+        assert other.own() == 2
+        await client.flushall()
+        await writer.order(FLIGHTS, "adopt")
+        assert writer.pair(FLIGHTS)[0] == 3
+        await writer.open(FLIGHTS, "c")
+        await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
+        assert notes(open_table(table.url)) == {"a": "x"}
+
+
+async def test_an_owner_that_gives_a_round_up_asks_the_log(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
+        writer.report(FLIGHTS, broken=wire.Broken(why="rows do not reach the others"))
+        while writer.pair(FLIGHTS)[0] != 3:
+            await writer.order(FLIGHTS, "adopt")
+
+
+async def test_an_owner_that_is_told_of_a_newer_epoch_asks_the_log(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "adopt")
+        writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=7))
+        await writer.open(FLIGHTS, "c")
+        await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
+        assert writer.pair(FLIGHTS) == (1, 1), "a writer alone deposes nobody"
+        assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
+        writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=2))
+        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "adopt")
+        assert writer.pair(FLIGHTS)[0] == 3
+
+
 async def test_a_foreign_write_is_a_quarantine_until_somebody_has_acted(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)

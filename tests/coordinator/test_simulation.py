@@ -11,6 +11,7 @@ import pytest
 
 from headgate_coordinator.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
+from support.coordinator_sim.forgetful import ForgetfulWalk
 from support.coordinator_sim.slots import StuckError, ViolationError
 from support.coordinator_sim.walk import Walk
 
@@ -31,7 +32,7 @@ MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.KeepsUnusedInstants: 0,
     mutants.PublishesEmptyRoundsAtOnce: 0,
     mutants.RaisesBeforeDraining: 18,
-    mutants.RefusesUnknownIncarnations: 141,
+    mutants.RefusesUnknownIncarnations: 1768,
     mutants.SendsBarriersEarly: 26,
     mutants.TakesAnyIncarnation: 0,
     mutants.TellsBeforeTheSlot: 0,
@@ -96,6 +97,28 @@ def test_ro7_rows_that_ask_for_no_round_are_found() -> None:
     def walk_until_stuck() -> None:
         for seed in looks(0):
             Walk(seed, mutants.HearsNoLoads).run(STEPS)
+
+    with pytest.raises(StuckError, match="not everything was committed"):
+        walk_until_stuck()
+
+
+def test_r1_two_coordinators_whose_leases_are_lost_again_and_again_find_out_who_owns_the_table() -> None:
+    forgotten = 0
+    for seed in range(WALKS):
+        walk = ForgetfulWalk(seed)
+        try:
+            walk.run(STEPS)
+        except ViolationError as error:
+            raise AssertionError(f"walk {seed}: {error}") from error
+        forgotten += walk.faults.get("_forget", 0)
+    assert forgotten > 5 * WALKS
+
+
+@pytest.mark.parametrize("mutant", [mutants.NeverAsksTheLog, mutants.AsksOnlyBehindAborts])
+def test_r1_an_owner_that_does_not_ask_who_owns_the_table_is_found(mutant: type[TableCoordinator]) -> None:
+    def walk_until_stuck() -> None:
+        for seed in looks(7):
+            ForgetfulWalk(seed, mutant).run(STEPS)
 
     with pytest.raises(StuckError, match="not everything was committed"):
         walk_until_stuck()

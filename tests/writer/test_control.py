@@ -106,6 +106,24 @@ async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: P
         assert await made.commit(1) == {"c": 1}
 
 
+async def test_an_owner_whose_place_another_has_taken_is_told_so_at_once_and_at_each_of_its_orders(tmp_path: Path) -> None:
+    async with scripted_owner() as newer, cluster(tmp_path) as made:
+        made.owner.others.append(newer.address)
+        older, link = made.links[0], await newer.writer()
+        made.owned.epoch = 2
+        made.owned.adopt([link])
+        assert (await older.report("newer_owner")).epoch == 2
+        made.owned.epoch = 1
+        made.owned.adopt([older])
+        made.owned.barrier([older], 1)
+        assert [(await older.report("newer_owner")).epoch for _ in range(2)] == [2, 2]
+        made.owned.order(older, release=wire.Release())
+        made.owned.barrier([older], 2)
+        await older.report("newer_owner")
+        assert older.count("newer_owner") == 0, "who lets go is told nothing"
+        assert link.count("newer_owner") == 0
+
+
 async def test_a_leaving_writer_moves_its_clients_and_commits_what_it_took(tmp_path: Path) -> None:
     async with cluster(tmp_path, writers=2) as made:
         channel = await made.channel()

@@ -1,6 +1,7 @@
 """The tables of this process: which are adopted from whom, and the owners' orders on their way to them.
 
 An order of an older (epoch, generation) than the table's own is dropped, a newer Adopt takes the older one's place (rule RO2).
+An owner whose place another has taken is told so: it may have no other way to learn it.
 """
 
 import asyncio
@@ -37,6 +38,9 @@ class Tables:
         pair = (order.epoch, order.generation)
         writer = self._writers.get(order.table)
         kind = order.WhichOneof("message")
+        _, (newest, _) = self._seen.get(order.table, (None, (0, 0)))
+        if order.epoch < newest and kind != "release":
+            _tell_of_newer(owner, order.table, pair, newest)
         if kind == "adopt":
             self._adopt(owner, order, pair)
         elif writer is None or writer.pair != pair or writer.owner is not owner:
@@ -102,6 +106,8 @@ class Tables:
             _log.debug("adoption of another time dropped", table=order.table, pair=pair, seen=seen)
             return
         if current is not None:
+            if current.owner is not owner and current.pair[0] < pair[0]:
+                _tell_of_newer(current.owner, order.table, current.pair, pair[0])
             self._drop(current, _rewound("a round of the table failed, or its owner changed"))
         writer = TableWriter(
             adopted,
@@ -147,6 +153,11 @@ class Tables:
     def _tell_change(self, table: str) -> None:
         if (event := self._changes.pop(table, None)) is not None:
             event.set()
+
+
+def _tell_of_newer(owner: Owner, table: str, pair: tuple[int, int], newest: int) -> None:
+    report = wire.TableReport(table=table, epoch=pair[0], generation=pair[1], newer_owner=wire.NewerOwner(epoch=newest))
+    owner.send(wire.ControlRequest(table=report))
 
 
 def _rewound(why: str) -> errors_pb2.Error:

@@ -17,7 +17,7 @@ from support.coordinator_sim.writer import Writer
 class Cluster:
     """``broken``: rules that writers do not keep. ``same_process``: a restarted writer keeps its process id (against RO8).
 
-    ``limit``: log files of a slice; 0: they are not bounded.
+    ``limit``: log files of a slice; 0: they are not bounded. ``deaf``: before faults stop the store does not say who owns it.
     """
 
     limit = 0
@@ -31,6 +31,7 @@ class Cluster:
         same_process: bool = False,
     ) -> None:
         self.random = Random(seed)
+        self.deaf = Random(seed + 3_000_000).random() < 0.5
         self.log = SlotLog(self.limit)
         self.now = 100.0
         self.puts: list[Slot] = []
@@ -109,11 +110,13 @@ class Cluster:
         policy = RoundPolicy(checkpoint_interval=self._interval)
         figures = SliceFigures(0, 0, self.limit, 1 << 30, counted=False) if self.limit else None
         core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now, figures)
-        return Owner(self.log, epoch, core, self.random, self.puts, self.refusals)
+        owner = Owner(self.log, epoch, core, self.random, self.puts, self.refusals)
+        owner.committer.deaf = self.deaf
+        return owner
 
     def take_over(self) -> None:
         """A new owner wins a FENCE and begins with what the slots say (rules T5, CH3)."""
-        self.owners.append(self._owner(self.owner.epoch + 1))
+        self.owners.append(self._owner(self.log.epoch + 1))
 
     def retire(self) -> None:
         """Owners that are over serve no more; somebody takes a table that was handed over."""

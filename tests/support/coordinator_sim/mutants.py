@@ -156,6 +156,20 @@ class CommitsUncounted(TableCoordinator):
         self._intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]
 
 
+class NeverAsksTheLog(TableCoordinator):
+    """R1: an owner learns only from a slot that it wants to win that it is deposed."""
+
+    def handle(self, event: Any, now: float) -> list[Instruction]:
+        return [each for each in super().handle(event, now) if not isinstance(each, instructions.AskLog)]
+
+
+class AsksOnlyBehindAborts(TableCoordinator):
+    """R1: leases that were lost and writers that obey another owner are no reason to ask."""
+
+    def _doubt(self, event: Any) -> None:
+        """Nothing is asked."""
+
+
 class HearsNoLoads(TableCoordinator):
     """RO7: uncommitted rows ask for no round."""
 

@@ -59,13 +59,18 @@ Work = Instruction | Compact | Count
 
 
 class Committer:
-    """Executes slot work one after the other; a slot request is repeated until its outcome is known (rule C4)."""
+    """Executes slot work one after the other; a slot request is repeated until its outcome is known (rule C4).
+
+    ``deaf``: the store does not say who owns the table; it is asked again later.
+    """
 
     def __init__(self, log: SlotLog, epoch: int, random: Random, puts: list[Slot], refusals: float) -> None:
         self.queue: deque[Work] = deque()
         self.answers: deque[Event] = deque()
         self.deposed = False
         self.refusals = refusals
+        self.deaf = False
+        self._in_doubt = False
         self._log = log
         self._epoch = epoch
         self._random = random
@@ -80,7 +85,7 @@ class Committer:
     @property
     def idle(self) -> bool:
         """Nothing is left to do."""
-        return not self.queue and self._sent is None and not self._publish
+        return not self.queue and self._sent is None and not self._publish and (self.deaf or not self._in_doubt)
 
     def step(self) -> None:
         """One step of whatever is first."""
@@ -90,6 +95,9 @@ class Committer:
             self._look(*self._sent)
         elif self.queue:
             self._begin(self.queue.popleft())
+        if self._in_doubt and not self.deaf and self._sent is None:
+            self._in_doubt = False
+            self.deposed = self.deposed or len(self._log.slots) > self._number
 
     def _begin(self, work: Work) -> None:
         refused = self._random.random() < self.refusals
@@ -104,6 +112,8 @@ class Committer:
                 self._send(Slot(self._number, "offsets", channels=work.channels), work)
         elif isinstance(work, instructions.Commit):
             self._commit(work, refused)
+        elif isinstance(work, instructions.AskLog):
+            self._in_doubt = True
         elif isinstance(work, Compact):
             self._send(Slot(self._number, "compaction", compacted=work.slices), work)
         elif isinstance(work, Count):
@@ -187,13 +197,14 @@ class Owner:
         self.committer = Committer(log, epoch, random, puts, refusals)
         self.links: dict[str, Link] = {}
         self.drained = False
+        self.left = False
         self.aborts = 0
         self._random = random
 
     @property
     def over(self) -> bool:
-        """It serves no more: deposed, or handed over."""
-        return self.committer.deposed or self.drained
+        """It serves no more: deposed, handed over, or given up since another has the lease."""
+        return self.committer.deposed or self.drained or self.left
 
     def hear(self, link: Link, now: float) -> None:
         """The next message on a control stream, or its end."""

@@ -21,9 +21,9 @@ def come_to_rest(cluster: Cluster) -> None:
 
 def end_faults(cluster: Cluster) -> None:
     """From now on everything works."""
-    cluster.refusals = 0.0
+    cluster.refusals, cluster.deaf = 0.0, False
     for owner in cluster.owners:
-        owner.committer.refusals = 0.0
+        owner.committer.refusals, owner.committer.deaf = 0.0, False
     if all(writer.leaving for writer in cluster.writers.values()):
         cluster.start_writer()
     _have_producers(cluster)

@@ -80,6 +80,11 @@ class SlotLog:
             self._check_record(name, record)
         self.channels.update(slot.channels)
 
+    @property
+    def epoch(self) -> int:
+        """Of the newest FENCE."""
+        return sum(slot.kind == "fence" for slot in self.slots)
+
     def offset(self, channel: str) -> int:
         """What is committed of it."""
         return self.channels.get(channel, (0, 0, ""))[1]

@@ -91,8 +91,13 @@ class Writer:
     def obey(self, link: Link, generation: int, order: Order) -> None:
         """One order; of an older (epoch, generation) only if that rule is broken."""
         tag = (link.owner.epoch, generation)
+        if tag[0] < self.tag[0] and not isinstance(order, instructions.Release):
+            self._tell_of_newer(link)
         if isinstance(order, instructions.Adopt):
             if tag > self.tag:
+                before = self.links.get(self.tag[0])
+                if before is not None and before is not link:
+                    self._tell_of_newer(before, tag[0])
                 self._rewind()
                 self.tag = tag
             if tag == self.tag and self.plan is None:
@@ -102,6 +107,10 @@ class Writer:
             self.released = self.leaving
         elif tag == self.tag or "old orders" in self._broken:
             self._obey(order)
+
+    def _tell_of_newer(self, link: Link, newest: int = 0) -> None:
+        if "newer owners" not in self._broken:
+            link.report(events.NewerOwnerSeen(self.process, newest or self.tag[0]))
 
     def _obey(self, order: Order) -> None:
         if isinstance(order, instructions.Barrier):

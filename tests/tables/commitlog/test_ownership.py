@@ -69,6 +69,30 @@ def test_opening_writes_nothing_and_the_first_transaction_fences(store: FaultySt
     assert (state.n, state.epoch, state.holder) == (1, 1, LIBRARY)
 
 
+def test_who_asks_the_log_learns_of_another_owner_without_a_slot_of_his_own(store: FaultyStore) -> None:
+    older = open_log(store)
+    older.check_owner()  # owns nothing yet
+    commit(older)
+    older.check_owner()
+    assert open_log(store).own()
+    with pytest.raises(DeposedError):
+        older.check_owner()
+    assert not older.owned
+    assert read_state(store)[0].epoch == 2, "asking wrote something"
+
+
+def test_who_asks_the_log_learns_of_another_owner_whose_slots_are_folded_and_deleted(store: FaultyStore) -> None:
+    sleeper, other = open_log(store), open_log(store)
+    sleeper.own()
+    for _ in range(2):
+        commit(other)
+        other.fold()
+    other.truncate(0)
+    assert store.size(slot_path(sleeper.state.n + 1)) is None
+    with pytest.raises(DeposedError):
+        sleeper.check_owner()
+
+
 def test_tm1_times_grow_though_the_clock_stands_still(store: FaultyStore) -> None:
     log = open_log(store, SetClock())
     pairs = [commit(log) for _ in range(5)]

@@ -18,9 +18,9 @@ from headgate_tables.commitlog.publish import (
     ours_alone,
     publish,
 )
-from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
+from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot, slot_path
 from headgate_tables.commitlog.state import Holder, LogState
-from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.truncate import truncate, write_fold
 from headgate_tables.commitlog.win import create_for_certain, win
@@ -126,6 +126,18 @@ class CommitLog:
         if self._times is None:
             while not self._fence():
                 pass
+
+    def check_owner(self) -> None:
+        """Looks whether another process has won a slot since; one request, two on an object store. Writes nothing.
+
+        Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
+        """
+        self._check_alive()
+        following = self.state.n + 1
+        taken = self.store.size(slot_path(following)) is not None or read_boundary(self.store) >= following
+        if self._times is not None and taken:
+            self._deposed = True
+            raise self._deposed_error()
 
     def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
         """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.

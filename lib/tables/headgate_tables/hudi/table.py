@@ -161,6 +161,14 @@ class Table(TableReader, TableServices):
         """
         return self._own()[0].state.epoch
 
+    def check_owner(self) -> None:
+        """Asks the commit log whether the table is still this handle's. Writes nothing, and owns nothing that was not owned.
+
+        Raises DeposedError when another process has taken it over; the handle is finished then.
+        """
+        if self._log is not None:
+            self._log.check_owner()
+
     def transaction(self, *, tidy: bool = True) -> Transaction:
         """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
 

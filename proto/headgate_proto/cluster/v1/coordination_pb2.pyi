@@ -209,6 +209,7 @@ class TableReport(_message.Message):
     OPEN_FIELD_NUMBER: _builtins.int
     CHANNEL_ENDED_FIELD_NUMBER: _builtins.int
     ROUND_FULL_FIELD_NUMBER: _builtins.int
+    NEWER_OWNER_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -228,6 +229,8 @@ class TableReport(_message.Message):
     def channel_ended(self) -> Global___ChannelEnded: ...
     @_builtins.property
     def round_full(self) -> Global___RoundFull: ...
+    @_builtins.property
+    def newer_owner(self) -> Global___NewerOwner: ...
     def __init__(
         self,
         *,
@@ -242,12 +245,13 @@ class TableReport(_message.Message):
         open: Global___OpenRequest | None = ...,
         channel_ended: Global___ChannelEnded | None = ...,
         round_full: Global___RoundFull | None = ...,
+        newer_owner: Global___NewerOwner | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "open", b"open", "round_full", b"round_full"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "round_full", b"round_full"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "open", b"open", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full", "newer_owner"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -482,6 +486,30 @@ class RoundFull(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RoundFull: _TypeAlias = RoundFull  # noqa: Y015
+
+@_typing.final
+class NewerOwner(_message.Message):
+    """Another coordinator has told the writer of a newer epoch of the table: whoever is told this has lost it, or soon will. Sent when
+    that one takes the receiver's place, and as the answer to each order of an older epoch. The receiver asks the commit log, which
+    alone decides. Under the pair that the order carried.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NewerOwner: _TypeAlias = NewerOwner  # noqa: Y015
 
 @_typing.final
 class OpenRequest(_message.Message):
