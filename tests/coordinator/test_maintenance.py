@@ -16,6 +16,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
 from headgate_tables.hudi import create_table, open_table
 from support.running_coordinator import Running, running_coordinator
+from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, notes, rows
 
@@ -52,6 +53,16 @@ async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
 async def settings(coordinator: Running, **change: Any) -> dict[str, str]:
     answer = await owner(coordinator).Configure(api.ConfigureRequest(table=T, **change))
     return {each.key: each.value for each in answer.settings}
+
+
+async def compact(coordinator: Running) -> None:
+    """All rows are in base files."""
+    async with scripted_compactor(coordinator.address) as compactor:
+        compactor.ready()
+        progress = owner(coordinator).Compact(api.CompactRequest(table=T))
+        await compactor.finish(await compactor.run())
+        async for _ in progress:
+            pass
 
 
 async def saved(coordinator: Running, comment: str = "") -> str:
@@ -241,11 +252,13 @@ async def test_what_would_be_cleaned_and_archived_is_told_without_doing_it(coord
     await writer.open(T, "c")
     few = {"hoodie.keep.max.commits": "4", "hoodie.keep.min.commits": "2", "hoodie.clean.commits.retained": "1"}
     await settings(coordinator, settings={**few, "hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
-    for number in range(1, 7):
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    await compact(coordinator)  # what is in no base file yet is not archived
+    for number in range(2, 7):
         await writer.commit(T, rows(("a", number, "x")), "c", number)
     planned = await owner(coordinator).Archive(api.ArchiveRequest(table=T, plan_only=True))
     assert planned.instants
-    assert len(open_table((await description(coordinator)).url).commits()) == 6
+    assert len(open_table((await description(coordinator)).url).commits()) == 7
     done = await owner(coordinator).Archive(api.ArchiveRequest(table=T))
     assert (list(done.instants), done.left) == (list(planned.instants), planned.left)
     cleaned = await owner(coordinator).Clean(api.CleanRequest(table=T, plan_only=True))
