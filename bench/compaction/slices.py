@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.tables import CACHE, ROOT
+from bench.tables.progress import say
 from headgate_tables import hudi
 from support.events import EVENTS_SCHEMA, event_ids, events
 
@@ -31,6 +32,7 @@ def slice_table(base_rows: int, log_rows: Sequence[int], buckets: int = 1) -> Pa
     name = f"slice-{base_rows}" if buckets == 1 else f"slices-{buckets}x{base_rows // buckets}"
     folder = CACHE / f"{name}-{hashlib.sha256(repr(list(log_rows)).encode()).hexdigest()[:6]}-{_code()}"
     if not folder.exists():
+        say(f"making the table {name}")
         for stale in CACHE.glob(f"{folder.name.rpartition('-')[0]}-*"):
             shutil.rmtree(stale)
         partial = folder.with_suffix(".partial")

@@ -10,10 +10,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from bench.tables import ROOT
+from bench.tables.progress import say
+
+_SILENT_SECONDS = 15
+_BRIEF = 60
 
 
 class ChildFailed(Exception):
@@ -22,20 +27,39 @@ class ChildFailed(Exception):
 
 def run_child(function: str, python: str = sys.executable, environment: dict[str, str] | None = None, **arguments: Any) -> Any:
     """``function``: ``module:name``, called with ``arguments`` (JSON values) under ``python``, from the repository's root."""
+    what = function.rpartition(".")[2]
+    say(f"{what} {_brief(arguments)}".rstrip())
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        ended = subprocess.run(
-            [python, "-m", "bench.tables.child", function, str(answer)],
-            input=json.dumps(arguments),
-            text=True,
-            stdout=sys.stderr,  # Spark's log; ours is for the figures
-            cwd=ROOT,
-            env=os.environ | (environment or {}),
-            check=False,
-        )
-        if ended.returncode != 0:
-            raise ChildFailed(f"{function} under {python} ended with {ended.returncode}")
+        command = [python, "-m", "bench.tables.child", function, str(answer)]
+        variables = os.environ | (environment or {})
+        # Standard output is for the figures; a contender's own log goes where the progress goes.
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr, text=True, cwd=ROOT, env=variables) as child:
+            _wait(child, json.dumps(arguments), what)
+        if child.returncode != 0:
+            raise ChildFailed(f"{function} under {python} ended with {child.returncode}")
         return json.loads(answer.read_text())
+
+
+def _wait(child: "subprocess.Popen[str]", arguments: str, what: str) -> None:
+    began = time.monotonic()
+    unsent: str | None = arguments
+    while True:
+        try:
+            child.communicate(unsent, timeout=_SILENT_SECONDS)
+            return
+        except subprocess.TimeoutExpired:
+            unsent = None
+            say(f"{what} is at work for {time.monotonic() - began:.0f} s")
+        except BaseException:
+            child.kill()
+            raise
+
+
+def _brief(arguments: dict[str, Any]) -> str:
+    """The short ones, for people."""
+    texts = {name: str(value).rpartition("/")[2] for name, value in arguments.items() if isinstance(value, str | int | float)}
+    return " ".join(f"{name}={text}" for name, text in texts.items() if len(text) < _BRIEF)
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from bench.tables.progress import say
+
 OURS = "headgate"
 
 
@@ -49,7 +51,8 @@ class Figures:
         self.rows: dict[tuple[str, str, str], Row] = {}
 
     def add(self, section: str, figure: str, unit: str, contender: str, value: float, *, more_is_better: bool = False) -> None:
-        """One more round's value."""
+        """One more round's value, told at once."""
+        say(f"{section}: {figure}: {contender} {_number(value)} {unit}")
         row = self.rows.setdefault((section, figure, unit), Row(section, figure, unit, more_is_better))
         row.values.setdefault(contender, []).append(value)
 

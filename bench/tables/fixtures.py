@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.tables import CACHE, ROOT
+from bench.tables.progress import say
 from headgate_tables import hudi
 from support.events import EVENTS_SCHEMA
 
@@ -45,6 +46,7 @@ def long_table(commits: int, groups: int) -> str:
 def _cached(name: str, build: Callable[[Path], None]) -> str:
     folder = CACHE / f"{name}-{_code()}"
     if not folder.exists():
+        say(f"making the table {name}")
         for stale in CACHE.glob(f"{name}-*"):
             shutil.rmtree(stale)
         partial = CACHE / f"{name}.partial"

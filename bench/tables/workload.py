@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.tables import CACHE
+from bench.tables.progress import say
 from support.events import EVENTS_SCHEMA, event_ids, events
 
 Phases = Mapping[str, tuple[int, int]]
@@ -32,6 +33,7 @@ def prepare(phases: Phases) -> str:
     name = hashlib.sha256(repr(sorted(phases.items())).encode() + Path(__file__).read_bytes()).hexdigest()[:12]
     folder = CACHE / f"workload-{name}"
     if not folder.exists():
+        say("making the rows of the workload")
         partial = folder.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -47,6 +49,7 @@ def oracle(folder: str, phases: Phases) -> str:
     """
     path = Path(folder) / f"oracle-{'-'.join(str(commits) for _, commits in phases.values())}.arrow"
     if not path.exists():
+        say("making the oracle")
         handed_in = pa.Table.from_batches(  # noqa: F841 - DuckDB finds it by its name
             batches.get_batch(number)
             for phase, (_, commits) in phases.items()

@@ -18,6 +18,7 @@ import headgate
 import headgate.aio
 from bench.ingest.workload import BATCH_ROWS, oracle, prepare
 from bench.soak.watch import Watch
+from bench.tables.progress import say
 from bench.tables.scratch import scratch_folder
 from bench.upkeep.gauges import Gauge, Gauges, look, opening_seconds, orphans
 from headgate.maintenance import Maintenance
@@ -28,6 +29,7 @@ from support.readers import read_by_hudi_rs, without_meta
 from support.redis_server import free_port
 
 PIECE = 1_024
+TELL_S = 20
 SLOWER = 1.2
 """Most that opening the table may cost at the end, against commit 200."""
 GROWTH = 1.15
@@ -126,14 +128,14 @@ def _run(cluster: Cluster, url: str, feed: str, options: argparse.Namespace, wat
         _until(lambda: counted.count() >= 200, feeder)
         early = opening_seconds(url)
         _until(lambda: counted.count() >= options.commits // 3, feeder)
-        _say(f"{counted.count():,} commits: all compactors stop for {options.without:g} minutes")
+        say(f"{counted.count():,} commits: all compactors stop for {options.without:g} minutes")
         for name in ("compactor-1", "compactor-2"):
             cluster.kill(name)
         stop = time.monotonic() + options.without * 60
         _until(lambda: time.monotonic() >= stop, feeder, counted)
         for name in ("compactor-1", "compactor-2"):
             cluster.start(name)
-        _say(f"{counted.count():,} commits: compactors are back")
+        say(f"{counted.count():,} commits: compactors are back")
         _until(lambda: counted.count() >= options.commits, feeder, counted)
         feeder.finish()
         time.sleep(30)
@@ -161,7 +163,11 @@ class _Commits:
 
 
 def _until(reached: Callable[[], bool], feeder: _Feeder, counted: _Commits | None = None) -> None:
+    told = time.monotonic()
     while not reached():
+        if time.monotonic() - told >= TELL_S:
+            told = time.monotonic()
+            say(f"{feeder.sent:,} rows are sent")
         if not feeder.is_alive():
             feeder.finish()
             raise SystemExit("the feed came to its end too early: pass more --rows, or a lower --rate")
@@ -172,6 +178,7 @@ def _until(reached: Callable[[], bool], feeder: _Feeder, counted: _Commits | Non
 
 def _judge(url: str, feed: str, run: Run) -> bool:
     """Prints each figure with its bound."""
+    say("compacting, verifying and comparing the table")
     folder = Path(url.removeprefix("file://"))
     settings = open_table(url).settings
     with open_table(url, take_over=True) as table:
