@@ -2,10 +2,13 @@
 
 import math
 import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from statistics import median
 
 import psutil
@@ -13,13 +16,16 @@ import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
 
 import headgate
-from bench.ingest.workload import BATCH_ROWS, oracle, prepare
+from bench.ingest.workload import BATCH_ROWS, oracle, prepare, split
 from bench.tables.child import run_child
 from bench.tables.compare import differences
 from bench.tables.contenders.contender import KEY, ORDERING, PARTITION
 from bench.tables.figures import OURS, Figures
+from bench.tables.progress import say
 from bench.tables.scratch import scratch_folder
 from bench.tables.usage import peak_bytes
+from headgate_tables.commitlog.times import parse_time
+from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.events import EVENTS_SCHEMA
 
@@ -33,6 +39,7 @@ def cluster_with_table(interval: str, writers: int, compactors: int = 0) -> Iter
     """A fresh cluster of one coordinator, and the URL of its table ``events``."""
     with scratch_folder("ingest") as folder:
         options = {"coordinator": ["--checkpoint-interval", interval]}
+        say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} rounds")
         with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=options) as cluster:
             with headgate.connect(cluster.address) as hg:
                 hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
@@ -49,22 +56,31 @@ def _family(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def throughput(figures: Figures, rows: int, rounds: int, cases: Sequence[tuple[str, int, str]]) -> None:
-    """``cases``: interval, writers and law of the updates."""
+def throughput(figures: Figures, rows: Mapping[str, int], rounds: int, cases: Sequence[tuple[str, int, str]]) -> None:
+    """``rows``: of the feed, by interval. ``cases``: interval, writers and law of the updates."""
     for _ in range(rounds):
         for interval, writers, law in cases:
-            feed = prepare(rows, law)
+            feed = prepare(rows[interval], law)
             with cluster_with_table(interval, writers) as (cluster, url):
                 pids = processes_of(cluster)
                 arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * writers}
                 used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
                 peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
                 check(url, feed)
+                lengths = _rounds(url)
             figure = f"{interval} rounds, {writers} writer{'s' * (writers > 1)}, {law}"
             figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
             figures.add("sustained upserts", figure, "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
+            if lengths:
+                figures.add("sustained upserts", figure, "s a round, p50", OURS, median(lengths))
             figures.add("sustained upserts", figure, "client, % of CPU", OURS, 100 * used["client_cpu"] / used["cpu"])
             figures.add("sustained upserts", figure, "MB peak, largest process", OURS, peak / 1e6)
+
+
+def _rounds(url: str) -> list[float]:
+    """Seconds between the commits of a table, but for the last one, which a client asks for at its end."""
+    times = [parse_time(commit.completion) for commit in open_table(url).commits()][:-1]
+    return [(after - before) / 1000 for before, after in pairwise(times)]
 
 
 def check(url: str, feed: str) -> None:
@@ -130,6 +146,7 @@ def recovery(figures: Figures, times: int) -> None:
                 channel.upsert(batch.slice(0, 1000))
                 channel.flush("durable")
                 took.append(_recovered(cluster, victim, channel, batch.slice(1000, 1000)))
+                say(f"kill {number + 1} of {times} of {victim}: {took[-1]:.2f} s")
         part = victim.partition("-")[0]
         figures.add("first new commit after kill -9", part, "s, p50", OURS, median(took))
         figures.add("first new commit after kill -9", part, "s, p99", OURS, sorted(took)[math.ceil(0.99 * len(took)) - 1])
@@ -157,23 +174,55 @@ def idle(figures: Figures, seconds: float) -> None:
     figures.add("idle", "one coordinator, two writers, Redis", "% of a core", OURS, 100 * used / seconds)
 
 
-def peers(figures: Figures, rows: int, *, spark: bool) -> None:
-    """PyPaimon with its Rust core, a library without a server; Hudi on Spark, warm, whose rows are few because it is slow."""
-    entrants = [("PyPaimon", "bench.tables.contenders.paimon:Paimon", os.environ.get("HEADGATE_PAIMON_PYTHON"), rows, 0)]
+def peers(figures: Figures, rows: Mapping[str, int], rounds: int, *, spark: bool) -> None:
+    """PyPaimon with its Rust core, a library without a server, in one process and in two with half of the partitions each; Hudi
+    on Spark, one session of two threads, whose rows are few because it is slow.
+    """
+    if python := os.environ.get("HEADGATE_PAIMON_PYTHON"):
+        paimon = Peer("PyPaimon", "bench.tables.contenders.paimon:Paimon", python)
+        for _ in range(rounds):
+            for interval in rows:
+                for writers in (1, 2):
+                    _peer(figures, paimon, rows[interval], interval, writers)
+    else:
+        say("PyPaimon is not here")
     if spark:
-        python = os.environ["HEADGATE_SPARK_PYTHON"]
-        entrants.append(("Hudi on Spark", "bench.tables.contenders.spark:HudiSpark", python, 600_000, 100_000))
-    for name, contender, python, most, warm_up in entrants:
-        if python is None:
-            print(f"{name} is not here", file=sys.stderr)
-            continue
-        for interval in (1.0, 10.0):
-            feed = prepare(most, "uniform")
-            arguments = {"contender": contender, "feed": feed, "rows": most, "interval": interval, "warm_up": warm_up}
-            used = run_child("bench.ingest.library_run:run", python, oracle=oracle(feed), **arguments)
-            wrong = {reader: text for reader, text in used["differences"].items() if text}
-            if wrong:
-                raise AssertionError(f"{name}: the table is not what was sent: {wrong}")
-            for figure in (f"{interval:g}s rounds, 1 writer, uniform", f"{interval:g}s rounds, 2 writers, uniform"):
-                figures.add("sustained upserts", figure, "rows/s", name, used["rows"] / used["wall"], more_is_better=True)
-                figures.add("sustained upserts", figure, "rows/CPU-s", name, used["rows"] / used["cpu"], more_is_better=True)
+        hudi_on_spark = Peer("Hudi on Spark", "bench.tables.contenders.spark:HudiSpark", os.environ["HEADGATE_SPARK_PYTHON"])
+        for interval in rows:
+            _peer(figures, hudi_on_spark, 600_000, interval, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A library, ``module:class`` of it, and the interpreter that has it."""
+
+    name: str
+    contender: str
+    python: str
+
+
+def _peer(figures: Figures, peer: Peer, rows: int, interval: str, writers: int) -> None:
+    feed = prepare(rows, "uniform")
+    feeds = split(feed, writers) if writers > 1 else [feed]
+    wanted = oracle(feed)
+    with scratch_folder(peer.name.lower().replace(" ", "-")) as scratch, ThreadPoolExecutor(writers) as pool:
+        table = {"contender": peer.contender, "folder": str(scratch / "data")}
+        if writers > 1:
+            run_child("bench.ingest.library_run:create", peer.python, feed=feed, **table)
+        names = [f"{peer.name} {number}" if writers > 1 else peer.name for number in range(1, writers + 1)]
+        seconds = float(interval.removesuffix("s"))
+        run = partial(run_child, "bench.ingest.library_run:run", peer.python, interval=seconds, **table)
+        used = list(pool.map(lambda name, part: run(name=name, feed=part), names, feeds))
+        wrong = run_child("bench.ingest.library_run:compare", peer.python, feed=feed, oracle=wanted, **table)
+    if any(wrong.values()):
+        raise AssertionError(f"{peer.name}: the table is not what was sent: {wrong}")
+    measured = [sum(count for count, _ in each["rounds"]) for each in used]
+    figure = f"{interval} rounds, {writers} writer{'s' * (writers > 1)}, uniform"
+    speed = sum(count / each["wall"] for count, each in zip(measured, used, strict=True))
+    figures.add("sustained upserts", figure, "rows/s", peer.name, speed, more_is_better=True)
+    per_cpu = sum(measured) / sum(each["cpu"] for each in used)
+    figures.add("sustained upserts", figure, "rows/CPU-s", peer.name, per_cpu, more_is_better=True)
+    # The last round is what was left of the feed.
+    whole = [seconds for each in used for _, seconds in each["rounds"][:-1]]
+    if whole:
+        figures.add("sustained upserts", figure, "s a round, p50", peer.name, median(whole))

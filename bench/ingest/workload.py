@@ -5,13 +5,17 @@ written as one Arrow file before any clock starts; each record batch is what a c
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.tables import CACHE
+from bench.tables.progress import say
 from support.events import EVENTS_SCHEMA, event_ids, events
 
 BATCH_ROWS = 16_384
@@ -25,27 +29,49 @@ def prepare(rows: int, law: str) -> str:
     name = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
     path = CACHE / f"feed-{law}-{rows}-{name}.arrow"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, EVENTS_SCHEMA) as writer:
+        say(f"making a feed of {rows:,} rows, {law}")
+        with _written(path) as writer:
             known = 0
             for start in range(0, rows, BATCH_ROWS):
                 batch, known = _batch(start, min(BATCH_ROWS, rows - start), known, law)
                 writer.write_batch(batch)
-        partial.rename(path)
     return str(path)
+
+
+def split(feed: str, parts: int) -> list[str]:
+    """Paths of as many feeds: the rows of ``feed`` by partition, in their order, in batches of the same size."""
+    paths = [Path(feed).with_suffix(f".{part}-of-{parts}.arrow") for part in range(parts)]
+    for part, path in enumerate(paths):
+        if not path.exists():
+            say(f"making part {part + 1} of {parts} of {Path(feed).name}")
+            rows = pa.ipc.open_file(pa.memory_map(feed)).read_all()
+            days = pa.array([f"2026-02-{day:02d}" for day in range(1, DAYS + 1) if day % parts == part])
+            with _written(path) as writer:
+                writer.write_table(rows.filter(pc.is_in(rows["dt"], days)).combine_chunks(), max_chunksize=BATCH_ROWS)
+    return [str(path) for path in paths]
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[pa.ipc.RecordBatchFileWriter]:
+    """Under another name until it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, EVENTS_SCHEMA) as writer:
+        yield writer
+    partial.rename(path)
 
 
 def oracle(feed: str) -> str:
     """Path of an Arrow file with the end state, by DuckDB: of each key the row with the largest version, by key."""
     path = Path(feed).with_suffix(".oracle")
     if not path.exists():
+        say(f"making the oracle of {Path(feed).name}")
         handed_in = pa.ipc.open_file(pa.memory_map(feed)).read_all()  # noqa: F841 - DuckDB finds it by its name
         connection = duckdb.connect()
         connection.execute("SET enable_progress_bar = false")
         query = "FROM handed_in QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY version DESC) = 1 ORDER BY event_id"
         end = connection.sql(query).to_arrow_table().cast(EVENTS_SCHEMA)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, EVENTS_SCHEMA) as writer:
+        with _written(path) as writer:
             writer.write_table(end)
     return str(path)
 

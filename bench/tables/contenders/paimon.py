@@ -17,7 +17,7 @@ _OPTIONS = {"bucket": "4", "sequence.field": ORDERING, "write.native.enabled": "
 
 
 class Paimon:
-    """Needs the environment of requirements-paimon.lock."""
+    """Needs the environment of requirements-paimon.lock. A table that is in ``folder`` already is opened."""
 
     processes = ()
 
@@ -26,7 +26,7 @@ class Paimon:
         catalog.create_database("bench", True)
         keys = [PARTITION, KEY] if partitioned else [KEY]
         partition_by = [PARTITION] if partitioned else None
-        catalog.create_table("bench.events", Schema.from_pyarrow_schema(schema, partition_by, keys, _OPTIONS), False)
+        catalog.create_table("bench.events", Schema.from_pyarrow_schema(schema, partition_by, keys, _OPTIONS), True)
         self._catalog = catalog
         builder = catalog.get_table("bench.events").new_stream_write_builder()
         self._write, self._commit = builder.new_write(), builder.new_commit()
