@@ -213,7 +213,7 @@ class Committer:
             transaction.announce()
         except RetryLater as error:
             self._failed(_SLOTS, error)
-            self._report(events.CommitRefused(work.generation, work.round, str(error)))
+            self._report(events.InstantRefused(work.generation, work.round, str(error)))
             return
         self._report(events.InstantIssued(work.generation, work.round, transaction.instant))
 

@@ -78,6 +78,15 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True)
+class Progressed:
+    """A writer has handed rows of the round on, or written some: the round is slow, and not stuck."""
+
+    process: str
+    generation: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
 class RoundFull:
     """A bucket side must not get much more of it: a slice has its share, or memory is full and may not be flushed."""
 
@@ -157,8 +166,17 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class InstantRefused:
+    """From the committer: the round's transaction could not be begun or announced. Nothing of it was written."""
+
+    generation: int
+    round: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRefused:
-    """From the committer: for certain nothing was decided (issuing the instant, or the commit, failed)."""
+    """From the committer: for certain nothing was decided; the round's files and its transaction are as they were."""
 
     generation: int
     round: int
@@ -227,6 +245,7 @@ Event: TypeAlias = (
     | RoundAsked
     | BarrierPassed
     | Flushed
+    | Progressed
     | RoundFull
     | Broken
     | NewerOwnerSeen
@@ -236,6 +255,7 @@ Event: TypeAlias = (
     | InstantIssued
     | SlotWon
     | Published
+    | InstantRefused
     | CommitRefused
     | OffsetsWon
     | OffsetsRefused

@@ -15,12 +15,16 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who takes part in ``round``: (process, address) each, and per key group an index into them (rule RO3)."""
+    """Who takes part in ``round``: (process, address) each, and per key group an index into them (rule RO3).
+
+    ``intake``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
+    """
 
     round: int
     members: Sequence[tuple[str, str]]
     assignment: Sequence[int]
     share: Share = Share()
+    intake: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class IssueInstant:
-    """Begin the round's transaction and announce it; answered by InstantIssued or CommitRefused. Comes in round order."""
+    """Begin the round's transaction and announce it; answered by InstantIssued or InstantRefused. Comes in round order."""
 
     generation: int
     round: int

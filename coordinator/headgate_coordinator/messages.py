@@ -49,6 +49,8 @@ def event_of(process: str, report: wire.TableReport) -> events.Event | None:
             return events.Flushed(process, generation, flushed.round, files, dict(flushed.key_group_bytes))
         case "broken":
             return events.Broken(process, generation, report.broken.why)
+        case "progress":
+            return events.Progressed(process, generation, report.progress.round)
         case "round_full":
             return events.RoundFull(process, generation, report.round_full.round)
         case "newer_owner":
@@ -119,7 +121,12 @@ def _plan(plan: instructions.Plan) -> wire.Plan:
     members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in plan.members]
     share = plan.share
     return wire.Plan(
-        round=plan.round, members=members, assignment=plan.assignment, slice_files=share.files, slice_bytes=share.nbytes
+        round=plan.round,
+        members=members,
+        assignment=plan.assignment,
+        slice_files=share.files,
+        slice_bytes=share.nbytes,
+        intake_bytes=plan.intake,
     )
 
 

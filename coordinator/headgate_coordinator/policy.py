@@ -10,9 +10,8 @@ class Wish:
     ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
     ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
     filling round were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
-    sent, or the generation began. ``recovering``: None once a round of this generation has had its barrier, else the number of
-    aborts in a row before it (0 after a takeover). ``stretch``: how many times further rounds are apart while log files wait for
-    compaction.
+    sent, or the generation began. ``recovering``: until a round of this generation has had its barrier. ``stretch``: how many
+    times further rounds are apart while log files wait for compaction.
     """
 
     at_once: bool
@@ -20,7 +19,7 @@ class Wish:
     dirty_since: float | None
     fullest: int
     since: float
-    recovering: int | None
+    recovering: bool
     stretch: int = 1
 
 
@@ -31,9 +30,10 @@ class RoundPolicy:
     ``checkpoint_interval``: age of uncommitted rows before they are committed; each round costs one file a bucket and one
     slot. ``checkpoint_min_interval``: two rounds that clients ask for are at least this far apart, and a table recovers from
     an abort in about this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
-    round before its time; below the writer's memory limit. ``checkpoint_timeout``: a round that takes longer from its barrier
-    to its last write status is given up and its rows are sent again; above what the slowest flush takes.
-    ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
+    round before its time; below the writer's memory limit. ``checkpoint_timeout``: a round between its barrier and its last
+    write status of which nothing goes on for so long is given up and its rows are sent again; above what the slowest single
+    file takes. ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
+    ``first_round_bytes``: what each writer takes from clients into the first rounds behind an outage; see ``RoundSize``.
     """
 
     checkpoint_interval: float = 10.0
@@ -41,6 +41,7 @@ class RoundPolicy:
     checkpoint_bytes: int = 256 << 20
     checkpoint_timeout: float = 30.0
     writer_timeout: float = 1.5
+    first_round_bytes: int = 8 << 20
 
     def due(self, wish: Wish) -> float | None:
         """From when on the next barrier may be sent, if the round before is decided; None: nothing wants one."""
@@ -49,14 +50,20 @@ class RoundPolicy:
         times = []
         if wish.asked or wish.fullest >= self.checkpoint_bytes:
             times.append(wish.since + self.checkpoint_min_interval * wish.stretch)
-        if wish.dirty_since is not None and wish.recovering is None:
+        if wish.dirty_since is not None and not wish.recovering:
             times.append(wish.since + self.checkpoint_interval * wish.stretch)
-        elif wish.dirty_since is not None and wish.recovering is not None:
+        elif wish.dirty_since is not None:
             # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
-            times.append(max(wish.since, wish.dirty_since) + self.recovery(wish.recovering))
+            times.append(max(wish.since, wish.dirty_since) + self.checkpoint_min_interval)
         return min(times, default=None)
 
-    def recovery(self, failures: int) -> float:
-        """Seconds from the first rows of a generation to its first barrier: grows while one abort follows the other."""
-        doublings = min(max(failures - 1, 0), 16)
-        return float(min(self.checkpoint_interval, self.checkpoint_min_interval * 2**doublings))
+    def pause(self, failures: int) -> float:
+        """Seconds until what failed so often in a row is tried again: at once first, then twice as long each time."""
+        if failures < 1:
+            return 0.0
+        return float(min(self.checkpoint_interval, self.checkpoint_min_interval * 2 ** min(failures - 1, 16)))
+
+    @property
+    def flush_target(self) -> float:
+        """Seconds from a barrier to the last file that rounds keep to: longer ones hold up commits, and a drain."""
+        return max(min(self.checkpoint_interval, self.checkpoint_timeout / 6), min(1.0, self.checkpoint_timeout / 2))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from headgate_coordinator.events import BarrierPassed, Flushed
+from headgate_coordinator.events import BarrierPassed, Flushed, Progressed
 from headgate_coordinator.instructions import Plan
 
 
@@ -21,7 +21,8 @@ class Round:
     """What one round is and what has come in for it; its members are pinned (rule RO3).
 
     ``takes_rows``: False while nothing may be taken into it since slices are full. ``begun_counted``: False if it was not known
-    then how full they are.
+    then how full they are. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer is at it.
+    ``moved_at``: when something of it was last heard to go on.
     """
 
     def __init__(self, generation: int, plan: Plan) -> None:
@@ -31,9 +32,10 @@ class Round:
         self.phase = Phase.FILLING
         self.takes_rows = True
         self.begun_counted = True
+        self.instant_wanted = False
         self.instant_asked = False
         self.instant_issued = False
-        self.barrier_at = 0.0
+        self.barrier_at = self.moved_at = 0.0
         self.channels: Mapping[str, tuple[int, int, str]] = {}
         self._passed: dict[str, BarrierPassed] = {}
         self._flushed: dict[str, Flushed] = {}
@@ -46,15 +48,21 @@ class Round:
     def end(self, now: float) -> None:
         """Its barrier is sent."""
         self.phase = Phase.FLUSHING
-        self.barrier_at = now
+        self.barrier_at = self.moved_at = now
 
-    def report(self, event: BarrierPassed | Flushed) -> None:
-        """An ingest side is through with it, or a bucket side has all its rows on the store."""
+    def report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
+        """An ingest side is through with it, a bucket side has all its rows on the store, or one of them is nearer to that."""
         if self.phase is Phase.FLUSHING and event.process in self.members:
+            self.moved_at = now
             if isinstance(event, BarrierPassed):
                 self._passed[event.process] = event
-            else:
+            elif isinstance(event, Flushed):
                 self._flushed[event.process] = event
+
+    def issued(self, now: float) -> None:
+        """Its instant stands on the timeline."""
+        self.instant_issued = True
+        self.moved_at = now
 
     @property
     def complete(self) -> bool:
@@ -64,18 +72,27 @@ class Round:
         would be taken for the commit's (test_a_round_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
         """
         whole = self._passed.keys() == self.members.keys() == self._flushed.keys()
-        return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_asked
+        return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_wanted
+
+    @property
+    def waits_for_writers(self) -> bool:
+        """Whether its members keep it from being complete: its instant and its slot are ours to get, however long that takes."""
+        return self.phase is Phase.FLUSHING and not self.complete and self.instant_issued == self.instant_wanted
 
     def missing(self) -> list[str]:
         """What it still waits for, for messages."""
         waits = [f"the barrier of {process}" for process in self.members if process not in self._passed]
-        waits += [] if self.instant_issued == self.instant_asked else ["its instant"]
         return waits + [f"the files of {process}" for process in self.members if process not in self._flushed]
 
     @property
     def files(self) -> list[Any]:
         """Write statuses of all bucket sides, in the order of the members."""
         return [file for process in self.members if process in self._flushed for file in self._flushed[process].files]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it needs a slot (rule RO5)."""
+        return bool(self.files or self.channels)
 
     @property
     def offsets(self) -> dict[str, int]:
@@ -98,6 +115,11 @@ class Round:
     def bytes_of(self, process: str) -> int:
         """Arrow bytes that this ingest side took in the round; 0 while it has not said so."""
         return self._passed[process].bytes if process in self._passed else 0
+
+    @property
+    def most_taken(self) -> int:
+        """Arrow bytes that came in at one ingest side, the most of all."""
+        return max((event.bytes for event in self._passed.values()), default=0)
 
     @property
     def bytes(self) -> int:

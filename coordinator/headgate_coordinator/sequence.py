@@ -51,14 +51,29 @@ class Rounds:
         every = (*self.behind, self.filling)
         return next((each for each in every if (each.generation, each.number) == (generation, number)), None)
 
-    def ask_instant(self, number: int) -> list[IssueInstant]:
-        """Instants are issued in round order: an older round that has none gets its own first (rules TM5, RO2)."""
-        issued = []
-        for each in (self.flushing, self.filling):
-            if each is not None and each.number <= number and not each.instant_asked:
+    @property
+    def oldest_unpublished(self) -> Round | None:
+        """Of the won rounds that readers do not see yet."""
+        return self.unpublished[0] if self.unpublished else None
+
+    def want_instant(self, number: int) -> None:
+        """A bucket side has rows of that round. An older one that has no instant gets its own first (rules TM5, RO2)."""
+        for each in self._without_slot():
+            each.instant_wanted = each.instant_wanted or each.number <= number
+
+    def issue(self) -> list[IssueInstant]:
+        """The next instant that is wanted. One at a time: the younger round must not get one if the older round is refused."""
+        for each in self._without_slot():
+            if each.instant_wanted and not each.instant_issued:
+                if each.instant_asked:
+                    return []
                 each.instant_asked = True
-                issued.append(IssueInstant(each.generation, each.number))
-        return issued
+                return [IssueInstant(each.generation, each.number)]
+        return []
+
+    def _without_slot(self) -> list[Round]:
+        """Of this generation, the oldest first."""
+        return [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
 
     def fill(self, plan: Plan) -> None:
         """The filling round gets members; it had none."""
@@ -79,7 +94,7 @@ class Rounds:
 
     def abort(self, plan: Plan) -> Sequence[Round]:
         """A new generation with ``plan``. Returns the rounds that were given up: all whose slot is not sent (rule RO2)."""
-        given_up = [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
+        given_up = self._without_slot()
         if self.older in given_up:
             self.older = None
         self.generation += 1

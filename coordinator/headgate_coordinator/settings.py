@@ -48,7 +48,8 @@ class CoordinatorSettings(ServiceSettings):
     checkpoint_timeout: Duration = Field(
         30.0,
         gt=0,
-        description="a round that is not complete by then is given up, and its rows are sent again; above writer_timeout",
+        description="a round of which nothing goes on for so long is given up, and its rows are sent again; a slow one is not. "
+        "Above what the largest single file takes, and above writer_timeout; flushes of slow rounds are kept to a sixth of it",
     )
     writer_timeout: Duration = Field(
         1.5,

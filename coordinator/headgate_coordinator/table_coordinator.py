@@ -34,6 +34,8 @@ from headgate_coordinator.planning import Planner
 from headgate_coordinator.policy import RoundPolicy, Wish
 from headgate_coordinator.pressure import Pressure
 from headgate_coordinator.refusals import HANDING_OVER, MOVED
+from headgate_coordinator.retry import Retry
+from headgate_coordinator.round_size import RoundSize
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
 
@@ -42,13 +44,14 @@ _OfGeneration = (
     events.InstantAsked
     | events.RoundAsked
     | events.RoundFull
+    | events.Progressed
     | events.BarrierPassed
     | events.Flushed
     | events.Broken
     | events.OpenRequested
     | events.ChannelEnded
 )
-_OfCommitter = events.InstantIssued | events.SlotWon | events.Published | events.CommitRefused
+_OfCommitter = events.InstantIssued | events.InstantRefused | events.SlotWon | events.Published | events.CommitRefused
 
 
 class TableCoordinator:
@@ -79,12 +82,18 @@ class TableCoordinator:
         self._planner = Planner(key_groups)
         self._intake = Intake(figures, policy.checkpoint_interval)
         self._rounds = Rounds()
+        self._size = RoundSize(policy.first_round_bytes, policy.flush_target)
+        if channels:  # somebody may have kept much while nobody owned the table
+            self._size.restart()
+        self._retry = Retry(policy)
+        self._opens_at: float | None = None
         self._asked = False
         self._dirty_since: float | None = None
         self._since = now
-        self._recovering: int | None = 0
+        self._recovering = True
         self._aborts = 0
         self._aborts_since = now
+        self._fruitless = 0
         self._why = ""
         self._draining = False
         self._drained = False
@@ -159,7 +168,8 @@ class TableCoordinator:
 
     def deadline(self) -> float | None:
         """When a Tick is due, if nothing else happens before; later than the last ``now``."""
-        times = (self._channels.deadline, self._round_deadline(), self._due() if self._may_end() else None)
+        due = self._due() if self._may_end() else None
+        times = (self._channels.deadline, self._round_deadline(), self._retry.at, self._opens_at, due)
         return min((time for time in times if time is not None), default=None)
 
     def _of_writer(self, event: _OfWriter) -> None:
@@ -205,11 +215,11 @@ class TableCoordinator:
                 self._asked = self._intake.held = True
                 self._tell_pace()
         elif isinstance(event, events.InstantAsked):
-            self._out += self._rounds.ask_instant(event.round)
+            self._rounds.want_instant(event.round)
         elif isinstance(event, events.Broken):
             self._abort(f"writer {event.process} could not go on: {event.why}")
         elif (flushing := self._rounds.flushing) is not None and flushing.number == event.round:
-            flushing.report(event)
+            flushing.report(event, self._now)
 
     def _last_round_of(self, process: str) -> int:
         """The youngest round that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
@@ -223,21 +233,30 @@ class TableCoordinator:
         if named is None:
             return  # given up before
         if isinstance(event, events.InstantIssued):
-            named.instant_issued = True
+            named.issued(self._now)
+            if self._rounds.flushing is None or not self._rounds.flushing.complete:
+                self._retry.succeeded()
             self._tell_all(named, Instant(event.round, event.instant))
+        elif isinstance(event, events.InstantRefused):
+            self._drop(named)
+            named.instant_asked = False
+            self._refused(event)
         elif isinstance(event, events.SlotWon):
             self._won(named)
         elif isinstance(event, events.Published):
             self._published(named)
             self._publish_empty()
         else:
-            self._refused(named, event.why)
+            self._commit_refused(named, event)
 
     def _won(self, won: Round) -> None:
         self._rounds.won(won)
         self._channels.committed(won.channels)
         self._planner.decided(won)
         self._aborts = 0
+        if won.writes:
+            self._fruitless = 0
+            self._retry.succeeded()
         if won.generation == self.generation:
             self._members.settle(won)
         self._tell_all(won, Decided(won.number, queryable=False))
@@ -245,7 +264,7 @@ class TableCoordinator:
     def _published(self, published: Round) -> None:
         self._rounds.unpublished.remove(published)
         self._tell_all(published, Decided(published.number, queryable=True))
-        if published.files or published.channels:
+        if published.writes:
             self.last_round_seconds = self._now - published.barrier_at
             self.last_round_files = len(published.files)
             self.last_round_bytes = published.bytes
@@ -254,15 +273,20 @@ class TableCoordinator:
 
     def _publish_empty(self) -> None:
         """A round that wrote nothing is seen once those before it are: writers take its ack for all rounds up to it."""
-        unpublished = self._rounds.unpublished
-        while unpublished and not (unpublished[0].files or unpublished[0].channels):
-            self._published(unpublished[0])
+        while (oldest := self._rounds.oldest_unpublished) is not None and not oldest.writes:
+            self._published(oldest)
 
-    def _refused(self, refused: Round, why: str) -> None:
-        """For certain nothing was decided, so that the round is given up like one that was never sent."""
+    def _refused(self, event: events.InstantRefused | events.CommitRefused) -> None:
+        """Rows stay where they are, in memory or in files, and nobody has to send them again: the same is tried later."""
+        if not self._retry.why:
+            self._out.append(Alarm(f"round {event.round} waits, the table's storage refused it: {event.why}"))
+        self._retry.refused(event.why, self._now)
+
+    def _commit_refused(self, refused: Round, event: events.CommitRefused) -> None:
+        """For certain nothing was decided: the round is as it was before it was sent."""
         if refused.generation == self.generation:
             refused.phase = Phase.FLUSHING
-            self._abort(f"the table's storage refused the round: {why}")
+            self._refused(event)
         else:
             self._drop(refused)
             self._rounds.older = None
@@ -271,8 +295,9 @@ class TableCoordinator:
     # What follows.
 
     def _advance(self) -> None:
+        self._end_pauses()
         flushing = self._rounds.flushing
-        if flushing is not None and flushing.complete:
+        if flushing is not None and flushing.complete and not self._retry.waits:
             self._commit(flushing)
         self._give_up_what_is_late()
         if not self._rounds.filling.members and (eligible := self._eligible()):
@@ -283,7 +308,19 @@ class TableCoordinator:
         due = self._due() if self._may_end() else None
         if due is not None and due <= self._now:
             self._end_round()
+        if not self._retry.waits:
+            self._out += self._rounds.issue()
+        if self._draining and self._rounds.filling.members and not self._intake.held:
+            # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
+            self._intake.held = True
+            self._tell_pace()
         self._release()
+
+    def _end_pauses(self) -> None:
+        self._retry.look(self._now)
+        if self._opens_at is not None and self._opens_at <= self._now:
+            self._opens_at = None
+            self._look_at_opens()
 
     def _commit(self, complete: Round) -> None:
         """Rows and offsets go into one slot; offsets alone into one without an instant; nothing writes nothing (rule RO5)."""
@@ -293,9 +330,11 @@ class TableCoordinator:
             self._abort(f"a writer reported rows of channel {unknown.args[0]!r}, which nobody has opened")
             return
         files = complete.files
+        if not self._retry.why:
+            self._size.flushed(complete.plan.intake, complete.most_taken, self._now - complete.barrier_at)
         if not files:
             self._drop(complete)
-        if files or complete.channels:
+        if complete.writes:
             complete.phase = Phase.SENT
             self._out.append(Commit(complete.generation, complete.number, files, complete.channels))
         else:
@@ -305,7 +344,8 @@ class TableCoordinator:
     def _give_up_what_is_late(self) -> None:
         deadline, flushing = self._round_deadline(), self._rounds.flushing
         if deadline is not None and flushing is not None and deadline <= self._now:
-            self._abort(f"round {flushing.number} was not complete in time; missing: {', '.join(flushing.missing())}")
+            nothing = f"nothing of round {flushing.number} went on for {self._policy.checkpoint_timeout:g} s"
+            self._abort(f"{nothing}; missing: {', '.join(flushing.missing())}")
         for process, channel in self._channels.overdue(self._now).items():
             if self._members.evict(process):
                 self._out.append(Evict(process, f"it did not let channel {channel!r} go within {self._policy.writer_timeout} s"))
@@ -323,15 +363,23 @@ class TableCoordinator:
         ended = self._rounds.end(following, self._now)
         self._tell_all(ended, Barrier(ended.number, following))
         self._adopt(process for process in staying if process not in ended.members)
-        self._begin_waiting(None)
+        self._begin_waiting(recovering=False)
         self._begin_taking()
 
     def _abort(self, why: str) -> None:
-        """Everything that is not sent is given up, in a new generation (rule RO2)."""
+        """Everything that is not sent is given up, in a new generation (rule RO2).
+
+        After the second one in a row clients keep what they have until their opens are answered, longer each time: all of them
+        sending again costs more than a round.
+        """
         self._aborts_since = self._aborts_since if self._aborts else self._now
         self._aborts, self._why = self._aborts + 1, why
         self._out.append(Alarm(f"generation {self.generation} was given up: {why}"))
         self._out.append(AskLog())  # writers that obey another owner look like writers that fail
+        self._fruitless += 1
+        pause = self._policy.pause(self._fruitless - 1)
+        self._opens_at = self._now + pause if pause else None
+        self._size.restart()
         plan = self._plan(1, self._eligible(), [each for each in self._rounds.behind if each.phase is not Phase.FLUSHING])
         for given_up in self._rounds.abort(plan):
             self._drop(given_up)
@@ -340,7 +388,7 @@ class TableCoordinator:
         told = [process for process in self._members.all if process in self._members.adopted or process in dict(plan.members)]
         self._members.adopted.clear()
         self._adopt(told)
-        self._begin_waiting(self._aborts)
+        self._begin_waiting(recovering=True)
         self._begin_taking()
 
     def _end(self, refusal: Refusal) -> None:
@@ -356,16 +404,16 @@ class TableCoordinator:
             self._drop(given_up)
         self._channels.rewind()
         self._members.adopted.clear()
-        self._begin_waiting(None)
+        self._begin_waiting(recovering=False)
 
-    def _begin_waiting(self, recovering: int | None) -> None:
-        """For the next reason to end a round; ``recovering``: how many aborts came one after the other, None behind a barrier."""
+    def _begin_waiting(self, *, recovering: bool) -> None:
+        """For the next reason to end a round; ``recovering``: no round of the generation has had a barrier."""
         self._asked, self._dirty_since, self._since, self._recovering = False, None, self._now, recovering
         self._intake.held = False
 
     def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> Plan:
         """Of a round that is to begin; ``before``: all whose rows may still become files."""
-        return replace(self._planner.plan(number, members), share=self._intake.begin(before))
+        return replace(self._planner.plan(number, members), share=self._intake.begin(before), intake=self._size.limit)
 
     def _begin_taking(self) -> None:
         """The filling round is new: rows come into it, or none as long as slices are full."""
@@ -415,7 +463,7 @@ class TableCoordinator:
             writer_timeout=self._policy.writer_timeout,
             taking=taking,
             decided=rounds.decided,
-            blocked=rounds.blocked,
+            blocked=rounds.blocked or self._opens_at is not None,
             draining=self._draining,
         )
 
@@ -437,7 +485,7 @@ class TableCoordinator:
 
     def _note_dirt(self) -> None:
         """Rows at a bucket side count too: no accepted row is left without a round, whatever was heard of loads."""
-        dirty = self._rounds.filling.instant_asked or any(self._members.uncommitted(self._rounds.flushing))
+        dirty = self._rounds.filling.instant_wanted or any(self._members.uncommitted(self._rounds.flushing))
         if not dirty:
             self._dirty_since = None
         elif self._dirty_since is None:
@@ -445,9 +493,9 @@ class TableCoordinator:
 
     def _round_deadline(self) -> float | None:
         flushing = self._rounds.flushing
-        if flushing is None or flushing.phase is not Phase.FLUSHING:
+        if flushing is None or not flushing.waits_for_writers:
             return None
-        return flushing.barrier_at + self._policy.checkpoint_timeout
+        return flushing.moved_at + self._policy.checkpoint_timeout
 
     def _adopt(self, processes: Iterable[str]) -> None:
         for process in processes:

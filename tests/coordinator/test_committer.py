@@ -11,6 +11,7 @@ from headgate_coordinator.events import (
     CommitRefused,
     Event,
     InstantIssued,
+    InstantRefused,
     OffsetsRefused,
     OffsetsWon,
     Published,
@@ -219,13 +220,13 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     ]
     owner.store.before_create = refuse
     (refused,) = owner.do(asked)
-    assert isinstance(refused, OffsetsRefused if work == "offsets" else CommitRefused)
+    assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
     assert "busy" in refused.why
     owner.store.before_create = lambda path: None
     if work == "instant":
         owner.do(DropRound(1, 1))
     assert owner.do(asked)
-    assert not isinstance(owner.events[0], CommitRefused | OffsetsRefused)
+    assert not isinstance(owner.events[0], InstantRefused | CommitRefused | OffsetsRefused)
     if work == "commit":
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
 
@@ -239,7 +240,7 @@ def test_a_denial_is_an_alarm_until_a_slot_is_won_again_and_nobody_has_to_send_r
     asked = {"instant": IssueInstant(1, 2), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}
     owner.store.before_create = deny
     (refused,) = owner.do(asked[work])
-    assert isinstance(refused, OffsetsRefused if work == "offsets" else CommitRefused)
+    assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
     assert "the store has denied access since 2027-01-15 08:00:00 UTC" in owner.committer.outage.alarm
     assert "Read-only file system" in owner.committer.outage.alarm
     owner.do(Maintain())

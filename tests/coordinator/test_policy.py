@@ -7,7 +7,7 @@ import pytest
 from headgate_coordinator.policy import RoundPolicy, Wish
 
 POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
-NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=None)
+NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=False)
 
 
 def test_an_idle_table_wants_no_round() -> None:
@@ -36,8 +36,15 @@ def test_a_join_a_leave_and_a_waiting_open_wait_for_nothing() -> None:
 
 
 def test_after_an_abort_the_first_rows_wait_for_the_min_interval_so_that_the_others_can_come_along() -> None:
-    assert POLICY.due(replace(NOTHING, recovering=1, dirty_since=101.0)) == 101.5
+    assert POLICY.due(replace(NOTHING, recovering=True, dirty_since=101.0)) == 101.5
 
 
-def test_aborts_in_a_row_make_the_next_one_wait_longer_up_to_the_interval() -> None:
-    assert [POLICY.recovery(failures) for failures in (0, 1, 2, 3, 5, 6, 1000)] == [0.5, 0.5, 1.0, 2.0, 8.0, 10.0, 10.0]
+def test_failures_in_a_row_make_the_next_try_wait_longer_up_to_the_interval() -> None:
+    assert [POLICY.pause(failures) for failures in (0, 1, 2, 3, 5, 6, 1000)] == [0.0, 0.5, 1.0, 2.0, 8.0, 10.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("interval", "timeout", "target"), [(10.0, 30.0, 5.0), (2.0, 30.0, 2.0), (0.1, 30.0, 1.0), (10.0, 1.6, 0.8)]
+)
+def test_rounds_keep_to_flushes_that_hold_up_neither_commits_nor_drains(interval: float, timeout: float, target: float) -> None:
+    assert RoundPolicy(checkpoint_interval=interval, checkpoint_timeout=timeout).flush_target == target

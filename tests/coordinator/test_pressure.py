@@ -35,8 +35,8 @@ def ladder(files: int = 0, nbytes: int = 0, interval: float = 10.0) -> Ladder:
 def took(round_: Round, process: str, nbytes: int) -> Round:
     """A writer of the round took so much, and there is a file of it."""
     round_.end(0.0)
-    round_.report(BarrierPassed(process, 1, 1, {}, nbytes))
-    round_.report(Flushed(process, 1, 1, ["file"], {}))
+    round_.report(BarrierPassed(process, 1, 1, {}, nbytes), 0.0)
+    round_.report(Flushed(process, 1, 1, ["file"], {}), 0.0)
     return round_
 
 

@@ -7,7 +7,9 @@ from headgate_coordinator.events import (
     CommitRefused,
     InstantAsked,
     InstantIssued,
+    InstantRefused,
     OpenRequested,
+    Progressed,
     Published,
     RoundAsked,
     SlotWon,
@@ -22,10 +24,12 @@ from headgate_coordinator.instructions import (
     Commit,
     Decided,
     DropRound,
+    Grant,
     Instant,
     IssueInstant,
     Send,
 )
+from headgate_coordinator.policy import RoundPolicy
 from support.one_table import OneTable, joined, loaded, only, orders, plan
 
 
@@ -119,8 +123,10 @@ def test_ro1_the_next_barrier_waits_until_the_older_round_is_decided() -> None:
 def test_tm5_instants_are_issued_in_round_order_though_the_younger_round_asks_first() -> None:
     table = OneTable("a", "b")
     table.tell(RoundAsked("a", 1), Tick(), after=0.5)
-    assert table.tell(InstantAsked("b", 1, 3)) == [IssueInstant(1, 2), IssueInstant(1, 3)]
+    assert table.tell(InstantAsked("b", 1, 3)) == [IssueInstant(1, 2)]
     assert table.tell(InstantAsked("a", 1, 2), InstantAsked("a", 1, 3)) == []
+    assert table.tell(table.issued(2))[-1] == IssueInstant(1, 3)
+    assert only(IssueInstant, table.tell(table.issued(3))) == []
 
 
 def test_the_instant_is_told_to_all_members_of_the_round() -> None:
@@ -201,7 +207,7 @@ def test_ro7_a_round_that_is_not_complete_in_time_is_aborted_and_the_missing_par
 def test_ro2_an_abort_gives_up_every_round_that_is_not_sent_and_tells_all_writers_of_a_new_generation() -> None:
     table = OneTable("a", "b")
     table.tell(RoundAsked("a", 1), Tick(), after=0.5)
-    table.tell(InstantAsked("a", 1, 3))
+    table.tell(InstantAsked("a", 1, 3), table.issued(2), table.issued(3))
     out = table.tell(Broken("b", 1, "its disk is full"))
     adopt = plan(1, "a", "b")
     assert out[2:] == [DropRound(1, 2), DropRound(1, 3), Send("a", 2, Adopt(adopt)), Send("b", 2, Adopt(adopt))]
@@ -239,14 +245,64 @@ def test_ro2_no_barrier_is_sent_while_a_round_of_an_older_generation_is_undecide
     assert orders(Barrier, table.decide(1, generation=1)) == [("a", Barrier(1, plan(2, "a")))]
 
 
-def test_a_refused_commit_aborts_and_its_instant_is_dropped() -> None:
+def test_a_refused_commit_is_sent_again_with_the_same_files_after_growing_pauses() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(RoundAsked("a", 1), Tick(), after=0.5)
-    table.commit(1, "a", {"orders": 9})
-    out = table.tell(CommitRefused(1, 1, "the store is full"))
-    assert out[2:] == [DropRound(1, 1), Send("a", 2, Adopt(plan(1, "a")))]
-    assert table.grant("a", "orders", incarnation=1) == 2
+    (sent,) = only(Commit, table.commit(1, "a", {"orders": 9}))
+    for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
+        alarms = only(Alarm, table.tell(CommitRefused(1, 1, "the store is full")))
+        assert ["the store is full" in alarm.text for alarm in alarms] == [True] * (pause == 0.5), "said once"
+        assert table.core.deadline() == table.now + pause
+        assert only(Commit, table.tell(Tick(), after=pause / 2)) == []
+        assert table.tell(Tick(), after=pause / 2) == [sent]
+    table.decide(1)
+    assert table.core.generation == 1
+
+
+def test_a_refused_instant_is_tried_again_after_growing_pauses_while_rows_stay_where_they_are() -> None:
+    table = OneTable("a")
+    table.grant("a", "orders")
+    table.tell(InstantAsked("a", 1, 1))
+    for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
+        assert DropRound(1, 1) in table.tell(InstantRefused(1, 1, "no space left"))
+        assert only(IssueInstant, table.tell(InstantAsked("a", 1, 1), Tick(), after=pause / 2)) == []
+        assert only(IssueInstant, table.tell(Tick(), after=pause / 2)) == [IssueInstant(1, 1)]
+    table.tell(table.issued(1))
+    assert table.core.generation == 1
+    assert DropRound(1, 1) in table.tell(InstantRefused(1, 1, "once more"))
+    assert table.core.deadline() == table.now + 0.5, "a success begins the pauses anew"
+
+
+def test_tm5_a_younger_round_gets_no_instant_while_that_of_the_older_one_is_refused() -> None:
+    table = OneTable("a")
+    table.grant("a", "orders")
+    table.tell(InstantAsked("a", 1, 1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(InstantRefused(1, 1, "no space left"), InstantAsked("a", 1, 2))
+    assert only(IssueInstant, table.tell(Tick(), after=0.5)) == [IssueInstant(1, 1)]
+    assert only(IssueInstant, table.tell(table.issued(1))) == [IssueInstant(1, 2)]
+
+
+def test_ro7_a_round_of_which_something_goes_on_is_never_given_up() -> None:
+    """A fixed limit ended every round that was larger than what could be flushed in it, for good."""
+    table = OneTable("a", "b")
+    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    for process in ("a", "b", "a", "b"):
+        assert only(Alarm, table.tell(Progressed(process, 1, 2), Tick(), after=29.0)) == []
+    table.tell(table.barrier("a", 2), table.flushed("a", 2), table.barrier("b", 2), after=29.0)
+    assert only(Alarm, table.tell(Progressed("b", 1, 1), Progressed("b", 1, 3), Tick(), after=29.0)) == []
+    assert table.core.deadline() == table.now + 1.0, "what goes on in other rounds does not help this one"
+    (alarm,) = only(Alarm, table.tell(Tick(), after=1.0))
+    assert "missing: the files of b" in alarm.text
+
+
+def test_a_round_that_waits_for_its_own_coordinator_is_not_given_up() -> None:
+    """Its committer is busy or tries again; to send everything again would only give it more to do."""
+    table = OneTable("a")
+    table.tell(InstantAsked("a", 1, 1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(table.barrier("a", 1), table.flushed("a", 1))
+    assert only(Alarm, table.tell(Tick(), after=100.0)) == []
+    assert orders(Decided, table.tell(table.issued(1)))
 
 
 def test_a_refused_commit_of_an_older_generation_lets_opens_go_on_with_the_older_offset() -> None:
@@ -260,18 +316,56 @@ def test_a_refused_commit_of_an_older_generation_lets_opens_go_on_with_the_older
     assert granted.order.committed_offset == 0  # type: ignore[union-attr]
 
 
-def test_after_an_abort_the_first_rows_get_a_round_soon_and_later_aborts_wait_longer() -> None:
+def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_then_get_a_round_soon() -> None:
     table = OneTable("a")
-    for generation, wait in ((1, 0.5), (2, 0.5), (3, 1.0), (4, 2.0)):
-        table.tell(loaded("a"))
-        assert table.core.deadline() == table.now + wait
+    table.grant("a", "orders")
+    for generation, pause in ((1, 0.0), (2, 0.5), (3, 1.0), (4, 2.0)):
         table.tell(Broken("a", generation, "its disk is full"))
+        if pause:
+            assert table.tell(table.opens("a", "orders", incarnation=1)) == []
+            assert only(Send, table.tell(Tick(), after=pause / 2)) == []
+            assert [order.committed_offset for _, order in orders(Grant, table.tell(Tick(), after=pause / 2))] == [0]
+        else:
+            table.grant("a", "orders", incarnation=1)
+        table.tell(loaded("a"))
+        assert table.core.deadline() == table.now + 0.5
     assert "4 were given up" in table.core.alarms[0]
-    table.tell(RoundAsked("a", 5), Tick(), after=0.5)
-    table.pass_all(1, "a")
+    table.tell(Tick(), after=0.5)
+    table.commit(1, "a", {"orders": 9})
+    table.decide(1)
     assert table.core.alarms == []
-    table.tell(Broken("a", 5, "its disk is full"), loaded("a"))
-    assert table.core.deadline() == table.now + 0.5
+    table.tell(Broken("a", 5, "its disk is full"))
+    table.grant("a", "orders", incarnation=1)
+
+
+def test_a_round_without_rows_between_aborts_does_not_let_clients_send_everything_again_at_once() -> None:
+    table = OneTable("a")
+    for generation in (1, 2):
+        table.tell(Broken("a", generation, "its disk is full"), RoundAsked("a", generation + 1), Tick(), after=0.5)
+        table.tell(Tick(), after=0.5)
+        table.pass_all(1, "a")
+    table.tell(Broken("a", 3, "its disk is full"))
+    assert table.tell(table.opens("a", "orders")) == []
+
+
+def test_the_first_rounds_behind_an_outage_are_small_and_grow_while_they_are_flushed_in_good_time() -> None:
+    table = OneTable("a", channels={"orders": [1, 0, "ann", 0]}, policy=RoundPolicy(first_round_bytes=100))
+    limits = []
+    for number in range(1, 6):
+        table.tell(loaded("a"), RoundAsked("a", 1))
+        (barrier,) = [order for _, order in orders(Barrier, table.tell(Tick(), after=10.0))]
+        limits.append(barrier.next.intake)
+        table.commit(number, "a", {"orders": number}, size=limits[-2] if number > 1 else 100)
+        table.decide(number)
+    assert limits == [100, 400, 400, 1600, 1600], "a round's limit is known before the one behind it is measured"
+    (adopt,) = [order for _, order in orders(Adopt, table.tell(Broken("a", 1, "its disk is full")))]
+    assert adopt.plan.intake == 100
+
+
+def test_a_table_that_nobody_wrote_before_begins_without_a_limit() -> None:
+    table = OneTable(policy=RoundPolicy(first_round_bytes=100))
+    (adopt,) = [order for _, order in orders(Adopt, table.tell(joined("a")))]
+    assert adopt.plan.intake == 0
 
 
 def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_round() -> None:

@@ -21,11 +21,14 @@ LOOKS = max(600, WALKS)
 
 MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.AbortsOneRoundOnly: 7,
+    mutants.AnswersRightBehindAborts: 0,
     mutants.AnswersWhileUndecided: 23,
+    mutants.BeginsWithLargeRounds: 0,
     mutants.CommitsWithoutAllFiles: 0,
     mutants.EndsNoOlderWriter: 9,
     mutants.FencesBeforeTheSlot: 9,
     mutants.ForgetsSentRounds: 23,
+    mutants.GivesUpWhatGoesOn: 0,
     mutants.GoesOnWithoutTheLost: 0,
     mutants.HearsOldGenerations: 91,
     mutants.IssuesInstantsAsAsked: 31,
@@ -36,6 +39,7 @@ MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.SendsBarriersEarly: 26,
     mutants.TakesAnyIncarnation: 0,
     mutants.TellsBeforeTheSlot: 0,
+    mutants.TriesAgainAtOnce: 0,
     mutants.WaitsForNoRounds: 1,
     mutants.WaitsForOneRoundLess: 1,
 }

@@ -116,13 +116,16 @@ class Heard:
     broken: list[str] = field(default_factory=list)
     full: list[int] = field(default_factory=list)
     rounds_asked: int = 0
+    progress: list[int] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def report(self, message: wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Flushed) -> None:
+    def report(self, message: wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Progress | wire.Flushed) -> None:
         if isinstance(message, wire.RoundFull):
             assert message.round not in self.full, "a round is said to be full once"
             self.full.append(message.round)
+        elif isinstance(message, wire.Progress):
+            self.progress.append(message.round)
         elif isinstance(message, wire.AskRound):
             self.rounds_asked += 1
         elif isinstance(message, wire.Flushed):

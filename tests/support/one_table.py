@@ -36,7 +36,7 @@ class OneTable:
         figures: SliceFigures | None = None,
     ) -> None:
         self.now = 0.0
-        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(), 2, self.now, figures)
+        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(first_round_bytes=0), 2, self.now, figures)
         self._requests = 0
         for writer in writers:
             before = self.core.round

@@ -1,8 +1,9 @@
-"""Bugs that are planted into a service, one at a time, to see that the tests of exactly-once find them.
+"""Bugs and burdens that are planted into a service, one at a time: what tests have to find, or to bear.
 
 ``support.stepping --plant NAME`` calls the one of that name in the service's process before it starts.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,4 +24,17 @@ def grants_at_once() -> None:
     Channels.ended = ended  # type: ignore[method-assign,assignment]
 
 
-PLANTS: Mapping[str, Callable[[], None]] = {plant.__name__: plant for plant in (grants_at_once,)}
+def encodes_slowly() -> None:
+    """Each writer writes 5,000 rows a second: far less than clients send."""
+    from headgate_tables.hudi.changes import ChangeWriter
+
+    right = ChangeWriter._encode
+
+    def encode(self: ChangeWriter, file: Any) -> Any:
+        time.sleep(file.batch.deletes.size / 5000)
+        return right(self, file)
+
+    ChangeWriter._encode = encode  # type: ignore[method-assign]
+
+
+PLANTS: Mapping[str, Callable[[], None]] = {plant.__name__: plant for plant in (grants_at_once, encodes_slowly)}

@@ -74,6 +74,8 @@ class OwnedTable:
     """A table under one (epoch, generation). Orders go to the writers that are named; every test says what it wants."""
 
     def __init__(self, name: str, url: str, definition: Definition, epoch: int = 1, generation: int = 1) -> None:
+        self.intake_bytes = 0
+        """Of all rounds that are planned from now on."""
         self.name = name
         self.url = url
         self.definition = definition
@@ -87,6 +89,7 @@ class OwnedTable:
             round=number,
             members=[wire.Member(process=writer.process, address=writer.address) for writer in members],
             assignment=[group % len(members) for group in range(groups)],
+            intake_bytes=self.intake_bytes,
         )
 
     def adopt(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:

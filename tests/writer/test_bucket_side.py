@@ -11,8 +11,10 @@ import pytest
 from headgate_tables.hudi.keys.bucket import file_id, key_group
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
+from headgate_writer.progress import Progress
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, plan
+from support.hand_clock import HandClock
 
 
 def some(*entries: tuple[str, int, str], part: str = "p") -> list[dict[str, Any]]:
@@ -313,3 +315,33 @@ async def test_a_table_that_is_broken_does_not_keep_others_from_making_room(tmp_
         assert bad.broken == ["told so"]
         take(small, two, 1, many(range(1_900), "x" * 50))
         await good.until("file_durable")
+
+
+async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are_progress_of_their_round(tmp_path: Path) -> None:
+    """A round that takes longer than the owner waits goes on, and is not given up."""
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted(), Budget(2, 1 << 30)) as (side, heard):
+        side.plan(plan(1, ME, OTHER))
+        side.plan(plan(2, ME, OTHER))
+        take(side, table, 2, many(range(5)))
+        assert heard.progress == []
+        side.barrier(2, ME)
+        take(side, table, 2, many(range(5, 10)))
+        assert heard.progress == [2]
+        take(side, table, 1, many(range(5)))
+        side.instant(1, table.begin().instant)
+        side.barrier(1, ME)
+        side.barrier(1, OTHER)
+        await heard.until_flushed(1)
+        assert heard.progress[-1] == 1
+
+
+def test_progress_is_told_at_most_twice_a_second_for_each_round() -> None:
+    clock, told = HandClock(), list[int]()
+    progress = Progress(clock, lambda message: told.append(message.round))
+    for now in (100.0, 100.1, 100.4, 100.5, 100.9, 101.0):
+        clock.now = now
+        progress.made(1)
+    assert told == [1, 1, 1]
+    progress.made(2)
+    assert told == [1, 1, 1, 2]

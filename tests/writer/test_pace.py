@@ -9,27 +9,12 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_writer.pace import Pace
+from support.hand_clock import HandClock
 from support.running_writer import Cluster, cluster
 from support.tables import notes, rows
 
 WHY = wire_error(errors_pb2.CODE_OVERLOADED, "200 log files wait", "Start compactors.", retry_after_ms=1000)
 STOP = wire.Throttle(stopped=True, why=WHY)
-
-
-class HandClock:
-    """Set by hand. Who sleeps on it waits forever."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def now_ms(self) -> int:
-        return int(self.now * 1000)
-
-    def monotonic(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.Event().wait()
 
 
 def paced(rate: int) -> tuple[Pace, HandClock]:

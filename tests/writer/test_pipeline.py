@@ -170,3 +170,38 @@ async def test_a_flush_that_fails_is_told_to_the_owner(tmp_path: Path) -> None:
         made.owned.order(made.links[0], instant=wire.Instant(round=1, instant="20270101000000000"))
         made.owned.barrier(made.links, 1)
         assert "flush" in (await made.links[0].report("broken")).why
+
+
+async def test_a_round_that_has_its_share_asks_for_its_end_and_clients_keep_the_rest_until_the_next_one(tmp_path: Path) -> None:
+    """Each batch is larger than the share: one is taken in each round, and nothing has to be sent twice."""
+    async with cluster(tmp_path) as made:
+        made.owned.intake_bytes = 1
+        made.owned.generation = 2
+        made.owned.adopt(made.links)
+        await made.adopted(1, 2)
+        channel = await made.channel()
+        for number in range(5):
+            await channel.append(many(number, 1))
+        for number in range(1, 4):
+            await made.links[0].report("ask_round")
+            assert await made.commit(number) == {"c": number}
+            assert made.links[0].count("ask_round") <= 1, "once a round"
+        made.owned.intake_bytes = 0
+        assert await made.commit(4) == {"c": 4}
+        await channel.acked(received=5)
+        assert await made.commit(5) == {"c": 5}
+        assert len(notes(made.table)) == 5
+
+
+async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_round_that_ended(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        tables = made.writers[0].tables
+        while (writer := tables.writer(TABLE)) is None:
+            await tables.changed(TABLE)
+        opening = asyncio.ensure_future(writer.open("c", 0, "somebody"))
+        await made.owned.grant(made.links[0])
+        hold = await opening
+        writer.put(hold.take(1, 1, Admitted(many(1, 1), None, 50)))
+        writer.barrier(wire.Barrier(round=1, next=made.owned.plan(2, made.links)))
+        assert (await made.links[0].report("progress")).round == 1
+        assert (await made.links[0].report("barrier_passed")).round == 1

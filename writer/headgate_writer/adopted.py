@@ -24,7 +24,8 @@ class Member:
 class Plan:
     """Who takes part in ``round``. ``assignment``: uint16[key groups], each an index into ``members``; empty without members.
 
-    ``slice_files``, ``slice_bytes``: what the round may add to any one file slice; 0: as much as it takes.
+    ``slice_files``, ``slice_bytes``: what the round may add to any one file slice; 0: as much as it takes. ``intake_bytes``: what
+    each ingest side takes into it; 0: as much as comes.
     """
 
     round: int
@@ -32,6 +33,7 @@ class Plan:
     assignment: KeyGroupTable
     slice_files: int = 0
     slice_bytes: int = 0
+    intake_bytes: int = 0
 
     def index(self, process: str) -> int | None:
         """The member of that process id, None when it has no part in the round."""

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -22,10 +23,11 @@ from headgate_writer.adopted import AdoptedTable, Plan
 from headgate_writer.buffers import Budget, Bytes, Flush, Portion, RoundBuffer, Waiting, next_flush
 from headgate_writer.flushing import flush
 from headgate_writer.heap import Filed
+from headgate_writer.progress import Progress
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals
 
-Report: TypeAlias = Callable[[wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Flushed], None]
+Report: TypeAlias = Callable[[wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Progress | wire.Flushed], None]
 
 FULL_BUCKET: Final = 64 << 20
 """Arrow bytes at which a bucket is flushed before its round ends. Larger: fewer log files of a hot bucket."""
@@ -84,6 +86,7 @@ class BucketSide:
         self._world = world
         self._executor = executor
         self._report = report
+        self._progress = Progress(world.clock, report)
         self._tell_broken = broken
         self._writer = ChangeWriter(adopted.store, adopted.definition, epoch=adopted.epoch, process=process, ordinal=0)
         self.arrivals: dict[str, Arrivals] = {}
@@ -113,6 +116,8 @@ class BucketSide:
         current.buffer.add(rows)
         if first:
             self._report(wire.AskInstant(round=round))
+        if current.barriers:
+            self._progress.made(round)
         self._settle(round)
 
     def barrier(self, round: int, sender: str) -> None:
@@ -243,7 +248,7 @@ class BucketSide:
         portion = current.buffer.take_out(chosen.codes)
         self._share.leaving = int(portion.nbytes.sum())
         try:
-            statuses, rest = await self._in_executor(current, portion)
+            statuses, rest = await self._in_executor(chosen.round, portion)
         except (TablesError, pa.ArrowException, OSError) as failed:
             self.broken(f"a flush of round {chosen.round} failed: {failed}")
             return
@@ -256,9 +261,11 @@ class BucketSide:
         self._written += sum(status.size for status in statuses)
         self._flushed += int(portion.nbytes.sum())
         current.buffer.taken(portion, rest)
+        self._progress.made(chosen.round)
         self._settle(chosen.round)
 
-    async def _in_executor(self, current: _Round, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
+    async def _in_executor(self, round: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
+        current = self._rounds[round]
         assert current.plan is not None  # noqa: S101 - what is flushable has a plan
         ordinal = current.plan.index(self._process) or 0
         versions = current.buffer.files[portion.codes].tolist()
@@ -273,5 +280,6 @@ class BucketSide:
                 versions,
                 ordinal=ordinal,
                 drop_beaten=self._adopted.drop_beaten,
+                progress=partial(loop.call_soon_threadsafe, self._progress.made, round),
             ),
         )

@@ -123,9 +123,10 @@ class ClientStream:
     async def _room(self) -> None:
         """Half of what may be in flight asks for a round; past all of it, or of the memory, the client is not read (rule CH7).
 
-        Nor is it while the table takes rows slowly, since its slices wait for compaction.
+        Nor is it while the table takes rows slowly, since its slices wait for compaction, or the filling round has its share.
         """
         await self._writer.pace.wait()
+        await self._writer.window.wait()
         for budget in self._shared.budgets:
             if not budget.has_room:
                 await budget.room()

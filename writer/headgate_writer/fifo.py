@@ -23,10 +23,16 @@ class Fifo:
 
     def __init__(self) -> None:
         self._waiting: deque[Entry | Border] = deque()
+        self._borders = 0
         self.nbytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def has_border(self) -> bool:
+        """Whether what stands in front belongs to a round that has ended."""
+        return self._borders > 0
 
     def put(self, entry: Entry) -> None:
         """Behind all that waits."""
@@ -36,6 +42,7 @@ class Fifo:
     def border(self, border: Border) -> None:
         """Behind all that waits."""
         self._waiting.append(border)
+        self._borders += 1
 
     def turn(self, limit: int) -> Border | list[Entry]:
         """The border that stands in front, or what stands before the next one: at least one entry, then up to ``limit`` bytes."""
@@ -46,6 +53,7 @@ class Fifo:
             if isinstance(first, Border):
                 if not taken:
                     self._waiting.popleft()
+                    self._borders -= 1
                     return first
                 break
             nbytes += _arrow_bytes(first)

@@ -6,7 +6,7 @@ written, by bucket, and those of other buckets, which go back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -40,15 +40,18 @@ def flush(
     *,
     ordinal: int,
     drop_beaten: bool,
+    progress: Callable[[], object] = lambda: None,
 ) -> tuple[list[wire.FileStatus], list[Filed]]:
     """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
 
     ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the round.
-    Raises as ``ChangeWriter.write``; the round must not be committed then, so nothing is put back.
+    ``progress``: as of ``ChangeWriter.write``. Raises as that; the round must not be committed then, so nothing is put back.
     """
     changes, rest = take_apart(portion, definition, drop_beaten=drop_beaten)
     # One row is left of each key, so the writer need not look for beaten ones again.
-    statuses = writer.write(instant, changes, log_versions, drop_beaten=False, ordinal=ordinal, threads=THREADS)
+    statuses = writer.write(
+        instant, changes, log_versions, drop_beaten=False, ordinal=ordinal, threads=THREADS, progress=progress
+    )
     return [_on_the_wire(status) for status in statuses], rest
 
 

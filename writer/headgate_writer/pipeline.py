@@ -26,6 +26,7 @@ from headgate_writer.channels import Entry, Hold
 from headgate_writer.exchange import ExchangeOut
 from headgate_writer.fifo import Border, Fifo, arrow_bytes
 from headgate_writer.metrics import Totals
+from headgate_writer.progress import Progress
 from headgate_writer.routing import RoutedRows, cut, route
 
 TURN_BYTES = 8 << 20
@@ -75,7 +76,7 @@ class Pipeline:
         executor: Executor,
         clock: Clock,
         totals: Totals,
-        report: Callable[[wire.BarrierPassed], None],
+        report: Callable[[wire.BarrierPassed | wire.Progress], None],
         loaded: Callable[[], None],
     ) -> None:
         self._definition = adopted.definition
@@ -89,6 +90,7 @@ class Pipeline:
         self._totals = totals
         self._report = report
         self._loaded = loaded
+        self._progress = Progress(clock, report)
         self._fifo = Fifo()
         self._awake = asyncio.Event()
         self._held = 0
@@ -170,6 +172,8 @@ class Pipeline:
         nbytes = arrow_bytes(turn)
         self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
         self._give_back(nbytes)
+        if self._fifo.has_border:
+            self._progress.made(self._plan.round)
 
     async def _route_singly(self, entries: list[Entry]) -> None:
         """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""

@@ -21,6 +21,7 @@ from headgate_writer.metrics import Totals
 from headgate_writer.orders import read_plan
 from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
+from headgate_writer.round_window import RoundWindow
 
 Content: TypeAlias = (
     wire.AskInstant
@@ -29,6 +30,7 @@ Content: TypeAlias = (
     | wire.Broken
     | wire.AskRound
     | wire.RoundFull
+    | wire.Progress
     | wire.OpenRequest
     | wire.ChannelEnded
 )
@@ -39,6 +41,7 @@ _FIELD = {
     wire.Broken: "broken",
     wire.AskRound: "ask_round",
     wire.RoundFull: "round_full",
+    wire.Progress: "progress",
     wire.OpenRequest: "open",
     wire.ChannelEnded: "channel_ended",
 }
@@ -76,12 +79,16 @@ class Parts:
 
 
 class TableWriter:
-    """Made by an Adopt, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken."""
+    """Made by an Adopt, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken.
+
+    ``window``: how many of them the filling round takes.
+    """
 
     def __init__(self, adopted: AdoptedTable, plan: Plan, owner: Owner, parts: Parts, totals: Totals) -> None:
         self.adopted = adopted
         self.owner = owner
         self.pace = Pace(parts.world.clock)
+        self.window = RoundWindow(plan.intake_bytes, self.ask_round)
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
@@ -174,8 +181,10 @@ class TableWriter:
 
     def put(self, entry: Entry) -> None:
         """Into the pipeline."""
-        self.pace.took(entry.batch.nbytes if entry.batch is not None else 0)
+        nbytes = entry.batch.nbytes if entry.batch is not None else 0
+        self.pace.took(nbytes)
         self._pipeline.put(entry)
+        self.window.took(nbytes)
 
     def ask_round(self) -> None:
         """Once for all who ask before the next barrier: it covers what any of them has sent."""
@@ -207,6 +216,7 @@ class TableWriter:
         self._round_asked = False
         self.side.plan(following)
         self._pipeline.barrier(order.round, following)
+        self.window.begin(following.intake_bytes)
         if following.index(self._process) is None:
             self.move_clients()
 

@@ -45,13 +45,18 @@ class Bucket:
     instant: str = ""
     asked: bool = False
     done: bool = False
+    written: int = 0
     bytes: dict[int, int] = field(default_factory=dict)
 
 
 class BucketSide:
-    """Rows are filed under the round that they carry. ``plans``: what is known of rounds, by number."""
+    """Rows are filed under the round that they carry. ``plans``: what is known of rounds, by number.
 
-    def __init__(self, process: str, broken: Set[str]) -> None:
+    ``slow``: a step at a round's end writes one row more, and nothing is durable before the last one.
+    """
+
+    def __init__(self, process: str, broken: Set[str], *, slow: bool = False) -> None:
+        self.slow = slow
         self.plans: dict[int, Plan] = {}
         self._process = process
         self._broken = broken
@@ -80,7 +85,10 @@ class BucketSide:
                 bucket.asked = True
                 yield events.InstantAsked(self._process, generation, round_)
             whole = self._is_whole(round_, bucket)
-            if bucket.rows and bucket.instant and (whole or (early and self._may_flush(round_, bucket))):
+            if whole and bucket.instant and self.slow and bucket.written < len(bucket.rows):
+                bucket.written += 1
+                yield events.Progressed(self._process, generation, round_)
+            elif bucket.rows and bucket.instant and (whole or (early and self._may_flush(round_, bucket))):
                 bucket.files.append(File(bucket.instant, self._process, tuple(bucket.rows)))
                 bucket.rows = []
             if whole and not bucket.rows and not bucket.done:

@@ -1,6 +1,6 @@
 """A whole cluster around the real TableCoordinator, in memory: what there is, and each single step that it can take."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from random import Random
 
 from headgate_coordinator import events
@@ -18,9 +18,12 @@ class Cluster:
     """``broken``: rules that writers do not keep. ``same_process``: a restarted writer keeps its process id (against RO8).
 
     ``limit``: log files of a slice; 0: they are not bounded. ``deaf``: before faults stop the store does not say who owns it.
+    ``windows``: bytes that the first rounds behind an outage may take. ``timeouts``: seconds that a round may stand still.
     """
 
     limit = 0
+    windows: Sequence[int] = (0, 0, 20, 60)
+    timeouts: Sequence[float] = (30.0, 30.0, 3.0)
 
     def __init__(
         self,
@@ -44,6 +47,9 @@ class Cluster:
         self._broken = broken
         self._processes = 0
         self._interval = self.random.choice((1.0, 10.0))
+        chance = Random(seed + 4_000_000)  # its own draws leave those of other walks as they are
+        self._timeout, self._least = chance.choice(self.timeouts), chance.choice(self.windows)
+        self.slow_flushes = chance.random() < 0.3
         self._forgets = self.random.random() < 0.5
         self.owners = [self._owner(1)]
         for _ in range(self.random.randint(1, 3)):
@@ -107,10 +113,10 @@ class Cluster:
     # Owners and slots.
 
     def _owner(self, epoch: int) -> Owner:
-        policy = RoundPolicy(checkpoint_interval=self._interval)
+        policy = RoundPolicy(checkpoint_interval=self._interval, checkpoint_timeout=self._timeout, first_round_bytes=self._least)
         figures = SliceFigures(0, 0, self.limit, 1 << 30, counted=False) if self.limit else None
         core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now, figures)
-        owner = Owner(self.log, epoch, core, self.random, self.puts, self.refusals)
+        owner = Owner(self.log, epoch, core, self.random, self.puts, self.refusals, policy)
         owner.committer.deaf = self.deaf
         return owner
 
@@ -154,7 +160,8 @@ class Cluster:
         """Another process."""
         self._processes += 1
         process = process or f"w{self._processes}"
-        self.writers[process] = Writer(process, address or f"host{self._processes}", self.log, self.exchanges, self._broken)
+        address = address or f"host{self._processes}"
+        self.writers[process] = Writer(process, address, self.log, self.exchanges, self._broken, slow_flushes=self.slow_flushes)
 
     def stop_writer(self, writer: Writer) -> None:
         """Killed, or gone after a Release: some of what it sent still arrives."""

@@ -54,17 +54,15 @@ class CommitsWithoutAllFiles(TableCoordinator):
         flushing = self._rounds.flushing
         if flushing is not None and len(flushing._passed) == len(flushing.members):
             for process in set(flushing.members) - set(flushing._flushed):
-                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}))
+                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}), self._now)
         super()._advance()
 
 
 class _AsAsked(Rounds):
-    def ask_instant(self, number: int) -> list[instructions.IssueInstant]:
+    def want_instant(self, number: int) -> None:
         named = self.find(self.generation, number)
-        if named is None or named.instant_asked:
-            return []
-        named.instant_asked = True
-        return [instructions.IssueInstant(self.generation, number)]
+        if named is not None:
+            named.instant_wanted = True
 
 
 class IssuesInstantsAsAsked(TableCoordinator):
@@ -88,7 +86,7 @@ class PublishesEmptyRoundsAtOnce(TableCoordinator):
 
     def _publish_empty(self) -> None:
         for each in list(self._rounds.unpublished):
-            if not (each.files or each.channels):
+            if not each.writes:
                 self._published(each)
 
 
@@ -175,6 +173,40 @@ class HearsNoLoads(TableCoordinator):
 
     def _note_dirt(self) -> None:
         """Nothing is ever dirty."""
+
+
+class GivesUpWhatGoesOn(TableCoordinator):
+    """RO7: a round has a fixed time, whatever goes on."""
+
+    def _round_deadline(self) -> float | None:
+        flushing = self._rounds.flushing
+        if flushing is not None:
+            flushing.moved_at = flushing.barrier_at
+        return super()._round_deadline()
+
+
+class TriesAgainAtOnce(TableCoordinator):
+    """What the store refused is tried again without a pause."""
+
+    def _refused(self, event: Any) -> None:
+        super()._refused(event)
+        self._retry.at = None
+
+
+class AnswersRightBehindAborts(TableCoordinator):
+    """Clients send everything again at once, however many generations were given up in a row."""
+
+    def _abort(self, why: str) -> None:
+        super()._abort(why)
+        self._opens_at = None
+
+
+class BeginsWithLargeRounds(TableCoordinator):
+    """Behind an outage a round takes all that clients have kept."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._size.restart = lambda: None  # type: ignore[method-assign]
 
 
 class _WithChannels(TableCoordinator):

@@ -8,7 +8,9 @@ from random import Random
 from headgate_coordinator import events, instructions
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Instruction, Order
+from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.table_coordinator import TableCoordinator
+from support.coordinator_sim.patience import Patience
 from support.coordinator_sim.slots import Slot, SlotLog, ViolationError
 
 KEY_GROUPS = 4
@@ -125,7 +127,7 @@ class Committer:
         if len(self._instants) >= 2:
             raise ViolationError(f"{work} is the third open instant beside {list(self._instants)}")
         if refused:
-            self.answers.append(events.CommitRefused(work.generation, work.round, "refused"))
+            self.answers.append(events.InstantRefused(work.generation, work.round, "refused"))
             return
         self._issued += 1
         instant = self._instants[work.generation, work.round] = f"{self._epoch}.{self._issued}"
@@ -189,7 +191,14 @@ class Owner:
     """Wins a FENCE when it is made. ``links``: the control stream of each process that has said hello."""
 
     def __init__(
-        self, log: SlotLog, epoch: int, core: TableCoordinator, random: Random, puts: list[Slot], refusals: float
+        self,
+        log: SlotLog,
+        epoch: int,
+        core: TableCoordinator,
+        random: Random,
+        puts: list[Slot],
+        refusals: float,
+        policy: RoundPolicy,
     ) -> None:
         log.land(Slot(len(log.slots), "fence"))
         self.epoch = epoch
@@ -200,6 +209,7 @@ class Owner:
         self.left = False
         self.aborts = 0
         self._random = random
+        self._patience = Patience(policy)
 
     @property
     def over(self) -> bool:
@@ -228,7 +238,9 @@ class Owner:
         """Hands it to the core and does what it says."""
         if self.over:
             return
+        self._patience.told(event, now)
         for instruction in self.core.handle(event, now):
+            self._patience.says(instruction, now)
             self._do(instruction)
         due = self.core.deadline()
         if due is not None and due <= now:

@@ -20,6 +20,9 @@ class PressedWalk(Walk):
     ``compactors`` False: there are none before the end, nor takeovers, so that every accepted row has to commit without them.
     """
 
+    windows = (0, 0, 100, 300)
+    timeouts = (30.0,)
+
     def __init__(
         self,
         seed: int,

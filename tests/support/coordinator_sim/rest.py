@@ -22,6 +22,9 @@ def come_to_rest(cluster: Cluster) -> None:
 def end_faults(cluster: Cluster) -> None:
     """From now on everything works."""
     cluster.refusals, cluster.deaf = 0.0, False
+    cluster.slow_flushes = False
+    for writer in cluster.writers.values():
+        writer.hurry()
     for owner in cluster.owners:
         owner.committer.refusals, owner.committer.deaf = 0.0, False
     if all(writer.leaving for writer in cluster.writers.values()):

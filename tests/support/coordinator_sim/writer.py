@@ -35,8 +35,16 @@ class Writer:
     """``broken``: names of rules that it does not keep."""
 
     def __init__(
-        self, process: str, address: str, log: SlotLog, exchanges: dict[tuple[Tag, str, str], Exchange], broken: Set[str]
+        self,
+        process: str,
+        address: str,
+        log: SlotLog,
+        exchanges: dict[tuple[Tag, str, str], Exchange],
+        broken: Set[str],
+        *,
+        slow_flushes: bool = False,
     ) -> None:
+        self._slow_flushes = slow_flushes
         self.process = process
         self.address = address
         self.tag: Tag = (0, 0)
@@ -60,8 +68,9 @@ class Writer:
             producer.refused("rewound")
         self.holds: dict[str, HeldChannel] = {}
         self.requests: dict[int, Producer] = {}
-        self.side = BucketSide(self.process, self._broken)
+        self.side = BucketSide(self.process, self._broken, slow=self._slow_flushes)
         self.stopped = False
+        self._window = self._in_window = 0
         self._grown: dict[str, int] = {}
         self._noted: dict[int, dict[str, int]] = {}
         self._taken: dict[int, int] = {}
@@ -74,6 +83,10 @@ class Writer:
     def forget(self) -> None:
         """Its control stream is gone: what was uncommitted is dropped, and only an Adopt makes it a member again."""
         self._rewind()
+
+    def hurry(self) -> None:
+        """From now on a flush takes one step."""
+        self._slow_flushes = self.side.slow = False
 
     @property
     def uncommitted(self) -> int:
@@ -102,6 +115,7 @@ class Writer:
                 self.tag = tag
             if tag == self.tag and self.plan is None:
                 self.plan = self.side.plans[order.plan.round] = order.plan
+                self._window = order.plan.intake
         elif isinstance(order, instructions.Release) and tag >= self.tag:
             self._rewind()
             self.released = self.leaving
@@ -116,6 +130,7 @@ class Writer:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
             self.side.plans[order.next.round] = order.next
+            self._window, self._in_window = order.next.intake, 0
         elif isinstance(order, instructions.Throttle):
             self.stopped = order.stopped is not None
         elif isinstance(order, instructions.Instant):
@@ -181,12 +196,17 @@ class Writer:
         mine = held is not None and (held.connection is connection or "late batches" in self._broken)
         if connection.batches and self.stopped and held is not None and "stops" not in self._broken:
             return  # refused; its client sends it again
+        if connection.batches and self._window and self._in_window >= self._window:
+            return  # not read before the next round
         if connection.batches:
             after, rows = connection.batches.popleft()
             if held is not None and mine and after == held.accepted:
                 held.accepted = rows[-1].offset
                 self.fifo.append(Batch(connection.channel, rows))
                 self._queued += ROW_BYTES * len(rows)
+                self._in_window += ROW_BYTES * len(rows)
+                if self._window and self._in_window >= self._window:
+                    self.report(events.RoundAsked(self.process, self.tag[1]))
         elif connection.client_gone and held is not None and held.connection is connection:
             self.let_go(connection.channel, "gone")
 

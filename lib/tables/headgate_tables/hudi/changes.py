@@ -6,7 +6,7 @@ The cluster writes log files only: a base file hides what an older instant that 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -87,6 +87,7 @@ class ChangeWriter:
         drop_beaten: bool = True,
         ordinal: int | None = None,
         threads: int = 1,
+        progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
         """One log file, and its status, per ``Changes``, durable when this returns. None of them may be empty.
 
@@ -94,6 +95,7 @@ class ChangeWriter:
         ``drop_beaten``: what another row of the same key in the same ``Changes`` beats is not written (larger ordering value
         first, then later arrival; deletes are rows as others); else everything is, each key's rows in the order of arrival.
         ``ordinal``: instead of the process's own, when it is another in this instant's round. ``threads``: for encoding.
+        ``progress`` is called with each file that is encoded, from any of the threads.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """
@@ -112,7 +114,13 @@ class ChangeWriter:
             for version, batch, first in zip(log_versions, batches, firsts, strict=False)
         ]
         rows = sum(batch.deletes.size for batch in batches)
-        return write_files(self._store, instant, self._stage, encode_all(self._encode, files, rows=rows, threads=threads))
+
+        def encode(file: _File) -> NewFile:
+            encoded = self._encode(file)
+            progress()
+            return encoded
+
+        return write_files(self._store, instant, self._stage, encode_all(encode, files, rows=rows, threads=threads))
 
     def _encode(self, file: _File) -> NewFile:
         partition, bucket = file.batch.partition, file.batch.bucket

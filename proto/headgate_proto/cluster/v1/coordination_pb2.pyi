@@ -210,6 +210,7 @@ class TableReport(_message.Message):
     CHANNEL_ENDED_FIELD_NUMBER: _builtins.int
     ROUND_FULL_FIELD_NUMBER: _builtins.int
     NEWER_OWNER_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -231,6 +232,8 @@ class TableReport(_message.Message):
     def round_full(self) -> Global___RoundFull: ...
     @_builtins.property
     def newer_owner(self) -> Global___NewerOwner: ...
+    @_builtins.property
+    def progress(self) -> Global___Progress: ...
     def __init__(
         self,
         *,
@@ -246,12 +249,13 @@ class TableReport(_message.Message):
         channel_ended: Global___ChannelEnded | None = ...,
         round_full: Global___RoundFull | None = ...,
         newer_owner: Global___NewerOwner | None = ...,
+        progress: Global___Progress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "round_full", b"round_full"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "round_full", b"round_full"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full", "newer_owner"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full", "newer_owner", "progress"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -512,6 +516,29 @@ class NewerOwner(_message.Message):
 Global___NewerOwner: _TypeAlias = NewerOwner  # noqa: Y015
 
 @_typing.final
+class Progress(_message.Message):
+    """Rows of the round were handed on or written here since the last one. The owner gives a round up of which nothing goes on for
+    checkpoint_timeout, however long it takes in all. Sent now and then while there is something to say; may be lost.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_FIELD_NUMBER: _builtins.int
+    round: _builtins.int
+    def __init__(
+        self,
+        *,
+        round: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Progress: _TypeAlias = Progress  # noqa: Y015
+
+@_typing.final
 class OpenRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -749,6 +776,7 @@ class Plan(_message.Message):
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
     SLICE_FILES_FIELD_NUMBER: _builtins.int
     SLICE_BYTES_FIELD_NUMBER: _builtins.int
+    INTAKE_BYTES_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     slice_files: _builtins.int
     """Log files that the round may add to any one slice, the one at its end included; only those before it can be given up, by
@@ -756,6 +784,10 @@ class Plan(_message.Message):
     """
     slice_bytes: _builtins.int
     """Log bytes that the round may add to any one slice. 0: not bounded. Answered by `round_full` when they are nearly reached."""
+    intake_bytes: _builtins.int
+    """Arrow bytes that each ingest side takes from clients into the round; then it asks for a round and reads no client until its
+    barrier. The batch that passes it is still taken. 0: not bounded.
+    """
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
     @_builtins.property
@@ -770,10 +802,11 @@ class Plan(_message.Message):
         assignment: _abc.Iterable[_builtins.int] | None = ...,
         slice_files: _builtins.int = ...,
         slice_bytes: _builtins.int = ...,
+        intake_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "members", b"members", "round", b"round", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "intake_bytes", b"intake_bytes", "members", b"members", "round", b"round", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

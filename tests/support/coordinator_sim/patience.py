@@ -1,0 +1,58 @@
+"""What an owner must not do too soon, or give up: written from the rules, without a look at how the coordinator decides."""
+
+from headgate_coordinator import events, instructions
+from headgate_coordinator.events import Event
+from headgate_coordinator.instructions import Instruction
+from headgate_coordinator.policy import RoundPolicy
+from support.coordinator_sim.slots import ViolationError
+
+
+class Patience:
+    """Sees all that one owner is told and says. Raises ViolationError."""
+
+    def __init__(self, policy: RoundPolicy) -> None:
+        self._policy = policy
+        self._went_on: dict[tuple[int, int], float] = {}
+        self._refused: dict[type[Instruction], float] = {}
+        self._aborts = 0
+        self._aborted_at = 0.0
+
+    def told(self, event: Event, now: float) -> None:
+        """Before the core hears it."""
+        match event:
+            case events.Progressed() | events.BarrierPassed() | events.Flushed():
+                self._went_on[event.generation, event.round] = now
+            case events.InstantRefused():
+                self._refused[instructions.IssueInstant] = now
+            case events.CommitRefused():
+                self._refused[instructions.Commit] = now
+            case events.SlotWon():  # the store takes slots: what waits for it need not wait longer
+                self._aborts = 0
+                self._refused.clear()
+            case _:
+                pass
+
+    def says(self, instruction: Instruction, now: float) -> None:
+        """Before it is carried out."""
+        match instruction:
+            case instructions.Alarm(text) if "was given up" in text:
+                self._aborts, self._aborted_at = self._aborts + 1, now
+                self._check_stuck(text, now)
+            case instructions.IssueInstant() | instructions.Commit():
+                if now - self._refused.pop(type(instruction), -1e9) < self._policy.checkpoint_min_interval:
+                    raise ViolationError(f"{instruction} is tried again at once after a refusal")
+            case instructions.Send(_, generation, instructions.Adopt(plan)) if generation > 1 and plan.round == 1:
+                if plan.intake != self._policy.first_round_bytes:
+                    raise ViolationError(f"the first round behind an abort takes {plan.intake} bytes")
+            case instructions.Send(_, _, instructions.Grant()):
+                if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval:
+                    raise ViolationError(f"{instruction} right behind {self._aborts} aborts in a row")
+            case _:
+                pass
+
+    def _check_stuck(self, text: str, now: float) -> None:
+        """A round of which something goes on is not given up for its time."""
+        generation = int(text.split()[1])
+        latest = max((at for (each, _), at in self._went_on.items() if each == generation), default=-1e9)
+        if " went on for " in text and now - latest < self._policy.checkpoint_timeout:
+            raise ViolationError(f"{text}, but something did {now - latest:g} s ago")

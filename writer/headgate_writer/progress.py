@@ -1,0 +1,27 @@
+"""That a round goes on, told to the owner now and then: it gives up one of which it hears nothing for checkpoint_timeout."""
+
+from collections.abc import Callable
+from typing import Final
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.world import Clock
+
+EVERY_S: Final = 0.5
+"""At most so often: far below any checkpoint_timeout, and a few bytes a second."""
+
+
+class Progress:
+    """Of one half of a writer, for one table."""
+
+    def __init__(self, clock: Clock, report: Callable[[wire.Progress], None]) -> None:
+        self._clock = clock
+        self._report = report
+        self._round = 0
+        self._told_at = 0.0
+
+    def made(self, round: int) -> None:
+        """Rows of the round were handed on, or written."""
+        now = self._clock.monotonic()
+        if round != self._round or now - self._told_at >= EVERY_S:
+            self._round, self._told_at = round, now
+            self._report(wire.Progress(round=round))

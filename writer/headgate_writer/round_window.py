@@ -1,0 +1,34 @@
+"""How much clients bring into one round: past it they wait for the next, so that no round is larger than can be flushed."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class RoundWindow:
+    """``limit``: Arrow bytes of the round that fills now, 0: not bounded. ``full`` is called once a round, when they are there.
+
+    What clients have kept stays with them meanwhile: they are not read, and send it once (rule CH7).
+    """
+
+    def __init__(self, limit: int, full: Callable[[], None]) -> None:
+        self._full = full
+        self._limit = limit
+        self._taken = 0
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def took(self, nbytes: int) -> None:
+        """A batch was taken. The one that fills the round is still part of it."""
+        self._taken += nbytes
+        if self._limit and self._taken >= self._limit and self._open.is_set():
+            self._open.clear()
+            self._full()
+
+    def begin(self, limit: int) -> None:
+        """The next round fills."""
+        self._limit, self._taken = limit, 0
+        self._open.set()
+
+    async def wait(self) -> None:
+        """Returns once a batch may be taken."""
+        await self._open.wait()
