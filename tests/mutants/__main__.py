@@ -1,0 +1,101 @@
+"""`./task mutants`: plants one mistake at a time into a copy of the committed code and runs the tests that guard it.
+
+A mutant is killed when a test fails. At least 95 in 100 have to be, and who survives is named. It takes most of an hour, so it is
+run by hand after changes of what it covers, and before each release. A test of every run (`tests/mutants/test_catalog.py`) sees that
+no mutant is stale.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mutants.catalog import Mutant, catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / ".cache" / "mutants"
+LEAST_KILLED = 0.95
+LIMIT_S = 300
+"""A mutant whose tests take longer hangs, and that is as good as a failure."""
+MEMBERS = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/tables", "tests", ".")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="./task mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="parts or names, as 'publish' or '*slot*'")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("--list", action="store_true", help="name them and end")
+    options = parser.parse_args()
+    chosen = catalog(options.only)
+    if options.list:
+        print("\n".join(f"{mutant}  ({mutant.file})" for mutant in chosen))
+        return
+    shutil.rmtree(WORK, ignore_errors=True)
+    trees = [_copy(WORK / str(number)) for number in range(options.jobs)]
+    free = list(trees)
+
+    def judge(mutant: Mutant) -> bool:
+        tree = free.pop()
+        try:
+            return _is_killed(mutant, tree)
+        finally:
+            free.append(tree)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        verdicts = list(pool.map(judge, chosen))
+    sys.exit(_report(chosen, verdicts))
+
+
+def _copy(folder: Path) -> Path:
+    """What is committed, without its history."""
+    folder.mkdir(parents=True)
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
+    return folder
+
+
+def _is_killed(mutant: Mutant, tree: Path) -> bool:
+    file = tree / mutant.file
+    right = file.read_text(encoding="utf-8")
+    began = time.monotonic()
+    file.write_text(mutant.applied_to(right), encoding="utf-8")
+    try:
+        code = _test(mutant, tree)
+    finally:
+        file.write_text(right, encoding="utf-8")
+    killed = code != 0
+    took = time.monotonic() - began
+    print(f"{'killed  ' if killed else 'SURVIVES' if not mutant.explained else 'explained'} {took:5.0f} s  {mutant}", flush=True)
+    return killed
+
+
+def _test(mutant: Mutant, tree: Path) -> int:
+    """pytest's exit code; 1 where it hangs. Raises RuntimeError where the tests could not run at all."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(tree / member) for member in MEMBERS), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *mutant.tests]
+    try:
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return 1
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{mutant}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode
+
+
+def _report(mutants: list[Mutant], verdicts: list[bool]) -> int:
+    alive = [mutant for mutant, killed in zip(mutants, verdicts, strict=True) if not killed]
+    killed = len(mutants) - len(alive)
+    print(f"\n{killed} of {len(mutants)} killed ({killed / len(mutants):.0%})")
+    for mutant in alive:
+        print(f"  {mutant} ({mutant.file}): {mutant.explained or 'no test fails'}")
+    return 0 if killed >= LEAST_KILLED * len(mutants) and all(mutant.explained for mutant in alive) else 1
+
+
+if __name__ == "__main__":
+    main()
