@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
 from headgate_tables.commitlog.slot import ANCHOR, stage_folder
-from headgate_tables.errors import ReopenTable, RetryLater, SyncFailedError, TablesError
+from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction import compact_slice
@@ -76,6 +76,8 @@ class Runner:
             raise
         except (RetryLater, ReopenTable) as error:  # deposed: its owner is, and nobody listens any more; or the table is gone
             return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
+        except (CorruptFileError, MissingFileError) as error:
+            return _failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)
         except TablesError as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
         except Exception as error:  # noqa: BLE001 - the boundary: it is logged, and the operation is tried again or dropped

@@ -4,11 +4,11 @@ Slots are not pipelined (rule C), so a table needs one thread and no more; what 
 and answered as events.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from headgate_coordinator import events
+from headgate_coordinator import events, stuck_slices
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
@@ -76,6 +76,7 @@ class Committer:
         self.trouble = ""
         self.outage = Outage()
         self._in_doubt = False
+        self.alarms: Sequence[str] = ()
         self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms
@@ -201,6 +202,7 @@ class Committer:
 
     def _count_slices(self, *, always: bool = False) -> None:
         """Behind everything that may have changed them; ``always``: also when they are as they were."""
+        self.alarms = [stuck_slices.alarm(each) for each in self._table.stuck]
         figures = figures_of(self._table)
         if figures.counted and (always or figures != self.figures):
             self.figures = figures

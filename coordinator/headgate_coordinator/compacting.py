@@ -219,7 +219,8 @@ def _event_of(
             counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
             return operations.Finished(process, attempt, Compacted(operation, file, *counts))
         case "failed":
-            transient = report.failed.kind == wire.FAILURE_KIND_STORE
-            return operations.Failed(process, attempt, report.failed.why, transient)
+            kind = report.failed.kind
+            transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
+            return operations.Failed(process, attempt, report.failed.why or "it did not say why", transient, damage)
         case _:
             return operations.Returned(process, attempt)

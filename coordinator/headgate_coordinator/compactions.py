@@ -1,7 +1,8 @@
 """One table's open compaction plans and who works on their operations: pure, one object an ownership.
 
-Every operation ends finished once, or dropped after it failed too often; then the plan goes to the committer. A compactor that is
-lost is not the operation's fault and the operation waits for another at once, unless it has taken many with it.
+Every operation ends finished once, or dropped after it failed too often or an input was found damaged; then the plan goes to the
+committer. A compactor that is lost is not the operation's fault and the operation waits for another at once, unless it has taken
+many with it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +56,9 @@ class CompactionPolicy:
 
 @dataclass(slots=True)
 class _Task:
-    """One operation. ``number``: of its newest attempt; ``troubles``: the store's, since it last did its part."""
+    """One operation. ``number``: of its newest attempt; ``troubles``: the store's, since it last did its part. ``dropped``: why
+    the plan goes on without it; "": it does not.
+    """
 
     index: int
     operation: Operation
@@ -67,11 +70,11 @@ class _Task:
     not_before: float = 0.0
     running: Running | None = None
     result: Compacted | None = None
-    dropped: bool = False
+    dropped: str = ""
 
     @property
     def over(self) -> bool:
-        return self.result is not None or self.dropped
+        return self.result is not None or bool(self.dropped)
 
     @property
     def waits(self) -> bool:
@@ -106,7 +109,7 @@ class _Plan:
         return PlanProgress(
             operations=len(self.tasks),
             finished=len(finished),
-            dropped=sum(task.dropped for task in self.tasks),
+            dropped=sum(bool(task.dropped) for task in self.tasks),
             running=len(running),
             bytes=sum(task.operation.input_bytes for task in self.tasks),
             bytes_done=done + sum(min(each.bytes, each.operation.input_bytes) for each in running),
@@ -122,7 +125,6 @@ class Compactions:
         self._policy = policy
         self._now = now
         self._plans: dict[str, _Plan] = {}
-        self._slices_left: dict[tuple[str, str], str] = {}
         self._out: list[CompactionInstruction] = []
 
     # What happens.
@@ -217,7 +219,6 @@ class Compactions:
             self._stop(task)
         task.running, task.result = None, event.compacted
         self.counts = replace(self.counts, finished=self.counts.finished + 1)
-        self._slices_left.pop((task.operation.partition, task.operation.file_id), None)
 
     def _of_attempt(self, event: Progressed | Failed | Returned) -> None:
         """Only of the one that runs now: another one was given up, and a newer is on its way."""
@@ -231,29 +232,30 @@ class Compactions:
                 running.grown_at, task.troubles, task.trouble = self._now, 0, ""
             running.rows, running.bytes, running.batches = said
         elif isinstance(event, Failed):
-            self._failed(self._plans[event.attempt.instant], task, event.why, event.transient)
+            self._failed(self._plans[event.attempt.instant], task, event)
         else:
             task.running = None
 
-    def _failed(self, plan: _Plan, task: _Task, why: str, transient: bool) -> None:
+    def _failed(self, plan: _Plan, task: _Task, event: Failed) -> None:
         task.running = None
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
-        if transient:
-            task.troubles, task.trouble = task.troubles + 1, why
+        if event.damage:  # the other slices of the plan do not wait for what cannot be read
+            self._drop(plan, task, event.why)
+            return
+        if event.transient:
+            task.troubles, task.trouble = task.troubles + 1, event.why
             task.not_before = self._now + self._policy.pause_after(task.troubles)
             return
         task.failures += 1
         task.not_before = self._now + self._policy.pause_after(task.failures)
         if task.failures >= plan.attempts:
-            self._drop(plan, task, f"it failed {task.failures} times, the last time because {why}")
+            self._drop(plan, task, f"it failed {task.failures} times, the last time because {event.why}")
 
     def _drop(self, plan: _Plan, task: _Task, why: str) -> None:
-        task.dropped = True
+        task.dropped = why
         self.counts = replace(self.counts, dropped=self.counts.dropped + 1)
         place = task.operation.at(task.operation.file_id)
-        text = f"compaction {plan.instant} goes on without {place}: {why}"
-        self._slices_left[task.operation.partition, task.operation.file_id] = text
-        self._out.append(Alarm(text))
+        self._out.append(Alarm(f"compaction {plan.instant} goes on without {place}: {why}"))
 
     def _stop(self, task: _Task) -> None:
         if task.running is not None:
@@ -266,9 +268,10 @@ class Compactions:
         for plan in self._plans.values():
             for task in plan.tasks:
                 if task.running is not None and task.running.grown_at + self._policy.timeout <= self._now:
-                    process = task.running.process
+                    process, attempt = task.running.process, task.running.attempt
                     self._stop(task)
-                    self._failed(plan, task, f"nothing grew at compactor {process} for {self._policy.timeout:g} s", False)
+                    why = f"nothing grew at compactor {process} for {self._policy.timeout:g} s"
+                    self._failed(plan, task, Failed(process, attempt, why, transient=False))
 
     def _finish(self) -> None:
         for plan in self._plans.values():
@@ -276,7 +279,7 @@ class Compactions:
             if plan.over and not plan.sent and not waits:
                 plan.sent, plan.again_at = True, None
                 finished = [task.result for task in plan.tasks if task.result is not None]
-                dropped = [task.operation for task in plan.tasks if task.dropped]
+                dropped = {task.operation: task.dropped for task in plan.tasks if task.dropped}
                 self._out.append(FinishPlan(plan.instant, finished, dropped))
 
     # What is so.
@@ -307,12 +310,11 @@ class Compactions:
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What an operator should know now: slices that are left as they were, and what the store does not let go on."""
-        stuck = [plan for plan in self._plans.values() if plan.trouble]
+        """What an operator should know now: plans that wait to be committed, and what the store does not let go on."""
+        refused = [plan for plan in self._plans.values() if plan.trouble]
         return [
-            *self._slices_left.values(),
             *self._troubles(),
-            *(f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}" for plan in stuck),
+            *(f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}" for plan in refused),
         ]
 
     def _troubles(self) -> list[str]:

@@ -4,7 +4,7 @@ A process is a compactor's. An attempt is named by its plan's instant, its opera
 twice, or from a compactor that was given up changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -82,12 +82,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """``transient``: the store's fault, not the operation's."""
+    """``transient``: the store's fault, not the operation's. ``damage``: of an input, so that another try cannot help."""
 
     process: str
     attempt: Attempt
     why: str
     transient: bool
+    damage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class FinishPlan:
-    """Win the slot that ends the plan; answered by PlanClosed or FinishRefused."""
+    """Win the slot that ends the plan; answered by PlanClosed or FinishRefused. ``dropped`` says why."""
 
     instant: str
     finished: Sequence[Compacted]
-    dropped: Sequence[Operation]
+    dropped: Mapping[Operation, str]
 
 
 CompactionInstruction: TypeAlias = Run | Drop | FinishPlan | Alarm

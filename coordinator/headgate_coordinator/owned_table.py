@@ -294,7 +294,7 @@ class OwnedTable:
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
         last, committer = self._committer.last, self._committer
-        alarms = (committer.outage.alarm, *self._core.alarms, *self.compactions.alarms, committer.trouble)
+        alarms = (committer.outage.alarm, *self._core.alarms, *self.compactions.alarms, *committer.alarms, committer.trouble)
         return tables_pb2.TableStatus(
             name=self.address.table,
             state="owned",

@@ -235,7 +235,7 @@ async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_oper
         (tmp_path / "table" / operation.at(operation.logs[0].name)).unlink()
         link.run(table, plan, number=2)
         failed = await link.report("failed")
-        assert failed.kind == wire.FAILURE_KIND_OPERATION
+        assert failed.kind == wire.FAILURE_KIND_DAMAGE
         assert operation.logs[0].name in failed.why
 
 

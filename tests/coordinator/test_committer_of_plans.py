@@ -89,7 +89,7 @@ def test_a_plan_is_told_of_once_and_again_by_a_successor(owner: Owner, tmp_path:
 
 def test_a_finished_plan_is_committed_and_closed(owner: Owner, tmp_path: Path) -> None:
     plan = opened(owner)
-    assert owner.do(FinishPlan(plan.instant, owner.merge(plan), [])) == [PlanClosed(plan.instant, done=True)]
+    assert owner.do(FinishPlan(plan.instant, owner.merge(plan), {})) == [PlanClosed(plan.instant, done=True)]
     table = open_table(f"file://{tmp_path}/table")
     assert notes(table) == {"a": "n24"}
     assert [commit.action for commit in table.commits()][-1] == "commit"
@@ -102,7 +102,7 @@ def test_what_the_store_refuses_is_refused_and_can_be_tried_again(owner: Owner, 
         return None
 
     plan = opened(owner)
-    finish = FinishPlan(plan.instant, owner.merge(plan), [])
+    finish = FinishPlan(plan.instant, owner.merge(plan), {})
     owner.store.before_create = refuse
     [refused] = owner.do(finish)
     assert isinstance(refused, FinishRefused)
@@ -143,7 +143,7 @@ def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothin
     results = owner.merge(plan)
     cancel = RunService(lambda table: table.cancel_plan(plan.instant), lambda _: None, _fail)
     assert owner.do(cancel) == [PlanClosed(plan.instant, done=False)]
-    assert owner.do(FinishPlan(plan.instant, results, [])) == []
+    assert owner.do(FinishPlan(plan.instant, results, {})) == []
     table = open_table(f"file://{tmp_path}/table")
     assert notes(table) == {"a": "n24"}
     assert "commit" not in [commit.action for commit in table.commits()]

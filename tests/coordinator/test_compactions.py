@@ -78,7 +78,7 @@ def test_a_plan_with_all_operations_finished_goes_to_the_committer_once() -> Non
     owner = Owner(PLAN)
     large, small = owner.run(), owner.run()
     assert owner.finish(small) == []
-    assert owner.finish(large) == [FinishPlan("i1", [compacted(A), compacted(B)], [])]
+    assert owner.finish(large) == [FinishPlan("i1", [compacted(A), compacted(B)], {})]
     assert owner.tell(Tick(), after=1000) == []
     assert owner.tell(PlanClosed("i1", done=True)) == []
     assert owner.core.outcomes == {"i1": PlanOutcome(2, [], cancelled=False)}
@@ -114,7 +114,7 @@ def test_an_operation_that_takes_its_compactors_with_it_is_dropped() -> None:
     alarm, finish = done
     assert isinstance(alarm, Alarm)
     assert "its compactor was lost 9 times" in alarm.text
-    assert finish == FinishPlan("i1", [compacted(B)], [A])
+    assert finish == FinishPlan("i1", [compacted(B)], {A: "its compactor was lost 9 times"})
 
 
 def test_a_failed_operation_is_tried_again_after_a_pause_and_dropped_after_its_attempts() -> None:
@@ -127,22 +127,21 @@ def test_a_failed_operation_is_tried_again_after_a_pause_and_dropped_after_its_a
     second = owner.run(after=POLICY.pause)
     assert second.attempt == Attempt("i1", 1, 2)
     [alarm] = owner.fail(second)
-    assert alarm == Alarm("compaction i1 goes on without p/group-1: it failed 2 times, the last time because it is broken")
-    assert owner.core.alarms == [alarm.text]
-    assert owner.finish(other) == [FinishPlan("i1", [compacted(A)], [B])]
+    why = "it failed 2 times, the last time because it is broken"
+    assert alarm == Alarm(f"compaction i1 goes on without p/group-1: {why}")
+    assert owner.finish(other) == [FinishPlan("i1", [compacted(A)], {B: why})]
     owner.tell(PlanClosed("i1", done=True))
     assert owner.core.outcomes["i1"] == PlanOutcome(1, [B], cancelled=False)
 
 
-def test_the_alarm_of_a_dropped_operation_stands_until_its_file_group_is_compacted() -> None:
-    owner = Owner(PlanOpened("i1", [A], attempts=1))
-    _, finish = owner.fail(owner.run())
-    assert finish == FinishPlan("i1", [], [A])
-    owner.tell(PlanClosed("i1", done=True))
-    assert len(owner.core.alarms) == 1
-    owner.tell(PlanOpened("i2", [A], attempts=1))
-    owner.finish(owner.run())
-    assert owner.core.alarms == []
+def test_an_operation_whose_input_is_damaged_is_dropped_at_once_and_the_plan_does_not_wait_for_it() -> None:
+    owner = Owner(PlanOpened("i1", [A, B], attempts=3))
+    damaged = owner.run()
+    other = owner.run()
+    why = "p/log is damaged from byte 7 on. Restore it"
+    [alarm] = owner.tell(Failed(damaged.process, damaged.attempt, why, transient=False, damage=True))
+    assert alarm == Alarm(f"compaction i1 goes on without p/group-1: {why}")
+    assert owner.finish(other) == [FinishPlan("i1", [compacted(A)], {B: why})]
 
 
 def test_a_store_that_does_not_answer_counts_for_nothing_and_the_pauses_grow() -> None:
@@ -184,7 +183,7 @@ def test_a_slow_attempt_is_left_alone_and_one_that_stands_still_has_failed() -> 
     stopped = owner.tell(Tick(), after=POLICY.timeout)
     assert stopped[0] == Drop("q", again.attempt)
     assert "nothing grew at compactor q for 100 s" in str(stopped[1])
-    assert stopped[2] == FinishPlan("i1", [], [A])
+    assert stopped[2] == FinishPlan("i1", [], {A: str(stopped[1]).partition("p/group-0: ")[2].removesuffix("')")})
 
 
 def test_what_a_given_up_attempt_says_about_itself_counts_for_nothing() -> None:
@@ -213,7 +212,7 @@ def test_a_late_output_is_as_good_as_any_and_ends_the_newer_attempt() -> None:
     owner.tell(CompactorLost("p"))
     new = owner.run("q")
     done = owner.tell(Finished("p", old.attempt, compacted(A)))
-    assert done == [Drop("q", new.attempt), FinishPlan("i1", [compacted(A)], [])]
+    assert done == [Drop("q", new.attempt), FinishPlan("i1", [compacted(A)], {})]
     assert owner.finish(new) == [], "the same once more"
     assert owner.core.counts.finished == 1
 
@@ -255,7 +254,7 @@ def test_a_cancelled_plan_drops_its_attempts_and_its_late_results() -> None:
 
 def test_a_plan_without_operations_is_done_at_once() -> None:
     owner = Owner()
-    assert owner.tell(PlanOpened("i1", [], 3)) == [FinishPlan("i1", [], [])]
+    assert owner.tell(PlanOpened("i1", [], 3)) == [FinishPlan("i1", [], {})]
 
 
 def test_progress_counts_what_is_read_of_what_there_is() -> None:

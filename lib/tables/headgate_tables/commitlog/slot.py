@@ -42,6 +42,7 @@ class Kind(enum.StrEnum):
     RESTORE = "RESTORE"
     ARCHIVE = "ARCHIVE"
     ADOPT = "ADOPT"
+    SLICE = "SLICE"
 
 
 @dataclass(frozen=True, slots=True)

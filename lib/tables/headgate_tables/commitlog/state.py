@@ -41,6 +41,7 @@ class LogState:
     that may still be there, under a key that a later slot's ``deleted`` takes out. ``archived``: every instant up to it has left
     the active timeline. ``cleaned``: what the table was before this completion time cannot be read any more, savepoints
     excepted. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
+    ``stuck``: file slices that cannot be compacted, by name, with what `headgate_tables.hudi.services.stuck` keeps of each.
     """
 
     n: int = -1
@@ -61,6 +62,7 @@ class LogState:
     archived: str = ""
     cleaned: str = ""
     restored: str = ""
+    stuck: dict[str, dict[str, Any]] = field(default_factory=dict)
     folded: int = -1
 
     def apply(self, slot: Slot, own_hash: str) -> None:
@@ -107,10 +109,18 @@ class LogState:
         self.commits[instant] = body["completion"]
         if body["names"]:
             self.refused[instant] = body["names"]
+        self._note_stuck(body)
 
     def _plan_cancelled(self, body: Mapping[str, Any]) -> None:
         self.plans.pop(body["instant"], None)
         self.dead[body["instant"]] = body["names"]
+        self._note_stuck(body)
+
+    def _note_stuck(self, body: Mapping[str, Any]) -> None:
+        """A plan says which slices it went on without, and which of those before it has compacted (``freed``)."""
+        for name in body.get("freed", ()):
+            self.stuck.pop(name, None)
+        self.stuck.update(body.get("stuck", {}))
 
     def _clean(self, body: Mapping[str, Any]) -> None:
         self.commits[body["instant"]] = body["completion"]
@@ -138,6 +148,11 @@ class LogState:
         self.deleting[body["instant"]] = body["names"]
         self.channels = dict(body["channels"])
         self.restored = body["instant"]
+        self._forget_failures()
+
+    def _forget_failures(self) -> None:
+        """Files are others now: what cannot be compacted still says so again. What an operator has set aside stays so."""
+        self.stuck = {name: entry for name, entry in self.stuck.items() if entry["aside"]}
 
     def _archive(self, body: Mapping[str, Any]) -> None:
         self.deleting[f"archive {body['until']}"] = body["names"]
@@ -176,6 +191,14 @@ class LogState:
         self.config = {**self.config, **body["config"]}
         self._archived_until(max(self.archived, body["archived"]))
         self.cleaned = max(self.cleaned, body["cleaned"])
+        self._forget_failures()
+
+    def _slice(self, body: Mapping[str, Any]) -> None:
+        """An operator has set a file slice aside, or taken it in again."""
+        if body["entry"] is None:
+            self.stuck.pop(body["name"], None)
+        else:
+            self.stuck[body["name"]] = body["entry"]
 
     def _reserve(self, reserved: list[str]) -> None:
         """Rule TM4: reserved before, not any more, not committed: dead from this slot on."""
@@ -221,6 +244,7 @@ class LogState:
             "dead": self.dead,
             "gone": list(self.gone),
             **{key: getattr(self, key) for key in _AS_THEY_ARE},
+            "stuck": self.stuck,
         }
 
     @classmethod
@@ -228,7 +252,7 @@ class LogState:
         """A fold's state."""
         holder = content["holder"]
         fields = {key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead")}
-        fields |= {key: content[key] for key in _AS_THEY_ARE}
+        fields |= {key: content[key] for key in _AS_THEY_ARE} | {"stuck": content.get("stuck", {})}  # younger than format 1
         gone = dict.fromkeys(content["gone"])
         return cls(holder=Holder(**holder) if holder else None, gone=gone, folded=content["n"], **fields)
 
@@ -247,4 +271,5 @@ _APPLY: Mapping[Kind, Callable[[LogState, Mapping[str, Any]], None]] = {
     Kind.RESTORE: LogState._restore,
     Kind.ARCHIVE: LogState._archive,
     Kind.ADOPT: LogState._adopt,
+    Kind.SLICE: LogState._slice,
 }

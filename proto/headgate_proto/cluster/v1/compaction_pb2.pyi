@@ -28,22 +28,26 @@ class _FailureKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureKi
     FAILURE_KIND_UNSPECIFIED: _FailureKind.ValueType  # 0
     """Counts like OPERATION."""
     FAILURE_KIND_OPERATION: _FailureKind.ValueType  # 1
-    """The operation is to blame: an input is missing or damaged, or the code does not get through it. After
-    headgate.compaction.attempts of them the plan goes on without it.
+    """The operation is to blame: the code does not get through it. After headgate.compaction.attempts of them the plan goes on
+    without it.
     """
     FAILURE_KIND_STORE: _FailureKind.ValueType  # 2
     """The store did not answer or is full. Tried again after a pause, for as long as it takes."""
+    FAILURE_KIND_DAMAGE: _FailureKind.ValueType  # 3
+    """An input is missing or damaged, and `why` names it: the plan goes on without the operation at once."""
 
 class FailureKind(_FailureKind, metaclass=_FailureKindEnumTypeWrapper): ...
 
 FAILURE_KIND_UNSPECIFIED: FailureKind.ValueType  # 0
 """Counts like OPERATION."""
 FAILURE_KIND_OPERATION: FailureKind.ValueType  # 1
-"""The operation is to blame: an input is missing or damaged, or the code does not get through it. After
-headgate.compaction.attempts of them the plan goes on without it.
+"""The operation is to blame: the code does not get through it. After headgate.compaction.attempts of them the plan goes on
+without it.
 """
 FAILURE_KIND_STORE: FailureKind.ValueType  # 2
 """The store did not answer or is full. Tried again after a pause, for as long as it takes."""
+FAILURE_KIND_DAMAGE: FailureKind.ValueType  # 3
+"""An input is missing or damaged, and `why` names it: the plan goes on without the operation at once."""
 Global___FailureKind: _TypeAlias = FailureKind  # noqa: Y015
 
 @_typing.final

@@ -41,7 +41,7 @@ def _run(owned: Owned, plan: Plan, progress: Progress | None) -> CompactResult:
             finished.append(outcome)
         else:
             dropped[each] = outcome
-    completion = finish_plan(owned, plan.instant, finished, list(dropped))
+    completion = finish_plan(owned, plan.instant, finished, dropped)
     return CompactResult(plan.instant, completion, plan.operations, finished, dropped)
 
 

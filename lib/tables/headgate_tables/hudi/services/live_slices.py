@@ -12,12 +12,10 @@ from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.slice_loads import LogLoad, SliceLoad
+from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.services.urgency import Rules
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileGroup
-
-Key = tuple[str, str]
-"""Partition and file id."""
 
 
 class LiveSlices:
@@ -32,6 +30,8 @@ class LiveSlices:
         self._straddlers: list[tuple[str, Key]] = []
         self._overdue: dict[Key, str] = {}
         self._retired: list[tuple[str, str]] = []
+        self._stuck: Mapping[Key, StuckSlice] = {}
+        self._resting: set[Key] = set()
         self._most: SliceFigures | None = SliceFigures()
 
     @classmethod
@@ -72,11 +72,28 @@ class LiveSlices:
 
     @property
     def most(self) -> SliceFigures:
-        """The most log files and log bytes of any slice; those in open plans count, since readers still read them."""
+        """The most log files and log bytes of any slice that can be compacted; those in open plans count, since readers still
+        read them.
+        """
         if self._most is None:
-            loads = self._slices.values()
+            loads = [load for key, load in self._slices.items() if key not in self._stuck]
             self._most = SliceFigures(max((s.files for s in loads), default=0), max((s.bytes for s in loads), default=0))
         return self._most
+
+    def of_slice(self, key: Key) -> SliceFigures:
+        """Log files and log bytes of one slice."""
+        known = self._slices.get(key)
+        return SliceFigures(known.files, known.bytes) if known else SliceFigures()
+
+    def set_stuck(self, stuck: Mapping[Key, StuckSlice], now: int) -> None:
+        """Which slices cannot be compacted: they are not among the ``most``, and due only when they do not rest."""
+        if stuck.keys() != self._stuck.keys():
+            self._most = None
+        self._stuck = stuck
+        resting = {key for key, each in stuck.items() if each.rests(now)}
+        changed, self._resting = resting ^ self._resting, resting
+        for key in changed & self._slices.keys():
+            self._judge(key, self._slices[key])
 
     @property
     def due(self) -> Collection[Key]:
@@ -103,7 +120,11 @@ class LiveSlices:
             known = self._slices[key] = SliceLoad()
         before, logs = known.straddler, known.logs
         logs.add(instant, size)
-        if self._most is not None and (known.files > self._most.log_files or known.bytes > self._most.log_bytes):
+        if (
+            self._most is not None
+            and key not in self._stuck
+            and (known.files > self._most.log_files or known.bytes > self._most.log_bytes)
+        ):
             self._most = SliceFigures(max(known.files, self._most.log_files), max(known.bytes, self._most.log_bytes))
         if logs.files == 1:
             heapq.heappush(self._ages, (logs.oldest, key))
@@ -174,7 +195,8 @@ class LiveSlices:
         self._judge(key, known)
 
     def _judge(self, key: Key, known: SliceLoad) -> None:
-        urgency = self._rules.urgency(known.unplanned) if known.pinned is None else None
+        planned = known.pinned is not None or key in self._resting
+        urgency = None if planned else self._rules.urgency(known.unplanned)
         if urgency is None:
             self._due.pop(key, None)
         else:

@@ -11,12 +11,11 @@ from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning import overdue, plan_compaction
 from headgate_tables.hudi.services.results import Maintained, SliceFigures
 from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
+from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.services.trimming import archive, clean
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import list_folders
 
-RESTS_MS = 600_000
-"""A slice that a plan was completed without is not planned again for so long: it would most likely fail again."""
 LONGEST_WAIT_MS = 60_000
 """A slice that is due waits no longer for others: commits may have ceased."""
 
@@ -35,7 +34,6 @@ class Maintainer:
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
         self._cleaned_ago = self._held = 0
-        self._resting: dict[tuple[str, str], int] = {}
 
     def step(self, owned: Owned) -> Maintained:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise."""
@@ -52,7 +50,7 @@ class Maintainer:
     def _do(self, step: Due, owned: Owned) -> Maintained:
         match step:
             case Due.PLAN:
-                plan = plan_compaction(owned, resting=self._resting_at(owned.clock.now_ms()))
+                plan = plan_compaction(owned)
                 if plan is not None:
                     self.planned(plan, owned.clock.now_ms())
                     return Maintained(plan, f"planned {len(plan.operations)} compactions", more=True)
@@ -72,6 +70,10 @@ class Maintainer:
         """None as long as the table was not listed."""
         return self._known(owned).most if owned.snapshots.kept is not None else None
 
+    def figures_of(self, owned: Owned, key: Key) -> SliceFigures | None:
+        """Of one slice, by partition and file id; None as long as the table was not listed."""
+        return self._known(owned).of_slice(key) if owned.snapshots.kept is not None else None
+
     # What the handle decided.
 
     def committed(self, files: Mapping[str, Mapping[str, int]]) -> None:
@@ -88,13 +90,10 @@ class Maintainer:
         if self._slices is not None:
             self._slices.plan(plan)
 
-    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted], now: int) -> None:
+    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted]) -> None:
         """A plan was completed, or cancelled (``completion`` "")."""
         if completion:
             self._replacing.append(completion)
-            outputs = {each.operation.output for each in finished}
-            dropped = [each for each in plan.operations if each.output not in outputs]
-            self._resting |= {(each.partition, each.file_id): now + RESTS_MS for each in dropped}
         if self._slices is None:
             return
         if completion:
@@ -108,10 +107,6 @@ class Maintainer:
 
     # What is so.
 
-    def _resting_at(self, now: int) -> set[tuple[str, str]]:
-        self._resting = {key: until for key, until in self._resting.items() if until > now}
-        return set(self._resting)
-
     def _known(self, owned: Owned) -> LiveSlices:
         if self._slices is None:
             view = owned.view()
@@ -120,6 +115,7 @@ class Maintainer:
             self._replacing = [
                 w.completion for w in view.timeline.writes() if w.action != "deltacommit" and w.completion > cleaned
             ]
+        self._slices.set_stuck(owned.stuck, owned.clock.now_ms())
         return self._slices
 
     def _figures(self, owned: Owned, slices: LiveSlices) -> Figures:

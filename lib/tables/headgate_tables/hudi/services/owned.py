@@ -7,6 +7,7 @@ from headgate_tables.commitlog.ownership import CommitLog
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
@@ -42,6 +43,11 @@ class Owned:
     def plans(self) -> Mapping[str, Plan]:
         """Open compactions by instant, oldest first."""
         return open_plans(self.log)
+
+    @property
+    def stuck(self) -> Mapping[Key, StuckSlice]:
+        """Slices that cannot be compacted, or that an operator has set aside."""
+        return stuck_slices(self.log.state)
 
     def view(self) -> FileSystemView:
         """The file slices of this moment. Lists the table the first time; from then on this process's own commits keep it."""

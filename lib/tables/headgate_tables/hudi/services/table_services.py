@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from headgate_tables.hudi.services import configuring, embedded, planning, savepoints, trimming
+from headgate_tables.hudi.services import configuring, embedded, planning, savepoints, setting_aside, trimming
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
@@ -16,6 +16,7 @@ from headgate_tables.hudi.services.results import (
     SliceFigures,
 )
 from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.services.stuck import StuckSlice
 
 
 class TableServices(ABC):
@@ -83,6 +84,16 @@ class TableServices(ABC):
         self._maintainer.forget()
         return configuring.configure(self._owned(), changes)
 
+    def set_aside(self, name: str, why: str = "") -> None:
+        """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses rows of it, so that
+        damage to one of its files is nobody else's trouble. Raises OptionError for one that is not there.
+        """
+        setting_aside.set_aside(self._owned(), name, why)
+
+    def take_in(self, name: str) -> None:
+        """Ends that, once its files are in order, and makes the slice due for compaction. Raises as ``set_aside``."""
+        setting_aside.take_in(self._owned(), name)
+
     # For a cluster's owner.
 
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
@@ -93,13 +104,16 @@ class TableServices(ABC):
             self._maintainer.planned(plan, owned.clock.now_ms())
         return plan
 
-    def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Sequence[Operation] = ()) -> str:
-        """Completes a plan with what was finished; returns the completion time, or "" when nothing was and it was cancelled."""
+    def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str] | None = None) -> str:
+        """Completes a plan with what was finished; returns the completion time, or "" when nothing was and it was cancelled.
+
+        ``dropped``: operations that failed for good, and why.
+        """
         owned = self._owned()
         plan = owned.plans.get(instant)
-        completion = planning.finish_plan(owned, instant, finished, dropped)
+        completion = planning.finish_plan(owned, instant, finished, dropped or {})
         if plan is not None:
-            self._maintainer.finished(plan, completion, finished, owned.clock.now_ms())
+            self._maintainer.finished(plan, completion, finished)
         return completion
 
     def cancel_plan(self, instant: str) -> None:
@@ -108,7 +122,7 @@ class TableServices(ABC):
         plan = owned.plans.get(instant)
         if plan is not None:
             planning.cancel_plan(owned, instant)
-            self._maintainer.finished(plan, "", (), owned.clock.now_ms())
+            self._maintainer.finished(plan, "", ())
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -120,5 +134,14 @@ class TableServices(ABC):
         return self._maintainer.step(self._owned())
 
     def slice_figures(self) -> SliceFigures | None:
-        """The most log files and log bytes of any slice; None before ``maintain`` has seen the table."""
+        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has seen the table."""
         return self._maintainer.figures(self._owned())
+
+    def figures_of(self, stuck: StuckSlice) -> SliceFigures | None:
+        """Log files and log bytes of one slice; None before ``maintain`` has seen the table."""
+        return self._maintainer.figures_of(self._owned(), stuck.key)
+
+    @property
+    def stuck(self) -> Sequence[StuckSlice]:
+        """Slices that cannot be compacted, or are set aside, by name, as the newest slot that this handle knows says."""
+        return sorted(self._owned().stuck.values(), key=lambda each: each.name)

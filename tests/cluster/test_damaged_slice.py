@@ -1,0 +1,108 @@
+"""One flipped byte in one log of twelve slices: the other eleven go on at their rate, and the slice comes back."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headgate import aio
+from headgate.maintenance import Maintenance
+from headgate_cli.main import run
+from headgate_tables import hudi
+from headgate_tables.hudi import Table
+from support.cluster import Cluster
+from support.damage import end_of_last_page, flip
+from support.readers import query_by_hudi_rs
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
+BUCKETS, LIMIT, RECORDS = 12, 12, 600
+OPTIONS = {
+    "coordinator": [
+        *("--checkpoint-interval", "200ms", "--checkpoint-min-interval", "20ms"),
+        *("--service-interval", "100ms", "--compaction-pause", "100ms"),
+    ]
+}
+SETTINGS = {
+    "headgate.slice.max.log.files": str(LIMIT),
+    "hoodie.compact.inline.max.delta.commits": "2",
+    "headgate.compaction.first.delta.commits": "2",
+}
+ROUNDS = 4 * LIMIT
+
+
+def batch(number: int) -> list[dict[str, Any]]:
+    """A version of every record, so that each round writes to every slice."""
+    return [{"id": f"k{n}", "part": "p", "ts": number} for n in range(RECORDS)]
+
+
+def flip_a_byte(url: str) -> tuple[str, Path, bytes]:
+    """In the rows of the first log of one slice. Returns the slice's name, the file and what it held."""
+    group = hudi.open_table(url).file_groups()[3]
+    part = group.slices()[-1]
+    path = Path(url.removeprefix("file://")) / part.path(part.logs[0].name)
+    before = path.read_bytes()
+    path.write_bytes(flip(before, end_of_last_page(before)))
+    return f"{group.partition}/{group.file_id}", path, before
+
+
+def compacted(table: Table) -> set[str]:
+    """Slices with a base file."""
+    return {f"{group.partition}/{group.file_id}" for group in table.file_groups() if group.slices()[-1].base}
+
+
+def healthy_logs(url: str, but: str) -> int:
+    """The most log files of any other slice."""
+    groups = hudi.open_table(url).file_groups()
+    return max(len(group.slices()[-1].logs) for group in groups if not group.file_id.endswith(but.rpartition("/")[2]))
+
+
+async def compact(cluster: Cluster) -> None:
+    """As an operator types it."""
+    assert await asyncio.to_thread(run, ["compact", "t", "--connect", cluster.address]) == 0
+
+
+async def status(hg: aio.Headgate) -> str:
+    (table,) = (await hg.status("t")).tables
+    return "; ".join(table.alarms)
+
+
+async def commit(channel: aio.Channel, number: int) -> None:
+    await channel.upsert(batch(number))
+    await channel.flush(timeout=30)
+
+
+async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
+        async with aio.connect(cluster.address, timeout=60) as hg:
+            table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
+            url = table.info.url
+            await Maintenance(hg, "t").configure({"headgate.compaction.first.delta.commits": "1000"})
+            async with table.channel("c") as channel:
+                for number in range(3):
+                    await commit(channel, number)
+                name, path, content = flip_a_byte(url)
+                await Maintenance(hg, "t").configure(SETTINGS)
+                cluster.start("compactor-1")
+                for number in range(3, 3 + ROUNDS):  # four times the limit
+                    await commit(channel, number)
+                alarms = await status(hg)
+                assert f"file slice {name} cannot be compacted" in alarms
+                assert f"{path.name} at byte 0" in alarms
+                assert len(compacted(hudi.open_table(url))) == BUCKETS - 1
+                assert healthy_logs(url, name) < LIMIT
+                cluster.kill("coordinator-1")
+                cluster.start("coordinator-1")
+                for number in range(3 + ROUNDS, 6 + ROUNDS):
+                    await commit(channel, number)
+                path.write_bytes(content)
+                await compact(cluster)
+                async with asyncio.timeout(60):
+                    while name in await status(hg):
+                        await commit(channel, number := number + 1)
+        found = hudi.open_table(url)
+        assert name in compacted(found)
+        assert found.verify().ok
+        expected = {f"k{n}": number for n in range(RECORDS)}
+        assert {row["id"]: row["ts"] for row in found.scan().to_table().to_pylist()} == expected
+        assert {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == expected
