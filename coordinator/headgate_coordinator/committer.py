@@ -202,8 +202,8 @@ class Committer:
 
     def _count_slices(self, *, always: bool = False) -> None:
         """Behind everything that may have changed them; ``always``: also when they are as they were."""
-        self.alarms = [stuck_slices.alarm(each) for each in self._table.stuck]
-        figures = figures_of(self._table)
+        figures, loads = figures_of(self._table), stuck_loads(self._table)
+        self.alarms = [stuck_slices.alarm(self._table.name, each, self._table.settings) for each in loads]
         if figures.counted and (always or figures != self.figures):
             self.figures = figures
             self._report(figures)
@@ -285,9 +285,18 @@ def _changed(settings: TableSettings) -> Mapping[str, str]:
 def figures_of(table: Table) -> events.SliceFigures:
     """The fullest slices as the table's handle knows them, without I/O, and what its settings allow."""
     settings, figures = table.settings, table.slice_figures()
+    limits = (settings.max_log_files, settings.max_log_bytes)
+    loads = stuck_loads(table)
+    refused = stuck_slices.refused_slices(table.name, loads, settings)
     if figures is None:
-        return events.SliceFigures(0, 0, settings.max_log_files, settings.max_log_bytes, counted=False)
-    return events.SliceFigures(figures.log_files, figures.log_bytes, settings.max_log_files, settings.max_log_bytes)
+        return events.SliceFigures(0, 0, *limits, counted=False, refused=refused, stuck=len(loads))
+    return events.SliceFigures(figures.log_files, figures.log_bytes, *limits, refused=refused, stuck=len(loads))
+
+
+def stuck_loads(table: Table) -> list[stuck_slices.StuckLoad]:
+    """Slices that cannot be compacted, by name, with what waits in them."""
+    found = ((each, table.figures_of(each)) for each in table.stuck)
+    return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 
 def forget_idle(table: Table, before_ms: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from headgate_coordinator.instructions import Refusal
+from headgate_coordinator.instructions import Refusal, RefusedSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,8 @@ class OffsetsRefused:
 class SliceFigures:
     """From the committer, after commits and compactions: the most log files and log bytes of any slice, and their limits.
 
-    ``counted`` False: nobody has looked at the slices since this ownership began; files and bytes say nothing.
+    ``counted`` False: nobody has looked at the slices since this ownership began; files and bytes say nothing. ``refused``:
+    slices whose rows are refused. ``stuck``: how many cannot be compacted or are set aside; they are not among those counted.
     """
 
     files: int
@@ -210,6 +211,8 @@ class SliceFigures:
     max_files: int
     max_bytes: int
     counted: bool = True
+    refused: tuple[RefusedSlice, ...] = ()
+    stuck: int = 0
 
 
 @dataclass(frozen=True, slots=True)

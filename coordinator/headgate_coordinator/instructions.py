@@ -110,7 +110,23 @@ class Throttle:
     stopped: Refusal | None = None
 
 
-Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release | Throttle
+@dataclass(frozen=True, slots=True)
+class RefusedSlice:
+    """Rows of this bucket of the partition are refused."""
+
+    partition: str
+    bucket: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseSlices:
+    """From now on the writer refuses rows of these slices, and of no others."""
+
+    slices: Sequence[RefusedSlice]
+
+
+Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release | Throttle | RefuseSlices
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""What each writer was told of how fast it may take rows, and whether it has to hear something else now."""
+"""What each writer was told of how fast it may take rows, and which, and whether it has to hear something else now."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 from headgate_coordinator.events import SliceFigures
-from headgate_coordinator.instructions import Order, Share, Throttle
+from headgate_coordinator.instructions import Order, RefusedSlice, RefuseSlices, Share, Throttle
 from headgate_coordinator.pressure import Ladder, Pressure
 from headgate_coordinator.rounds import Round
 
@@ -19,6 +19,8 @@ class Intake:
         self.ladder = Ladder(figures, interval)
         self.held = False
         self._told: dict[str, Throttle] = {}
+        self._refused: tuple[RefusedSlice, ...] = figures.refused if figures is not None else ()
+        self._told_refused: dict[str, tuple[RefusedSlice, ...]] = {}
 
     @property
     def pressure(self) -> Pressure:
@@ -34,6 +36,11 @@ class Intake:
         """The share of the round that begins now; see ``Ladder.begin``."""
         return self.ladder.begin(before)
 
+    def counted(self, figures: SliceFigures) -> None:
+        """See ``Ladder.counted``."""
+        self.ladder.counted(figures)
+        self._refused = figures.refused
+
     def look(self, filling: Round, behind: Sequence[Round]) -> None:
         """Figures are new: a round that took no rows may take some from now on."""
         if self.ladder.look(behind, filling):
@@ -42,6 +49,7 @@ class Intake:
     def adopted(self, process: str) -> None:
         """It begins anew and takes rows as fast as it can, until it is told otherwise."""
         self._told.pop(process, None)
+        self._told_refused.pop(process, None)
 
     def stops(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
         """Goes out before a barrier, so that no row comes behind it: the next round has no room (rule RO9)."""
@@ -55,6 +63,9 @@ class Intake:
             if wanted != self._told.get(process, FREE):
                 self._told[process] = wanted
                 orders.append((process, wanted))
+            if self._refused != self._told_refused.get(process, ()):
+                self._told_refused[process] = self._refused
+                orders.append((process, RefuseSlices(self._refused)))
         return orders
 
     def _wanted(self, process: str, members: Sequence[str]) -> Throttle:

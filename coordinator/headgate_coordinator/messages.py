@@ -100,6 +100,9 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
             message.release.CopyFrom(wire.Release(error=_error(refusal) if refusal else None))
         case instructions.Throttle():
             message.throttle.CopyFrom(_throttle(order))
+        case instructions.RefuseSlices(slices):
+            refused = [wire.RefusedSlice(partition=s.partition, bucket=s.bucket, why=_error(s.refusal)) for s in slices]
+            message.refuse_slices.CopyFrom(wire.RefuseSlices(slices=refused))
     return message
 
 

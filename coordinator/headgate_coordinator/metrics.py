@@ -24,8 +24,12 @@ class Metrics:
         self.files = Counter("headgate_round_files", "Data files committed", table, registry=registry)
         self.bytes = Counter("headgate_round_bytes", "Arrow bytes committed", table, registry=registry)
         self.uncommitted = Gauge("headgate_uncommitted_bytes", "Arrow bytes taken and not committed", table, registry=registry)
-        self.log_files = Gauge("headgate_log_files_per_slice", "Most log files of any slice", table, registry=registry)
-        self.log_bytes = Gauge("headgate_log_bytes_per_slice", "Most log bytes of any slice", table, registry=registry)
+        self.log_files = Gauge(
+            "headgate_log_files_per_slice", "Most log files of any slice that is not stuck", table, registry=registry
+        )
+        self.log_bytes = Gauge(
+            "headgate_log_bytes_per_slice", "Most log bytes of any slice that is not stuck", table, registry=registry
+        )
         self.stretch = Gauge(
             "headgate_round_stretch", "Times further apart that rounds are for want of compaction", table, registry=registry
         )
@@ -33,6 +37,7 @@ class Metrics:
             "headgate_intake_bytes_per_second", "At most taken for want of compaction, 0 = no limit", table, registry=registry
         )
         self.stopped = Gauge("headgate_intake_stopped", "1 while slices are full and no rows taken", table, registry=registry)
+        self.stuck = Gauge("headgate_stuck_slices", "Slices that cannot be compacted or are set aside", table, registry=registry)
         self.seconds = Histogram(
             "headgate_round_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS
         )
@@ -74,6 +79,7 @@ class TableMetrics:
         self.stretch = metrics.stretch.labels(label)
         self.rate = metrics.rate.labels(label)
         self.stopped = metrics.stopped.labels(label)
+        self.stuck = metrics.stuck.labels(label)
         self.seconds = metrics.seconds.labels(label)
         self.compactions_running = metrics.compactions_running.labels(label)
         self.compactions_queued = metrics.compactions_queued.labels(label)

@@ -290,6 +290,7 @@ class OwnedTable:
         metrics.stretch.set(pressure.stretch)
         metrics.rate.set(pressure.rate or 0)
         metrics.stopped.set(pressure.stopped is not None)
+        metrics.stuck.set(figures.stuck)
 
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""

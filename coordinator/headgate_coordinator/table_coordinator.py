@@ -423,7 +423,7 @@ class TableCoordinator:
 
     def _count(self, event: events.SliceFigures | events.CompactorsCounted) -> None:
         if isinstance(event, events.SliceFigures):
-            self._intake.ladder.counted(event)
+            self._intake.counted(event)
         else:
             self._intake.ladder.compactors = event.count
         self._intake.look(self._rounds.filling, self._rounds.behind)

@@ -220,6 +220,22 @@ async def test_a_refused_batch_raises_until_it_is_corrected_and_keeps_its_place(
     assert cluster.tables["t"].channels["c"].committed == 11
 
 
+async def test_rows_of_a_slice_that_is_set_aside_are_told_apart_from_the_others_of_their_batch(cluster: Cluster) -> None:
+    cluster.knobs.refuse = lambda row: err.CODE_SLICE_SET_ASIDE if row["id"] % 5 == 0 else None
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 12))
+        await channel.upsert(rows(12, 14))
+        with pytest.raises(headgate.SliceSetAsideError) as told:
+            await channel.flush()
+        refused = told.value
+        assert refused.reason == "SLICE_SET_ASIDE"
+        assert [row["id"] for row in refused.held.to_pylist()] == [0, 5, 10]
+        await channel.upsert(refused.others, offset=refused.offset)
+        await channel.flush()
+        assert channel.acks.queryable == 14
+    assert ids(cluster) == [1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13]
+
+
 async def test_a_refused_batch_can_be_given_up(cluster: Cluster) -> None:
     cluster.knobs.refuse = refuse_id(1)
     async with table_of(cluster) as table, table.channel("c") as channel:

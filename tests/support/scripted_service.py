@@ -340,7 +340,10 @@ class Stream:
             return
         why = self._judge(batch)
         if why is not None:
-            yield Answer(refused=ingest_pb2.Refused(offset=batch.offset, accepted=self.accepted, error=why))
+            refused = ingest_pb2.Refused(offset=batch.offset, accepted=self.accepted, error=why)
+            if why.code == err.CODE_SLICE_SET_ASIDE:
+                refused.rows = self._at_fault(batch)
+            yield Answer(refused=refused)
             return
         self.taken += 1
         if self.break_after is not None and self.taken > self.break_after:
@@ -376,6 +379,13 @@ class Stream:
         self.accepted = batch.offset
         self.pending.append((self.name, batch.offset, batch.operation, rows))
         return None
+
+    def _at_fault(self, batch: ingest_pb2.Batch) -> bytes:
+        """A bit for each row that is refused, as the contract has it."""
+        assert self.schema is not None
+        rows = pa.ipc.read_record_batch(pa.py_buffer(batch.rows), self.schema).to_pylist()
+        bits = sum(1 << at for at, row in enumerate(rows) if self.cluster.knobs.refuse(row) is not None)
+        return bits.to_bytes(-(-len(rows) // 8), "little")
 
     def _commit(self) -> Iterator[Answer]:
         if not self.cluster.knobs.hold_rounds:

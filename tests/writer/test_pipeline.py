@@ -7,6 +7,9 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_tables.hudi.changes import place
+from headgate_tables.hudi.definition import Definition
 from headgate_writer.admission import Admitted
 from support.running_writer import TABLE, cluster
 from support.tables import notes, rows
@@ -205,3 +208,36 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_round_
         writer.barrier(wire.Barrier(round=1, next=made.owned.plan(2, made.links)))
         assert (await made.links[0].report("progress")).round == 1
         assert (await made.links[0].report("barrier_passed")).round == 1
+
+
+async def test_only_batches_with_rows_of_a_refused_slice_are_refused_and_the_answer_says_which_rows(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        ids = [f"k{number}" for number in range(20)]
+        assert made.table.definition is not None
+        buckets = placed_buckets(made.table.definition, ids)
+        why = wire_error(errors_pb2.CODE_SLICE_SET_ASIDE, "bucket 1 takes no rows", "Send the others.")
+        slices = wire.RefuseSlices(slices=[wire.RefusedSlice(partition="p", bucket=1, why=why)])
+        made.owned.order(made.links[0], refuse_slices=slices)
+        mixed, healthy = await made.channel("mixed", hold=1), await made.channel("healthy", hold=2)
+        await mixed.append(rows(*((key, 1, "x") for key in ids)))
+        others = [key for key, bucket in zip(ids, buckets, strict=True) if bucket != 1]
+        await healthy.append(rows(*((key, 1, "healthy") for key in others)))
+        refused = await mixed.refused()
+        assert (refused.error.code, refused.accepted) == (errors_pb2.CODE_SLICE_SET_ASIDE, 0)
+        to_blame = [bool(refused.rows[at // 8] >> at % 8 & 1) for at in range(len(ids))]
+        assert to_blame == [bucket == 1 for bucket in buckets]
+        await healthy.acked(received=len(others))
+        await mixed.send(0, len(ids), rows(*((key, 2, "in its place") for key in others)))
+        await mixed.acked(received=len(ids))
+        assert await made.commit(1) == {"mixed": len(ids), "healthy": len(others)}
+        made.owned.order(made.links[0], refuse_slices=wire.RefuseSlices())
+        late = await made.channel("late", hold=3)
+        await late.append(rows(*((key, 3, "all") for key in ids)))
+        await late.acked(received=len(ids))
+        assert await made.commit(2) == {"late": len(ids)}
+        assert notes(made.table) == dict.fromkeys(ids, "all")
+
+
+def placed_buckets(definition: Definition, ids: list[str]) -> list[int]:
+    placed = place(rows(*((key, 1, "x") for key in ids)), None, definition)
+    return [placed.groups[group][1] for group in placed.group.tolist()]

@@ -133,11 +133,14 @@ class Hold:
             self._answer_refused(self._waiting.popleft().offset, refusal)
         self.wake()
 
-    def failed(self, entry: Entry, error: errors_pb2.Error) -> None:
-        """The rows cannot be stored: this batch is refused, and every one that waits behind it (rule CH2)."""
+    def failed(self, entry: Entry, error: errors_pb2.Error, rows: bytes = b"") -> None:
+        """The rows cannot be stored: this batch is refused, and every one that waits behind it (rule CH2).
+
+        ``rows``: which of them are to blame, as ``Refused`` has it.
+        """
         self._waiting.popleft()
         self.in_flight -= entry.wire_bytes
-        self._answer_refused(entry.offset, error)
+        self._answer_refused(entry.offset, error, rows)
         for later in self._waiting:
             later.dropped = True
             self.in_flight -= later.wire_bytes
@@ -230,11 +233,11 @@ class Hold:
             acks = ingest_pb2.Acks(received=now[0], durable=now[1], queryable=now[2])
             self._answers.append(ingest_pb2.AppendResponse(acks=acks))
 
-    def _answer_refused(self, offset: int, error: errors_pb2.Error) -> None:
+    def _answer_refused(self, offset: int, error: errors_pb2.Error, rows: bytes = b"") -> None:
         if self._ended:
             return
         self._tell_acks()  # what was accepted before the refused batch is answered before it
-        refused = ingest_pb2.Refused(offset=offset, accepted=self.accepted, error=error)
+        refused = ingest_pb2.Refused(offset=offset, accepted=self.accepted, error=error, rows=rows)
         self._answers.append(ingest_pb2.AppendResponse(refused=refused))
 
 

@@ -5,7 +5,7 @@ a few kernel calls a turn. The order of each channel holds, because turns follow
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -27,7 +27,7 @@ from headgate_writer.exchange import ExchangeOut
 from headgate_writer.fifo import Border, Fifo, arrow_bytes
 from headgate_writer.metrics import Totals
 from headgate_writer.progress import Progress
-from headgate_writer.routing import RoutedRows, cut, route
+from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, cut, route
 
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
@@ -42,7 +42,7 @@ INLINE_BYTES, INLINE_BATCHES = 64 << 10, 200
 """Up to both, a turn is routed on the loop, in a millisecond or two. On another thread it would take tens: each kernel call gives
 the interpreter's lock away, and a busy loop hands it back late."""
 
-_BAD_ROWS = (FixCall, pa.ArrowException)
+_BAD_ROWS = (FixCall, SliceRefusedError, pa.ArrowException)
 """A kernel that refuses values is the fault of the rows, too: it must not take the process with it, or the client would carry the
 batch from writer to writer."""
 
@@ -62,7 +62,8 @@ class _Noted:
 class Pipeline:
     """Under one (epoch, generation). ``loaded`` is called when the first uncommitted bytes arrive.
 
-    ``budgets`` count what waits here; who reads from clients asks them for room.
+    ``budgets`` count what waits here; who reads from clients asks them for room. ``refused``: slices that take no rows, by
+    partition path and bucket, with what clients are told.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Pipeline:
         self._report = report
         self._loaded = loaded
         self._progress = Progress(clock, report)
+        self.refused: Mapping[tuple[str, int], errors_pb2.Error] = {}
         self._fifo = Fifo()
         self._awake = asyncio.Event()
         self._held = 0
@@ -184,15 +186,15 @@ class Pipeline:
                 parts = await self._routed([entry.batch]) if entry.batch is not None else []
             except _BAD_ROWS as refused:
                 entry.dropped = True
-                entry.hold.failed(entry, _refusal(refused))
+                entry.hold.failed(entry, _refusal(refused), refused.rows if isinstance(refused, SliceRefusedError) else b"")
             else:
                 await self._hand_over(parts, [entry])
 
     async def _routed(self, batches: Sequence[Admitted]) -> list[Part]:
         if len(batches) <= INLINE_BATCHES and sum(batch.nbytes for batch in batches) <= INLINE_BYTES:
-            return _routed_parts(batches, self._plan, self._definition)
+            return _routed_parts(batches, self._plan, self._definition, self.refused)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, _routed_parts, batches, self._plan, self._definition)
+        return await loop.run_in_executor(self._executor, _routed_parts, batches, self._plan, self._definition, self.refused)
 
     async def _hand_over(self, parts: list[Part], entries: list[Entry]) -> None:
         for index, rows in parts:
@@ -237,11 +239,20 @@ class Pipeline:
             budget.give_back(nbytes)
 
 
-def _routed_parts(batches: Sequence[Admitted], plan: Plan, definition: Definition) -> list[Part]:
-    return list(cut(route(batches, definition), plan, definition).items())
+def _routed_parts(
+    batches: Sequence[Admitted],
+    plan: Plan,
+    definition: Definition,
+    refused: Mapping[tuple[str, int], errors_pb2.Error],
+) -> list[Part]:
+    routed = route(batches, definition)
+    check_slices(routed, refused)
+    return list(cut(routed, plan, definition).items())
 
 
 def _refusal(refused: Exception) -> errors_pb2.Error:
+    if isinstance(refused, SliceRefusedError):
+        return refused.error
     if isinstance(refused, FixCall):
         return from_tables(refused)
     return wire_error(errors_pb2.CODE_CORRUPT_BATCH, f"the rows cannot be stored: {refused}", "Correct them, or skip the batch.")

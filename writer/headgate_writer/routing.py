@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_proto.api.v1 import errors_pb2
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.changes import Placed, place
@@ -28,6 +29,15 @@ MAX_ROW_BYTES = 4 << 20
 
 class TooLargeError(OptionError):
     """A batch is over a limit that only shows when its rows are keyed."""
+
+
+class SliceRefusedError(Exception):
+    """Some rows belong to a slice that takes none. ``rows`` says which, as ``Refused`` has it."""
+
+    def __init__(self, error: errors_pb2.Error, rows: bytes) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.rows = rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +83,15 @@ def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
             fix="Keep such values in files and write their names here.",
         )
     return routed
+
+
+def check_slices(rows: RoutedRows, refused: Mapping[tuple[str, int], errors_pb2.Error]) -> None:
+    """``refused``: why slices take no rows, by partition path and bucket. Raises SliceRefusedError for rows of one."""
+    groups = [at for at, group in enumerate(rows.groups) if group in refused] if refused else []
+    if groups:
+        at_fault = np.isin(rows.group, groups)
+        first = rows.groups[rows.group[int(at_fault.argmax())]]
+        raise SliceRefusedError(refused[first], np.packbits(at_fault, bitorder="little").tobytes())
 
 
 def cut(rows: RoutedRows, plan: Plan, definition: Definition) -> dict[int, RoutedRows]:

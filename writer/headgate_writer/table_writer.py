@@ -251,6 +251,10 @@ class TableWriter:
         if hold is not None:
             self._end(hold, order.error)
 
+    def refuse_slices(self, order: wire.RefuseSlices) -> None:
+        """For batches that are not routed yet."""
+        self._pipeline.refused = {(each.partition, each.bucket): each.why for each in order.slices}
+
     def _end(self, hold: Hold, error: errors_pb2.Error) -> None:
         hold.end(error)
         self.let_go(hold)

@@ -140,6 +140,8 @@ class Tables:
                 writer.end_channel(order.end_channel)
             case "throttle":
                 writer.pace.order(order.throttle)
+            case "refuse_slices":
+                writer.refuse_slices(order.refuse_slices)
             case "release":
                 self._drop(writer, order.release.error if order.release.HasField("error") else moved())
             case _:

@@ -185,7 +185,7 @@ class ChannelState:
             self._forgotten = entry.offset
         self._settle_flush()
 
-    def refused(self, offset: int, accepted: int, error: wire.Error) -> None:
+    def refused(self, offset: int, accepted: int, error: wire.Error, rows: bytes = b"") -> None:
         """A batch was not taken. Merged calls are cut apart and sent again one by one, so that only the bad one stands still.
 
         With ACTION_RETRY nothing is wrong with it: it is sent again after a pause, and what follows only once it was taken.
@@ -212,7 +212,7 @@ class ChannelState:
             self._unsent.popleft()
             self._unsent.extendleft(reversed(list(_apart(at_fault))))
         else:
-            self.refusal = Refusal(at_fault, error)
+            self.refusal = Refusal(at_fault, error, rows)
 
     def broke(self, *, restored: bool = False) -> None:
         """The stream is over. ``restored``: it ended with CODE_TABLE_RESTORED, so the committed offset may fall once."""

@@ -64,7 +64,8 @@ class Pause(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The entry that stands in the way, and why."""
+    """The entry that stands in the way, and why. ``rows``: which of them are to blame, a bit each; empty: nobody said."""
 
     entry: Entry
     error: wire.Error
+    rows: bytes = b""

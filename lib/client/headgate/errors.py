@@ -11,6 +11,7 @@ HeadgateError
 │   ├── RowError                     a row does not fit the table; ``row`` and ``column`` say where
 │   ├── SchemaError                  a column is missing, unknown or of another type
 │   ├── BatchRefusedError            a writer refused a batch and the channel stands still: correct or skip it
+│   │   └── SliceSetAsideError           some rows belong to a file slice that takes none for now: send the others alone
 │   ├── InvalidArgumentError         an argument is out of its range or contradicts another
 │   ├── TooLargeError                one row or batch is over the limit of a message
 │   ├── TableNotFoundError
@@ -118,6 +119,39 @@ class BatchRefusedError(FixCall):
         self.after = after
         self.offset = offset
         self.rows = rows
+
+
+class SliceSetAsideError(BatchRefusedError):
+    """Some rows of the batch belong to a file slice that takes none, until operators have put it in order.
+
+    ``held``: those rows; ``others``: the rest of the batch, in its order, which is taken when it is sent in the batch's place::
+
+        except headgate.SliceSetAsideError as refused:
+            keep_for_later(refused.held)
+            if refused.others.num_rows:
+                ch.upsert(refused.others, offset=refused.offset)
+            else:
+                ch.skip()
+
+    Later rows of the same keys are refused too, so that rows that were kept and are sent once the slice takes rows again stay in
+    their order, if the program keeps it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fix: str,
+        reason: str,
+        after: int,
+        offset: int,
+        rows: "pa.RecordBatch",
+        held: "pa.RecordBatch",
+        others: "pa.RecordBatch",
+    ) -> None:
+        super().__init__(message, fix=fix, reason=reason, after=after, offset=offset, rows=rows)
+        self.held = held
+        self.others = others
 
 
 class InvalidArgumentError(FixCall):

@@ -6,12 +6,25 @@ What happens under ``lock`` never waits: calls put rows in, the loop takes them 
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.channel_state import ChannelState
 from headgate.encoding import Encoder, decoded
 from headgate.entries import Ask, Cut, Entry, Level, Pause, Refusal
-from headgate.errors import BatchRefusedError, ClosedError, HeadgateError, NotCommittedError, UnavailableError, code_name
+from headgate.errors import (
+    BatchRefusedError,
+    ClosedError,
+    HeadgateError,
+    NotCommittedError,
+    SliceSetAsideError,
+    UnavailableError,
+    code_name,
+)
 from headgate.rows import RowFormat
+from headgate_proto.api.v1 import errors_pb2 as wire
 
 _KEPT = "What was taken is kept and still being sent: wait again, or end the program and go on behind committed_offset."
 
@@ -145,12 +158,17 @@ def closed(name: str) -> ClosedError:
 
 
 def _refused(refusal: Refusal) -> BatchRefusedError:
-    entry, error = refusal
-    return BatchRefusedError(
-        f"the batch behind offset {entry.after} up to {entry.offset} was refused: {error.message}",
-        fix=f"{error.fix} Then send the corrected rows with offset={entry.offset}, or skip().",
-        reason=code_name(error),
-        after=entry.after,
-        offset=entry.offset,
-        rows=decoded(entry.pieces[0].content, entry.kind.schema),
-    )
+    entry, error, at_fault = refusal
+    rows = decoded(entry.pieces[0].content, entry.kind.schema)
+    said: dict[str, Any] = {
+        "fix": f"{error.fix} Then send the corrected rows with offset={entry.offset}, or skip().",
+        "reason": code_name(error),
+        "after": entry.after,
+        "offset": entry.offset,
+        "rows": rows,
+    }
+    message = f"the batch behind offset {entry.after} up to {entry.offset} was refused: {error.message}"
+    if error.code == wire.CODE_SLICE_SET_ASIDE and 8 * len(at_fault) >= rows.num_rows:
+        held = cast(pa.BooleanArray, pa.Array.from_buffers(pa.bool_(), rows.num_rows, [None, pa.py_buffer(at_fault)]))
+        return SliceSetAsideError(message, held=rows.filter(held), others=rows.filter(pc.invert(held)), **said)
+    return BatchRefusedError(message, **said)

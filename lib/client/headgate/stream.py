@@ -133,7 +133,7 @@ class Stream:
                     refused = answer.refused
                     if refused.error.action not in (wire.ACTION_FIX_CALL, wire.ACTION_RETRY):
                         return failure_of(refused.error)
-                    state.refused(refused.offset, refused.accepted, refused.error)
+                    state.refused(refused.offset, refused.accepted, refused.error, refused.rows)
                     if refused.error.action == wire.ACTION_RETRY:
                         self._channel.held_back = from_wire(refused.error)
                     self._schema = b""  # the server need not have taken over that of a refused batch

@@ -136,6 +136,7 @@ _STATUS: Final[dict[CodeValue, grpc.StatusCode]] = {
     errors_pb2.CODE_OFFSET_OVERLAP: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_OFFSET_GAP: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_AFTER_FAILED_BATCH: grpc.StatusCode.FAILED_PRECONDITION,
+    errors_pb2.CODE_SLICE_SET_ASIDE: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_CHANNEL_TAKEN_OVER: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_CHANNEL_FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     errors_pb2.CODE_UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,

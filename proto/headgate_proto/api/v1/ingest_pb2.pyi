@@ -314,9 +314,14 @@ class Refused(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     ACCEPTED_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
     accepted: _builtins.int
     """The channel's last accepted offset."""
+    rows: _builtins.bytes
+    """Which rows of the batch are to blame: a bit for each, the first row's is the lowest of the first byte. Empty: it is not said.
+    With CODE_SLICE_SET_ASIDE the others are taken when they are sent in the batch's place, with its `after` and `offset`.
+    """
     @_builtins.property
     def error(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -325,10 +330,11 @@ class Refused(_message.Message):
         offset: _builtins.int = ...,
         accepted: _builtins.int = ...,
         error: _errors_pb2.Error | None = ...,
+        rows: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "error", b"error", "offset", b"offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "error", b"error", "offset", b"offset", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

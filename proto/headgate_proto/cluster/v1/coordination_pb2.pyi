@@ -679,6 +679,7 @@ class TableOrder(_message.Message):
     END_CHANNEL_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     THROTTLE_FIELD_NUMBER: _builtins.int
+    REFUSE_SLICES_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -700,6 +701,8 @@ class TableOrder(_message.Message):
     def release(self) -> Global___Release: ...
     @_builtins.property
     def throttle(self) -> Global___Throttle: ...
+    @_builtins.property
+    def refuse_slices(self) -> Global___RefuseSlices: ...
     def __init__(
         self,
         *,
@@ -715,12 +718,13 @@ class TableOrder(_message.Message):
         end_channel: Global___EndChannel | None = ...,
         release: Global___Release | None = ...,
         throttle: Global___Throttle | None = ...,
+        refuse_slices: Global___RefuseSlices | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release", "throttle", b"throttle"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "release", b"release", "throttle", b"throttle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "release", b"release", "table", b"table", "throttle", b"throttle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "release", b"release", "table", b"table", "throttle", b"throttle"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["adopt", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "release", "throttle"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["adopt", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "release", "throttle", "refuse_slices"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -843,6 +847,56 @@ class Throttle(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Throttle: _TypeAlias = Throttle  # noqa: Y015
+
+@_typing.final
+class RefuseSlices(_message.Message):
+    """Client batches with rows of these slices are refused from now on, each with `why`, an error with ACTION_FIX_CALL; others are not.
+    Replaces what was said before; after an `adopt`: none. What was accepted before commits.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SLICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def slices(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedSlice]: ...
+    def __init__(
+        self,
+        *,
+        slices: _abc.Iterable[Global___RefusedSlice] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["slices", b"slices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefuseSlices: _TypeAlias = RefuseSlices  # noqa: Y015
+
+@_typing.final
+class RefusedSlice(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTITION_FIELD_NUMBER: _builtins.int
+    BUCKET_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    partition: _builtins.str
+    bucket: _builtins.int
+    @_builtins.property
+    def why(self) -> _errors_pb2.Error: ...
+    def __init__(
+        self,
+        *,
+        partition: _builtins.str = ...,
+        bucket: _builtins.int = ...,
+        why: _errors_pb2.Error | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["why", b"why"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bucket", b"bucket", "partition", b"partition", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusedSlice: _TypeAlias = RefusedSlice  # noqa: Y015
 
 @_typing.final
 class Member(_message.Message):
