@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from headgate_coordinator.operations import PlanOutcome
+from headgate_coordinator.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.operation import Operation, Plan
@@ -63,6 +64,23 @@ def restored(found: RestoreResult) -> api.RestoreResponse:
 def adopted(found: AdoptResult) -> api.AdoptResponse:
     """What is the table's own now."""
     return api.AdoptResponse(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+
+def stuck(loads: Sequence[StuckLoad]) -> api.SliceResponse:
+    """Slices that cannot be compacted, or are set aside."""
+    told = [
+        api.StuckSlice(
+            name=load.stuck.name,
+            why=load.stuck.why,
+            tries=load.stuck.tries,
+            again_ms=load.stuck.again,
+            aside=load.stuck.aside,
+            log_files=load.files,
+            log_bytes=load.bytes,
+        )
+        for load in loads
+    ]
+    return api.SliceResponse(slices=told)
 
 
 def settings(now: TableSettings) -> api.ConfigureResponse:

@@ -9,6 +9,7 @@ import structlog
 
 from headgate_coordinator import maintenance_answers as answers
 from headgate_coordinator.board import Board
+from headgate_coordinator.committer import stuck_loads
 from headgate_coordinator.following import follow
 from headgate_coordinator.owned_table import OwnedTable
 from headgate_coordinator.refusals import ADOPTED, RESTORED
@@ -118,6 +119,21 @@ class Maintenance(rpc.MaintenanceServiceServicer):
 
         def call(table: Table) -> api.ConfigureResponse:
             return answers.settings(table.configure(changes) if changes else table.settings)
+
+        return await _asked(owned.ask(call))
+
+    async def Slice(self, request: api.SliceRequest, context: Any) -> api.SliceResponse:
+        what = {"set_aside": "set a slice aside", "take_in": "take a slice in"}.get(
+            request.WhichOneof("what") or "", "list of slices"
+        )
+        owned = await self._owner(request.table, context, what, slice=request.set_aside or request.take_in)
+
+        def call(table: Table) -> api.SliceResponse:
+            if request.set_aside:
+                table.set_aside(request.set_aside, request.comment)
+            elif request.take_in:
+                table.take_in(request.take_in)
+            return answers.stuck(stuck_loads(table))
 
         return await _asked(owned.ask(call))
 

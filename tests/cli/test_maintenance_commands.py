@@ -168,3 +168,18 @@ def test_a_table_that_a_cluster_holds_is_asked_for_by_name(arguments: list[str],
     assert (code, error["kind"]) == (ExitCode.OPERATOR, "TableOwnedError")
     assert "host:7070" in error["message"]
     assert f"its name ({table.name})" in error["fix"]
+
+
+def test_a_slice_is_set_aside_listed_and_taken_in_again(headgate: Any, table: hudi.Table) -> None:
+    (group,) = table.file_groups()
+    name = f"{group.partition}/{group.file_id}"
+    assert headgate("table", "slice", "list", table.url) == (ExitCode.OK, [], {})
+    code, (told,), _ = headgate("table", "slice", "set-aside", table.url, name, "--comment", "its disk is moved")
+    assert (code, told["name"], told["aside"], told["why"]) == (ExitCode.OK, name, True, "its disk is moved")
+    code, (planned,), _ = headgate("compact", table.url, "--plan-only")
+    assert (code, planned["plans"]) == (ExitCode.OK, []), "what is set aside is not compacted"
+    assert headgate("table", "slice", "list", table.url)[1] == [told]
+    assert headgate("table", "slice", "take-in", table.url, name) == (ExitCode.OK, [], {})
+    code, _, error = headgate("table", "slice", "set-aside", table.url, "p/nothing")
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
+    assert "headgate table files" in error["fix"]

@@ -110,6 +110,18 @@ class Maintenance:
         request = api.ConfigureRequest(table=self._table, settings=settings, unset=unset)
         return await self._call(lambda stub: stub.Configure, request)
 
+    async def set_slice_aside(self, name: str, comment: str = "") -> api.SliceResponse:
+        """Rows of the file slice are refused, and it is not compacted."""
+        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))
+
+    async def take_slice_in(self, name: str) -> api.SliceResponse:
+        """Ends that."""
+        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, take_in=name))
+
+    async def list_slices(self) -> api.SliceResponse:
+        """Slices that are set aside, or cannot be compacted."""
+        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, list=True))
+
     async def _call(self, method: "Method[Answer]", request: Message) -> Answer:
         coordinators = self._headgate.coordinators
         return await coordinators.until(

@@ -14,6 +14,7 @@ from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.place import find_place
 from headgate_cli.table.schemas import schema_like, schema_of_file
+from headgate_cli.table.slices import slice_
 
 _NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, file:///…, or a path with a slash)."
 
@@ -24,6 +25,7 @@ def table() -> None:
 
 
 table.add_command(adopt)
+table.add_command(slice_)
 
 
 @table.command("create")

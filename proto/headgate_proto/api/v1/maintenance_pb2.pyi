@@ -655,3 +655,104 @@ class Setting(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Setting: _TypeAlias = Setting  # noqa: Y015
+
+@_typing.final
+class SliceRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    TAKE_IN_FIELD_NUMBER: _builtins.int
+    LIST_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    set_aside: _builtins.str
+    """The slice's name: partition path, slash, file group; without a partition the file group alone."""
+    take_in: _builtins.str
+    list: _builtins.bool
+    """Only lists."""
+    comment: _builtins.str
+    """With `set_aside`: why, for people; what compaction said of it is kept when it is empty."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        set_aside: _builtins.str = ...,
+        take_in: _builtins.str = ...,
+        list: _builtins.bool = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["list", b"list", "set_aside", b"set_aside", "take_in", b"take_in", "what", b"what"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "list", b"list", "set_aside", b"set_aside", "table", b"table", "take_in", b"take_in", "what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["set_aside", "take_in", "list"]  # noqa: Y015
+    _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_what) -> _WhichOneofReturnType_what | None: ...
+
+Global___SliceRequest: _TypeAlias = SliceRequest  # noqa: Y015
+
+@_typing.final
+class SliceResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SLICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def slices(self) -> _containers.RepeatedCompositeFieldContainer[Global___StuckSlice]:
+        """By name. Others are compacted as usual."""
+
+    def __init__(
+        self,
+        *,
+        slices: _abc.Iterable[Global___StuckSlice] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["slices", b"slices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SliceResponse: _TypeAlias = SliceResponse  # noqa: Y015
+
+@_typing.final
+class StuckSlice(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    TRIES_FIELD_NUMBER: _builtins.int
+    AGAIN_MS_FIELD_NUMBER: _builtins.int
+    ASIDE_FIELD_NUMBER: _builtins.int
+    LOG_FILES_FIELD_NUMBER: _builtins.int
+    LOG_BYTES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """As `SliceRequest` names it."""
+    why: _builtins.str
+    """What compaction said of it, with file and byte, or an operator's comment."""
+    tries: _builtins.int
+    """Compaction plans that went on without it."""
+    again_ms: _builtins.int
+    """It is not planned again before, ms since the epoch; 0: it is planned next."""
+    aside: _builtins.bool
+    """Set aside by an operator."""
+    log_files: _builtins.int
+    """What waits in it; 0 also when the table was taken over a moment ago and its slices are not counted yet."""
+    log_bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        why: _builtins.str = ...,
+        tries: _builtins.int = ...,
+        again_ms: _builtins.int = ...,
+        aside: _builtins.bool = ...,
+        log_files: _builtins.int = ...,
+        log_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["again_ms", b"again_ms", "aside", b"aside", "log_bytes", b"log_bytes", "log_files", b"log_files", "name", b"name", "tries", b"tries", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StuckSlice: _TypeAlias = StuckSlice  # noqa: Y015

@@ -75,6 +75,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.FromString,
                 _registered_method=True)
+        self.Slice = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Slice',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
+                _registered_method=True)
 
 
 class MaintenanceServiceServicer(object):
@@ -147,6 +152,15 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Slice(self, request, context):
+        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
+        lists slices that are set aside or cannot be compacted. Retry: safe.
+        Errors: INVALID_ARGUMENT (no such slice).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MaintenanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -184,6 +198,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Configure,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.SerializeToString,
+            ),
+            'Slice': grpc.unary_unary_rpc_method_handler(
+                    servicer.Slice,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -381,6 +400,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Configure',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Slice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Slice',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -71,6 +71,11 @@ class MaintenanceServiceStub:
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
+    Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
+    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
+    lists slices that are set aside or cannot be compacted. Retry: safe.
+    Errors: INVALID_ARGUMENT (no such slice).
+    """
 
 @_typing.type_check_only
 class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
@@ -114,6 +119,11 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
+    """
+    Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
+    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
+    lists slices that are set aside or cannot be compacted. Retry: safe.
+    Errors: INVALID_ARGUMENT (no such slice).
     """
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -197,6 +207,17 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_maintenance_pb2.ConfigureResponse, _abc.Awaitable[_maintenance_pb2.ConfigureResponse]]:
         """Changes settings of the table's services, or only shows them. Retry: safe.
         Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
+        """
+
+    @_abc_1.abstractmethod
+    def Slice(
+        self,
+        request: _maintenance_pb2.SliceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.SliceResponse, _abc.Awaitable[_maintenance_pb2.SliceResponse]]:
+        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
+        lists slices that are set aside or cannot be compacted. Retry: safe.
+        Errors: INVALID_ARGUMENT (no such slice).
         """
 
 def add_MaintenanceServiceServicer_to_server(servicer: MaintenanceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
