@@ -126,11 +126,13 @@ class Committer:
             self.outage.worked(_TIDYING)
 
     def look_back(self) -> None:
-        """What there was before this ownership: open plans, and the newest commit if the store answers."""
+        """What there was before this ownership: open plans, and the newest commit if the store answers. Maintenance tells of an
+        instant that is lost.
+        """
         self._look_at_plans()
         try:
             commits = self._table.commits()
-        except RetryLater:
+        except (RetryLater, MissingFileError):
             return
         if commits:
             self.last = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))

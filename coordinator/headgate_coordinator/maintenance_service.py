@@ -113,6 +113,10 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         self._created.set()
         return answers.adopted(found)
 
+    async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
+        owned = await self._owner(request.table, context, "repair")
+        return api.RepairResponse(files=await _asked(owned.ask(Table.repair)))
+
     async def Configure(self, request: api.ConfigureRequest, context: Any) -> api.ConfigureResponse:
         changes: dict[str, str | None] = {**request.settings, **dict.fromkeys(request.unset)}
         owned = await self._owner(request.table, context, "configure", changes=changes)

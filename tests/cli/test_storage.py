@@ -149,6 +149,20 @@ def test_verify_says_which_file_has_changed(table: str, capsys: pytest.CaptureFi
     assert damaged.name in json.dumps(lines(capsys)[0]["findings"])
 
 
+def test_verify_puts_a_deleted_instant_back_when_asked(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = min(Path(table).glob(".hoodie/timeline/*.deltacommit"))
+    gone.unlink()
+    assert run(["table", "scan", table, "--json"]) == ExitCode.OPERATOR
+    assert "headgate verify TABLE --repair" in json.loads(capsys.readouterr().err)["error"]["fix"]
+    assert run(["verify", table, "--json"]) == ExitCode.PROBLEMS
+    assert gone.name in json.dumps(lines(capsys)[0]["findings"])
+    assert run(["verify", table, "--json", "--repair"]) == ExitCode.OK
+    assert lines(capsys)[0]["repaired"] == [f".hoodie/timeline/{gone.name}"]
+    assert run(["verify", table, "--repair"]) == ExitCode.OK
+    assert "is back" not in capsys.readouterr().out
+    assert run(["table", "scan", table, "--json"]) == ExitCode.OK
+
+
 def test_a_place_without_a_table_is_the_callers_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "timeline", str(tmp_path / "nothing"), "--json"]) == ExitCode.FIX_CALL
     assert json.loads(capsys.readouterr().err)["error"]["kind"] == "NotATableError"

@@ -14,6 +14,7 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
+from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import create_table, open_table
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import scripted_compactor
@@ -185,6 +186,27 @@ async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Runni
     assert (error.code, instant in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
     await writer.commit(T, rows(("b", 1, "y")), "c", 2)
     assert (writer.waiting(T, "release"), writer.pair(T)) == (0, (1, 1))
+
+
+async def test_an_instant_that_somebody_deleted_is_named_by_reads_and_put_back_by_the_owner(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    url = (await description(coordinator)).url
+    await writer.open(T, "c")
+    for number, key in enumerate("abc", 1):
+        await writer.commit(T, rows((key, number, "x")), "c", number)
+    instant = open_table(url).commits()[1].instant
+    files = sorted(Path(url.removeprefix("file://")).glob(f".hoodie/timeline/{instant}*"))
+    for file in files:
+        file.unlink()
+    with pytest.raises(MissingFileError, match=f"{instant} is committed"):
+        open_table(url).scan()
+    await writer.commit(T, rows(("d", 4, "x")), "c", 4)
+    answer = await owner(coordinator).Repair(api.RepairRequest(table=T))
+    assert sorted(answer.files) == [f".hoodie/timeline/{file.name}" for file in files]
+    assert notes(open_table(url)) == dict.fromkeys("abcd", "x")
+    assert open_table(url).verify().ok
+    assert not (await owner(coordinator).Repair(api.RepairRequest(table=T))).files
 
 
 def foreign_write(tmp_path: Path) -> str:

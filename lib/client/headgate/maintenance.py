@@ -105,6 +105,10 @@ class Maintenance:
         request = api.AdoptRequest(table=self._table, buckets=buckets, roll_back=roll_back)
         return await self._call(lambda stub: stub.Adopt, request)
 
+    async def repair(self) -> api.RepairResponse:
+        """Puts files of the timeline back that somebody has deleted."""
+        return await self._call(lambda stub: stub.Repair, api.RepairRequest(table=self._table))
+
     async def configure(self, settings: Mapping[str, str], unset: Sequence[str] = ()) -> api.ConfigureResponse:
         """Changes settings; without changes it only shows them."""
         request = api.ConfigureRequest(table=self._table, settings=settings, unset=unset)

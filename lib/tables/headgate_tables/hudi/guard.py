@@ -150,11 +150,11 @@ class Guard:
         return left
 
     def _check_timeline(self, state: LogState, after: str) -> None:
-        unknown = _not_ours(list_instants(self._store, after=after or None), state)
+        unknown = not_ours(list_instants(self._store, after=after or None), state)
         if unknown:
             # Another handle may own the table meanwhile. Its slots come before its files, so a fresh look knows them;
             # winning a slot then says who was deposed (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
-            unknown = _not_ours(unknown, read_state(self._store)[0])
+            unknown = not_ours(unknown, read_state(self._store)[0])
         if unknown:
             raise ForeignWriterError(
                 f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",
@@ -162,7 +162,8 @@ class Guard:
             )
 
 
-def _not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
+def not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
+    """Those that no slot reserved, or that completed as no slot decided."""
     return [
         instant
         for instant in instants

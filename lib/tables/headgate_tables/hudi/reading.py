@@ -12,7 +12,6 @@ from headgate_tables.hudi.results import CommitInfo, Verification
 from headgate_tables.hudi.scan import Scan
 from headgate_tables.hudi.services.leases import ReaderLease, take_lease
 from headgate_tables.hudi.snapshot import Snapshots
-from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.verify import verify
 from headgate_tables.hudi.view import FileGroup
 from headgate_tables.storage.store import Store
@@ -85,7 +84,7 @@ class TableReader:
 
     def commits(self) -> list[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""
-        writes = read_timeline(self._store).writes()
+        writes = self._snapshots.timeline().writes()
         return [CommitInfo(instant.time, instant.completion, instant.action) for instant in writes]
 
     def file_groups(self) -> list[FileGroup]:

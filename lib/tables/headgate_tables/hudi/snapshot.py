@@ -1,6 +1,6 @@
 """The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,16 +43,18 @@ class Snapshots:
         schema: pa.Schema | None,
         decided: Callable[[], Iterable[DataFile]],
         is_ours: Callable[[Instant], bool] = lambda _: False,
+        checked: Callable[[Timeline, Collection[str]], Timeline] = lambda timeline, _: timeline,
     ) -> None:
         """``schema``: the table's own when it is known without asking the commits. ``decided``: data files that
         slots name; a listing alone could not tell that one of them is missing. ``is_ours``: whether a completed instant has the
-        table's own schema for certain; others are asked.
+        table's own schema for certain; others are asked. ``checked``: see ``LostInstants``.
         """
         self._store = store
         self._layout = layout
         self._fixed_schema = schema
         self._decided = decided
         self._is_ours = is_ours
+        self._checked = checked
         self._schemas: dict[str, str] = {}
         self.past = Past(store, layout)
         self._current: Snapshot | None = None
@@ -70,12 +72,17 @@ class Snapshots:
 
     def current(self) -> Snapshot:
         """Lists the timeline, and the folders only when something else than delta commits has happened since the last call."""
-        timeline = read_timeline(self._store)
         known = self._current
+        timeline = self.timeline()
         view = known.view if known is not None and self._advance(known.view, timeline) else self._list(timeline)
         known = Snapshot(view, self._schema(timeline))
         self._current, self._is_kept = known, True
         return known
+
+    def timeline(self) -> Timeline:
+        """Lists it. Raises MissingFileError for an instant that slots know and somebody has deleted."""
+        seen = self._current.view.timeline.completed if self._current is not None else ()
+        return self._checked(read_timeline(self._store), seen)
 
     def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]], action: str = "deltacommit") -> None:
         """What this process completed: names and sizes of new files by partition. Lists nothing."""
@@ -98,7 +105,7 @@ class Snapshots:
 
     def end_listing(self, folders: Sequence[tuple[str, Mapping[str, int]]]) -> Snapshot:
         """Takes in what ``list_folders`` gave meanwhile, perhaps on another thread, and what was noted since."""
-        timeline = read_timeline(self._store)
+        timeline = self.timeline()
         view = self._view(timeline, folders)
         for done, names in self._missed or ():
             _add(view, done, names)

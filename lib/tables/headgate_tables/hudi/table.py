@@ -23,6 +23,7 @@ from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features, check_there
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.lost_instants import LostInstants, absent, put_back
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.reading import TableReader
@@ -35,7 +36,7 @@ from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
-from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.storage.open import open_store
@@ -91,7 +92,7 @@ class Table(TableReader, TableServices):
         if self._definition:
             self._definition.check_layout(self._layout, f"{store.url}/{PROPERTIES_PATH}")
         schema = self._definition.schema if self._definition else None
-        self._snapshots = Snapshots(store, self._layout, schema, self._decided_files, self._is_ours)
+        self._snapshots = self._new_snapshots(schema)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
         self._took_over = False
@@ -212,7 +213,7 @@ class Table(TableReader, TableServices):
             raise OptionError(f"buckets={buckets}, but the table has {definition.buckets}", fix="Leave buckets=... out.")
         result = adopting.adopt(log, self._system.clock, self._layout, definition, roll_back=roll_back)
         self._definition = Definition.decode(log.state.config)
-        self._snapshots = Snapshots(self._store, self._layout, self._definition.schema, self._decided_files, self._is_ours)
+        self._snapshots = self._new_snapshots(self._definition.schema)
         self._groups = self._parquet = None
         self._maintainer = Maintainer()
         self._guard = self._guard.fresh()
@@ -259,6 +260,19 @@ class Table(TableReader, TableServices):
         """
         self._tidy(self._own()[0])
 
+    def repair(self) -> list[str]:
+        """Puts files of the timeline back that somebody has deleted, from the slots that decided them; returns their paths.
+
+        Takes the table over as a write does. What no slot says any more stays lost, and ``verify`` names it. Raises as ``own``.
+        """
+        before = {instant.path for instant in list_instants(self._store)}
+        log, _ = self._own()
+        log.win_offsets({})
+        put_back(log)
+        self._snapshots.forget()
+        self._maintainer.forget()
+        return [instant.path for instant in list_instants(self._store) if instant.path not in before]
+
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""
         if self._log is not None:
@@ -274,6 +288,10 @@ class Table(TableReader, TableServices):
         with self.transaction() as transaction:
             work(transaction)
             return transaction.commit()
+
+    def _new_snapshots(self, schema: pa.Schema | None) -> Snapshots:
+        lost = LostInstants(self._store, self._layout.history_folder, self._log)
+        return Snapshots(self._store, self._layout, schema, self._decided_files, self._is_ours, lost.checked)
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """Readers need no slot: a damaged one keeps from writing only."""
@@ -315,6 +333,8 @@ class Table(TableReader, TableServices):
             self._took_over = True
             self._snapshots.let_go()
             self._maintainer.forget()
+            if absent(self._log.state, (), read_timeline(self._store)):
+                put_back(self._log)
         return self._log, self._definition
 
     def _owned(self) -> Owned:

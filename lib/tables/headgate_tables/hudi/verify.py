@@ -9,6 +9,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
+from headgate_tables.hudi.lost_instants import LostInstants
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.readable import unread
@@ -16,8 +17,11 @@ from headgate_tables.hudi.results import Finding, Verification
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import list_data_files, list_folders
 from headgate_tables.storage.store import Store
+
+_REPAIR = "the next owner of the table puts it in place, or `headgate verify TABLE --repair`"
 
 
 def verify(store: Store, history_folder: str) -> Verification:
@@ -38,6 +42,7 @@ def verify(store: Store, history_folder: str) -> Verification:
     expected = {file.path for slot in slots for file in data_files(slot)} - dead
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
     findings += _check_timeline(timeline, state)
+    findings += _check_lost(store, history_folder, slots)
     findings += _check_kinds(store, timeline)
     older = list(_unexplained(store, timeline, expected))
     if older:
@@ -54,7 +59,7 @@ def _check_slot(store: Store, slot: Slot, dead: Collection[str]) -> Iterator[Fin
         try:
             found = store.get(path).to_pybytes()
         except FileNotFoundError:
-            yield Finding(path, f"slot {slot.n} was won, but this file is not there yet; the next write puts it in place")
+            yield Finding(path, f"slot {slot.n} decided it, but it is not there; {_REPAIR}")
             continue
         # Spark and the metadata guard rewrite the properties; its own checksum covers it. A partition's file may be anybody's.
         if found != content and path != PROPERTIES_PATH and not is_usable(path, found):
@@ -82,6 +87,17 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
             yield Finding(instant.path, "no slot reserved this instant: another program wrote to the table")
         elif instant.completion and not state.decided(instant.time, instant.action, instant.completion):
             yield Finding(instant.path, "completed, but no slot committed it so")
+
+
+def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Iterator[Finding]:
+    """Instants of slots that are left have their files looked for one by one."""
+    left = {str(slot.body.get("instant", "")) for slot in slots}
+    for instant, completion in LostInstants(store, history_folder, None).look_again()[0].items():
+        if instant not in left:
+            yield Finding(
+                f"{TIMELINE_FOLDER}/{instant}_{completion}.*",
+                "committed, but not there, and no slot is left that says what it holds; restore it from a copy of the table",
+            )
 
 
 def _unexplained(store: Store, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -70,6 +70,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptResponse.FromString,
                 _registered_method=True)
+        self.Repair = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Repair',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairResponse.FromString,
+                _registered_method=True)
         self.Configure = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Configure',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.SerializeToString,
@@ -144,6 +149,13 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Repair(self, request, context):
+        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Configure(self, request, context):
         """Changes settings of the table's services, or only shows them. Retry: safe.
         Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
@@ -193,6 +205,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Adopt,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptResponse.SerializeToString,
+            ),
+            'Repair': grpc.unary_unary_rpc_method_handler(
+                    servicer.Repair,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairResponse.SerializeToString,
             ),
             'Configure': grpc.unary_unary_rpc_method_handler(
                     servicer.Configure,
@@ -373,6 +390,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Adopt',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AdoptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Repair(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Repair',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RepairResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -67,6 +67,8 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
     it did what cannot be adopted; the coordinator's log says what).
     """
+    Repair: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]
+    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
     Configure: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
@@ -116,6 +118,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
     it did what cannot be adopted; the coordinator's log says what).
     """
+    Repair: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]  # type: ignore[assignment]
+    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
@@ -198,6 +202,14 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
         it did what cannot be adopted; the coordinator's log says what).
         """
+
+    @_abc_1.abstractmethod
+    def Repair(
+        self,
+        request: _maintenance_pb2.RepairRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.RepairResponse, _abc.Awaitable[_maintenance_pb2.RepairResponse]]:
+        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
 
     @_abc_1.abstractmethod
     def Configure(

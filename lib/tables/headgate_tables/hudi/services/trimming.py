@@ -11,7 +11,7 @@ from headgate_tables.hudi.services.leases import drop_expired_leases, live_lease
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.services.retention import earliest_retained
-from headgate_tables.hudi.timeline.active import list_instants, read_timeline
+from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean, encode_clean_plan
 from headgate_tables.hudi.timeline.history import append_history, obsolete_history
 from headgate_tables.hudi.timeline.history_files import Archived
@@ -114,7 +114,7 @@ def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
     points = [saved["point"] for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
     straddling = straddling_instants(view.groups(), retained=retained, savepoints=points, completion_of=view.completion_of)
     return choose_archivable(
-        read_timeline(owned.store),
+        owned.snapshots.timeline(),
         settings,
         unfinished=state.reserved,
         plans=list(state.plans),
