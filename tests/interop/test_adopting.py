@@ -64,6 +64,22 @@ def test_what_spark_wrote_compacted_cleaned_and_archived_is_adopted(spark: Any, 
     assert_all_agree(spark, table.path, table.expected())
 
 
+def test_a_column_that_spark_adds_is_shown_by_all_before_it_is_adopted_and_after(spark: Any, tmp_path: Path) -> None:
+    table = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts", buckets=2)
+    table.upsert(rows(range(8), 1, "ours"))
+    more = SCHEMA.append(pa.field("more", pa.int64()))
+    changed = [row | {"more": number} for number, row in enumerate(rows(range(5, 10), 2, "Spark's"))]
+    spark_on(spark, table).upsert(pa.Table.from_pylist(changed, more))
+    table.oracle.upsert(changed)
+    expected = pa.Table.from_pylist([{"more": None} | row for row in table.oracle.rows()], more)
+    assert_all_agree(spark, table.path, expected)
+    assert table.table.scan().schema == more, "a handle that was open before"
+    adopted = hudi.open_table(str(table.path))
+    assert adopted.adopt().completed
+    assert adopted.schema == more
+    assert_all_agree(spark, table.path, expected)
+
+
 def test_spark_executes_a_plan_of_ours_and_we_adopt_that(spark: Any, tmp_path: Path) -> None:
     table = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts", buckets=2)
     table.upsert(rows(range(8), 1, "ours"))
