@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +66,17 @@ def fill(folder: Path, leave: int) -> Path:
     filler = folder / "filler"
     filler.write_bytes(b"x" * ((free_pages(folder) - leave) * PAGE))
     assert free_pages(folder) == leave
+    return filler
+
+
+def fill_up(folder: Path) -> Path:
+    """A file that takes all that is left, also while others write; deleting it frees that."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for piece in (1 << 20, PAGE):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(piece))
     return filler
 
 
