@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator import events
+from headgate_coordinator.aborts import Aborts
 from headgate_coordinator.channels import Channels, Standing
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import (
@@ -86,15 +87,11 @@ class TableCoordinator:
         if channels:  # somebody may have kept much while nobody owned the table
             self._size.restart()
         self._retry = Retry(policy)
-        self._opens_at: float | None = None
+        self._aborts = Aborts(policy)
         self._asked = False
         self._dirty_since: float | None = None
         self._since = now
         self._recovering = True
-        self._aborts = 0
-        self._aborts_since = now
-        self._fruitless = 0
-        self._why = ""
         self._draining = False
         self._drained = False
         self._out: list[Instruction] = []
@@ -125,12 +122,7 @@ class TableCoordinator:
     def alarms(self) -> Sequence[str]:
         """What an operator should know now."""
         alarms = [] if self._rounds.filling.members or self._draining else ["no writer takes part in the table"]
-        if self._aborts:
-            lasts = self._now - self._aborts_since
-            alarms.append(
-                f"no round was decided for {lasts:.0f} s: {self._aborts} were given up, the last one because {self._why}"
-            )
-        return alarms + self._intake.ladder.alarms
+        return [*alarms, *self._aborts.alarms(self._now), *self._intake.ladder.alarms]
 
     @property
     def pressure(self) -> Pressure:
@@ -169,7 +161,7 @@ class TableCoordinator:
     def deadline(self) -> float | None:
         """When a Tick is due, if nothing else happens before; later than the last ``now``."""
         due = self._due() if self._may_end() else None
-        times = (self._channels.deadline, self._round_deadline(), self._retry.at, self._opens_at, due)
+        times = (self._channels.deadline, self._round_deadline(), self._retry.at, self._aborts.opens_at, due)
         return min((time for time in times if time is not None), default=None)
 
     def _of_writer(self, event: _OfWriter) -> None:
@@ -253,9 +245,8 @@ class TableCoordinator:
         self._rounds.won(won)
         self._channels.committed(won.channels)
         self._planner.decided(won)
-        self._aborts = 0
+        self._aborts.decided(writes=won.writes)
         if won.writes:
-            self._fruitless = 0
             self._retry.succeeded()
         if won.generation == self.generation:
             self._members.settle(won)
@@ -318,8 +309,7 @@ class TableCoordinator:
 
     def _end_pauses(self) -> None:
         self._retry.look(self._now)
-        if self._opens_at is not None and self._opens_at <= self._now:
-            self._opens_at = None
+        if self._aborts.look(self._now):
             self._look_at_opens()
 
     def _commit(self, complete: Round) -> None:
@@ -367,18 +357,10 @@ class TableCoordinator:
         self._begin_taking()
 
     def _abort(self, why: str) -> None:
-        """Everything that is not sent is given up, in a new generation (rule RO2).
-
-        After the second one in a row clients keep what they have until their opens are answered, longer each time: all of them
-        sending again costs more than a round.
-        """
-        self._aborts_since = self._aborts_since if self._aborts else self._now
-        self._aborts, self._why = self._aborts + 1, why
+        """Everything that is not sent is given up, in a new generation (rule RO2)."""
+        self._aborts.given_up(why, self._now)
         self._out.append(Alarm(f"generation {self.generation} was given up: {why}"))
         self._out.append(AskLog())  # writers that obey another owner look like writers that fail
-        self._fruitless += 1
-        pause = self._policy.pause(self._fruitless - 1)
-        self._opens_at = self._now + pause if pause else None
         self._size.restart()
         plan = self._plan(1, self._eligible(), [each for each in self._rounds.behind if each.phase is not Phase.FLUSHING])
         for given_up in self._rounds.abort(plan):
@@ -463,7 +445,7 @@ class TableCoordinator:
             writer_timeout=self._policy.writer_timeout,
             taking=taking,
             decided=rounds.decided,
-            blocked=rounds.blocked or self._opens_at is not None,
+            blocked=rounds.blocked or self._aborts.opens_at is not None,
             draining=self._draining,
         )
 

@@ -198,7 +198,7 @@ class AnswersRightBehindAborts(TableCoordinator):
 
     def _abort(self, why: str) -> None:
         super()._abort(why)
-        self._opens_at = None
+        self._aborts.opens_at = None
 
 
 class BeginsWithLargeRounds(TableCoordinator):
