@@ -26,7 +26,7 @@ from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
 from headgate_coordinator.table_coordinator import TableCoordinator
 from headgate_runtime.world import World
-from headgate_tables.errors import DeposedError, SyncFailedError, TablesError
+from headgate_tables.errors import DeposedError, OperatorNeeded, SyncFailedError, TablesError
 
 RANK_WAIT_S = 1.0
 """How much longer each further coordinator waits before it stands for a free table."""
@@ -216,6 +216,8 @@ class Ownership:
                 trouble = await self._own(table)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return
+                if isinstance(trouble, OperatorNeeded):  # while a folder goes, what is left of it looks like damage
+                    trouble = await self._blocking(lambda: self._storage.gone(table)) or trouble
                 before = self._board.troubles.get(table)
                 self._board.troubles[table] = Trouble(trouble, before.since_ms if before else clock.now_ms())
                 _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)

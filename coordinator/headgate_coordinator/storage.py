@@ -145,6 +145,16 @@ class Storage:
         with table:
             adoption.run(table)
 
+    def gone(self, name: str) -> TableGoneError | None:
+        """Whether the folder of a table with an entry is gone; anything else that is wrong with the table is not said here."""
+        try:
+            self._open_listed(name)
+        except TableGoneError as error:
+            return error
+        except TablesError:
+            return None
+        return None
+
     def _open_listed(self, name: str, address: str = "") -> Table:
         """``address``: where the cluster's handle can be reached; without one only to be read. Raises TableGoneError."""
         url = self._catalog.table_url(name)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import System, SystemIds
@@ -34,10 +33,10 @@ def system(clock: SetClock | None = None) -> System:
 
 
 class FaultyStore(LocalStore):
-    """A table's real local store; ``before_create(path)`` and ``after_create(path, outcome)`` may raise or answer otherwise."""
+    """A real local store; ``before_create(path)`` and ``after_create(path, outcome)`` may raise or answer otherwise."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(str(root), SystemIds(), anchor=ANCHOR)
+    def __init__(self, root: Path, *, anchor: str = "") -> None:
+        super().__init__(str(root), SystemIds(), anchor=anchor)
         self.before_create: Callable[[str], Outcome | None] = lambda path: None
         self.after_create: Callable[[str, Outcome], Outcome] = lambda path, outcome: outcome
 

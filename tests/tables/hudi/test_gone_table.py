@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[hudi.Table], object]] = {
 
 
 def handle(folder: Path, kind: type[FaultyStore] = FaultyStore) -> hudi.Table:
-    return hudi.Table(kind(folder / "table"), System.real(), take_over=False, metadata_table="refuse")
+    return hudi.Table(kind(folder / "table", anchor=ANCHOR), System.real(), take_over=False, metadata_table="refuse")
 
 
 @pytest.mark.parametrize("kind", [FaultyStore, InPlace], ids=["staged", "in place"])
