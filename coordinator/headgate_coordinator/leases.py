@@ -159,6 +159,11 @@ class Leases:
         """Frees the lease if it is ours; without an answer it runs out by itself."""
         await self._ask(lambda: self._drop(self._lease(table)))
 
+    async def time_ms(self) -> float | None:
+        """What Redis's clock says, in ms since the epoch."""
+        told = await self._ask(lambda: self._redis.time())
+        return None if told is None else told[0] * 1000 + told[1] / 1000
+
     async def leave(self) -> None:
         """Takes us out of the registry, so that nobody waits for us to stand."""
         await self._ask(lambda: self._drop(self._member(self.own.name)))

@@ -18,6 +18,7 @@ from headgate_coordinator.compacting import TableCompactions
 from headgate_coordinator.compactions import CompactionPolicy, Compactions
 from headgate_coordinator.compactors import Compactors
 from headgate_coordinator.events import Event
+from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.instructions import Instruction, Refusal
 from headgate_coordinator.messages import Address, event_of, order_of, refused
 from headgate_coordinator.metrics import TableMetrics
@@ -37,6 +38,9 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 _ROUNDS_FIRST, _SERVICES = 0, 1
 """In what order waiting work is done: what is asked for from outside never holds up a round by more than itself."""
+
+_ISSUES_TIMES = (instructions.IssueInstant, instructions.Commit, instructions.WinOffsets, Maintain, FinishPlan)
+"""Work that waits while the clock is not believed, so that no round is given up for it. Operators are told instead."""
 
 COUNTING_S = 0.05
 """Between two looks whether the listing of a table that was taken over has come in."""
@@ -62,6 +66,7 @@ class OwnedTable:
         compactors: Compactors,
         service_policy: ServicePolicy,
         world: World,
+        guard: GuardedClock,
         metrics: TableMetrics,
         threads: Executor,
     ) -> None:
@@ -69,6 +74,7 @@ class OwnedTable:
         self._core = core
         self._writers = writers
         self._clock = world.clock
+        self._guard = guard
         self._metrics = metrics
         self._threads = threads
         self._loop = asyncio.get_running_loop()
@@ -205,6 +211,8 @@ class OwnedTable:
         await self._loop.run_in_executor(thread, self._committer.look_back)
         while True:
             _, _, work = await self._work.get()
+            if isinstance(work, _ISSUES_TIMES):
+                await self._guard.believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
             self._ask_for_maintenance(behind=work)
             if self._work.empty():
@@ -295,7 +303,14 @@ class OwnedTable:
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
         last, committer = self._committer.last, self._committer
-        alarms = (committer.outage.alarm, *self._core.alarms, *self.compactions.alarms, *committer.alarms, committer.trouble)
+        alarms = (
+            self._guard.look().alarm,
+            committer.outage.alarm,
+            *self._core.alarms,
+            *self.compactions.alarms,
+            *committer.alarms,
+            committer.trouble,
+        )
         return tables_pb2.TableStatus(
             name=self.address.table,
             state="owned",

@@ -17,6 +17,7 @@ from headgate_coordinator import events
 from headgate_coordinator.board import Board, Trouble
 from headgate_coordinator.committer import Committer, figures_of
 from headgate_coordinator.compactions import CompactionPolicy
+from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.leases import Holder, Leases
 from headgate_coordinator.messages import Address
 from headgate_coordinator.metrics import Metrics
@@ -25,6 +26,7 @@ from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
 from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.witnesses import Witnesses
 from headgate_runtime.world import World
 from headgate_tables.errors import DeposedError, OperatorNeeded, SyncFailedError, TablesError
 
@@ -57,6 +59,8 @@ class Ownership:
         metrics: Metrics,
         threads: Executor,
         created: asyncio.Event,
+        guard: GuardedClock,
+        witnesses: Witnesses,
     ) -> None:
         self._board = board
         self._leases = leases
@@ -69,6 +73,8 @@ class Ownership:
         self._free_since: dict[str, float] = {}
         self._seen: dict[str, tuple[float, Holder]] = {}
         self._created = created
+        self._guard = guard
+        self._witnesses = witnesses
         self._recreated: set[str] = set()
         self._forgot = 0
         self._forgot_at = -math.inf
@@ -94,6 +100,7 @@ class Ownership:
         """
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(self._beat())
+            asking = tasks.create_task(self._witnesses.ask_store())
             looking = tasks.create_task(self._look(tasks))
             await draining.wait()
             self._stands = False
@@ -102,6 +109,7 @@ class Ownership:
             looking.cancel()
             await self._drain()
             beating.cancel()
+            asking.cancel()
 
     async def _beat(self) -> None:
         """Rule R1: what another process holds is given up, and what Redis has forgotten the log is asked about. Rule R4: a Redis
@@ -143,6 +151,7 @@ class Ownership:
 
     async def _look(self, tasks: asyncio.TaskGroup) -> None:
         while self._stands:
+            await self._witnesses.ask_redis()
             await self._list()
             await self._stand(tasks)
             self._metrics.owned.set(len(self._board.owned))
@@ -281,6 +290,7 @@ class Ownership:
             self._board.compactors,
             self._service_policy,
             self._world,
+            self._guard,
             metrics,
             self._threads,
         )

@@ -9,6 +9,7 @@ import structlog
 from headgate_coordinator.board import Board
 from headgate_coordinator.compaction_service import CompactionService
 from headgate_coordinator.control import Coordination
+from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.leases import Holder, Leases
 from headgate_coordinator.maintenance_service import Maintenance
 from headgate_coordinator.metrics import Metrics
@@ -16,6 +17,7 @@ from headgate_coordinator.ownership import Ownership
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
 from headgate_coordinator.tables_service import Tables
+from headgate_coordinator.witnesses import Witnesses
 from headgate_proto.api.v1.maintenance_pb2_grpc import add_MaintenanceServiceServicer_to_server
 from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server
 from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceServicer_to_server
@@ -51,7 +53,9 @@ async def serve(
 
     Raises OSError for an address that is taken, OptionError for a store that cannot be, SyncFailedError (hazard H14).
     """
-    storage = Storage(settings, world, system or System.real())
+    system = system or System.real()
+    guard = GuardedClock(system.clock, world.clock)
+    storage = Storage(settings, world, system, guard)
     board = Board()
     created = asyncio.Event()
     registry = metrics("coordinator")
@@ -70,7 +74,8 @@ async def serve(
         address = settings.advertised(bound)
         own = board.own = Holder(settings.name or address, world.ids.token(), address)
         leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
-        ownership = Ownership(board, leases, storage, settings, world, figures, threads, created)
+        witnesses = Witnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
+        ownership = Ownership(board, leases, storage, settings, world, figures, threads, created, guard, witnesses)
         try:
             if complaint := await leases.complaint():
                 _log.warning("redis is not set up for leases", complaint=complaint)

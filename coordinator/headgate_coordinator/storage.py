@@ -1,13 +1,14 @@
 """The tables of the cluster's store, as blocking calls: list, create, describe, take into possession. Called on threads."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
 import structlog
 
 from headgate_coordinator.committer import RunService, forget_idle
+from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.steps import SteppedStore
 from headgate_runtime.world import World, pass_on
@@ -52,12 +53,13 @@ class Wanted:
 class Storage:
     """Everything raises TablesError. Definitions change with an adoption only, so they are read rarely."""
 
-    def __init__(self, settings: CoordinatorSettings, world: World, system: System) -> None:
+    def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
         self._options = settings.storage_options
         self._retention_ms = round(settings.channel_retention * 1000)
         self._world = world
-        self._system = system
-        self._catalog = Catalog(settings.store, self._options, system)
+        self._guard = guard
+        self._system = replace(system, clock=guard)
+        self._catalog = Catalog(settings.store, self._options, self._system)
         self._described: dict[str, tuple[float, Described]] = {}
 
     def names(self) -> list[str]:
@@ -122,7 +124,8 @@ class Storage:
         table = self._open_listed(name, address)
         self._describe(table, name)
         table.own()
-        forget_idle(table, self._world.clock.now_ms() - self._retention_ms)
+        if self._guard.look().witnessed:  # one clock alone forgets nobody
+            forget_idle(table, self._guard.now_ms() - self._retention_ms)
         return table
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:

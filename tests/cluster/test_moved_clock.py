@@ -1,0 +1,51 @@
+"""A coordinator whose wall clock is ahead for a moment: what is issued then would be a floor for good."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+import headgate
+from headgate_tables.commitlog.times import parse_time
+from headgate_tables.hudi import open_table
+from support.cluster import Cluster
+from support.exactly_once import assert_exactly_once
+from support.producers import Producers, create_table
+from support.workload import Workload
+
+SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+WORKLOAD = Workload(event_time=False)
+LIMIT_S = 15.0
+"""From a fault's end to the next commit."""
+HOUR, DAY = 3600.0, 86400.0
+
+
+@pytest.mark.parametrize("ahead", [HOUR, 400 * DAY], ids=["an hour", "400 days"])
+def test_a_clock_that_was_ahead_for_a_moment_stops_commits_for_that_moment_only(ahead: float, tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", options={"coordinator": SOON}) as cluster:
+        url = create_table(cluster.address, "t", WORKLOAD)
+        with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500) as producers:
+            producers.start("one")
+            producers.wait_acked("one", 500)
+            cluster.move_clock("coordinator-1", ahead)
+            owned = alarm(cluster)
+            cluster.restart("coordinator-1")  # opens the table by a clock that is ahead
+            opening = alarm(cluster)
+            cluster.move_clock("coordinator-1", 0)
+            producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1, LIMIT_S)
+            producers.finish()
+        assert_exactly_once(url, producers.histories(), WORKLOAD)
+    assert "s ahead of Redis" in owned, owned
+    assert "s ahead of Redis" in opening, opening
+    table = open_table(url)
+    assert parse_time(max(commit.completion for commit in table.commits())) < time.time() * 1000
+    assert table.channels["one"][0] == 1, "the channel was forgotten"
+
+
+def alarm(cluster: Cluster) -> str:
+    """The table's alarms, once there are any."""
+    limit = time.monotonic() + LIMIT_S
+    with headgate.connect(cluster.address) as hg:
+        while not (alarms := " ".join(hg.status("t").tables[0].alarms)) and time.monotonic() < limit:
+            time.sleep(0.05)
+    return alarms
