@@ -17,7 +17,10 @@ from headgate_tables.hudi.timeline.history import archived_completions
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, parse_instant
 from headgate_tables.storage.store import Store
 
-FIX = "`headgate verify TABLE --repair`, or Table.repair(), puts it back from its slot; until then reads would be wrong."
+FIX = (
+    "Until it is back, reads would be wrong: `headgate verify TABLE --repair`, or Table.repair(), puts it there from its slot; "
+    "`verify` says if no slot is left, then restore it from a copy of the table."
+)
 
 
 def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[str, str]:
