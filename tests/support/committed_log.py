@@ -28,7 +28,9 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import SystemIds
 from support.workload import SCHEMA
 
-HISTORY_FOLDER = ".hoodie/timeline/history"
+HISTORY = "history"
+"""The timeline's folder of archived instants."""
+HISTORY_FOLDER = f".hoodie/timeline/{HISTORY}"
 ENTRIES = pa.schema(
     [
         pa.field("instant", pa.string()),
@@ -71,11 +73,11 @@ def independent(store: Store) -> pa.Table:
 
 def ours(store: Store) -> pa.Table:
     """ENTRIES, read with the library."""
-    known = archived_completions(store, HISTORY_FOLDER)
+    known = archived_completions(store, HISTORY)
     archived = {time: known[time] for time in (name.split("_")[0] for name in _archived(store))}
     active = {instant.time: instant for instant in read_timeline(store).writes() if instant.action == "deltacommit"}
     completed = archived | {time: instant.completion for time, instant in active.items()}
-    metadata = archived_metadata(store, HISTORY_FOLDER, archived) | {
+    metadata = archived_metadata(store, HISTORY, archived) | {
         time: store.get(instant.path).to_pybytes() for time, instant in active.items()
     }
     found = []
