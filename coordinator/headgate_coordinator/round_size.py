@@ -17,8 +17,8 @@ class RoundSize:
     """
 
     def __init__(self, least: int, target: float) -> None:
-        self.limit = 0
-        """For the round that begins now; 0: not bounded."""
+        self.limit = _FASTEST * least
+        """For the round that begins now; 0: not bounded. Nothing is known of a new table, and nobody has kept rows for it."""
         self._least = least
         self._target = target
 

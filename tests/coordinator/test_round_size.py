@@ -22,6 +22,13 @@ def after(limit: int, taken: int, seconds: float) -> int:
     return sized.limit
 
 
+def test_a_new_table_begins_with_more_than_one_behind_an_outage() -> None:
+    sized = RoundSize(LEAST, TARGET)
+    assert sized.limit == 4 * LEAST
+    sized.restart()
+    assert sized.limit == LEAST
+
+
 def test_nothing_is_bounded_while_all_goes_well() -> None:
     assert after(0, 500 * MIB, 1.9) == 0
 

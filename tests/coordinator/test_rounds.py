@@ -362,10 +362,10 @@ def test_the_first_rounds_behind_an_outage_are_small_and_grow_while_they_are_flu
     assert adopt.plan.intake == 100
 
 
-def test_a_table_that_nobody_wrote_before_begins_without_a_limit() -> None:
+def test_a_table_that_nobody_wrote_before_begins_with_larger_rounds() -> None:
     table = OneTable(policy=RoundPolicy(first_round_bytes=100))
     (adopt,) = [order for _, order in orders(Adopt, table.tell(joined("a")))]
-    assert adopt.plan.intake == 0
+    assert adopt.plan.intake == 400
 
 
 def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_round() -> None:
