@@ -98,6 +98,8 @@ class Maintenance(rpc.MaintenanceServiceServicer):
 
     async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
         name = request.table
+        if request.future_times:
+            return await self._accept_future_times(name, context)
         self._check_operator(context, name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
 
         def call(table: Table) -> AdoptResult:
@@ -116,6 +118,17 @@ class Maintenance(rpc.MaintenanceServiceServicer):
     async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
         owned = await self._owner(request.table, context, "repair")
         return api.RepairResponse(files=await _asked(owned.ask(Table.repair)))
+
+    async def _accept_future_times(self, name: str, context: Any) -> api.AdoptResponse:
+        """Channels stay open: rounds wait, and go on."""
+        self._check_operator(context, name, "acceptance of times in the future")
+        if (owned := self._board.owned.get(name)) is not None:
+            floor = await _asked(owned.ask(Table.accept_future_times))
+        elif name in self._board.troubles:
+            floor = await _asked(self._board.adoptions.ask(name, Table.accept_future_times))
+        else:
+            raise RpcError(await self._why_not_here(name))
+        return api.AdoptResponse(goes_on_from=floor)
 
     async def Configure(self, request: api.ConfigureRequest, context: Any) -> api.ConfigureResponse:
         changes: dict[str, str | None] = {**request.settings, **dict.fromkeys(request.unset)}

@@ -109,6 +109,11 @@ class Maintenance:
         """Puts files of the timeline back that somebody has deleted."""
         return await self._call(lambda stub: stub.Repair, api.RepairRequest(table=self._table))
 
+    async def accept_future_times(self) -> str:
+        """Lets a table go on whose times are ahead of the clock; returns the time from which it does, "" when none is ahead."""
+        request = api.AdoptRequest(table=self._table, future_times=True)
+        return str((await self._call(lambda stub: stub.Adopt, request)).goes_on_from)
+
     async def configure(self, settings: Mapping[str, str], unset: Sequence[str] = ()) -> api.ConfigureResponse:
         """Changes settings; without changes it only shows them."""
         request = api.ConfigureRequest(table=self._table, settings=settings, unset=unset)

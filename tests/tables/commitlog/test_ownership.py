@@ -11,6 +11,7 @@ from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, seal, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
+from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import (
     ClockError,
     CorruptFileError,
@@ -67,6 +68,51 @@ def test_opening_writes_nothing_and_the_first_transaction_fences(store: FaultySt
     log.begin()
     state = read_state(store)[0]
     assert (state.n, state.epoch, state.holder) == (1, 1, LIBRARY)
+
+
+@pytest.mark.parametrize("fenced", [True, False], ids=["by its owner", "by who opens it"])
+def test_a_floor_in_the_future_is_gone_on_from_once_somebody_has_accepted_it(store: FaultyStore, fenced: bool) -> None:
+    clock = SetClock(NOON + 3_600_000)
+    log = open_log(store, clock)
+    first = [commit(log) for _ in range(2)]
+    clock.now = NOON
+    log = log if fenced else open_log(store, clock)
+    with pytest.raises(ClockError, match="--future-times"):
+        commit(log)
+    floor = log.accept_future_times()
+    assert floor >= max(time for pair in first for time in pair)
+    pairs = first + [commit(log) for _ in range(FOLD_EVERY)]
+    assert pairs == sorted(set(pairs))
+    completions = [completion for _, completion in pairs]
+    assert completions == sorted(set(completions))
+    assert completions[-1] < format_time(NOON + 3_601_000), "times run away from the clock"
+    log.fold()
+    later = open_log(store, clock)
+    instant, completion = commit(later)
+    assert completions[-1] < instant < completion
+    clock.now = NOON + 7_200_000
+    assert commit(later)[1] > format_time(clock.now), "real time has caught up"
+    assert later.accept_future_times() == ""
+
+
+def test_a_floor_that_was_accepted_accepts_no_further_jump(store: FaultyStore) -> None:
+    clock = SetClock(NOON + 3_600_000)
+    log = open_log(store, clock)
+    commit(log)
+    clock.now = NOON
+    log.accept_future_times()
+    commit(log)
+    clock.now = NOON + 86_400_000
+    commit(log)
+    clock.now = NOON + 1000
+    with pytest.raises(ClockError):
+        commit(log)
+
+
+def test_no_time_in_the_future_is_nothing_to_accept(store: FaultyStore) -> None:
+    log = open_log(store)
+    assert log.accept_future_times() == ""
+    assert read_state(store)[0].n == 0
 
 
 def test_who_asks_the_log_learns_of_another_owner_without_a_slot_of_his_own(store: FaultyStore) -> None:

@@ -139,6 +139,24 @@ class CommitLog:
             self._deposed = True
             raise self._deposed_error()
 
+    def accept_future_times(self) -> str:
+        """Goes on above times that are ahead of the clock, in a slot that says so, fencing first if need be.
+
+        Returns the time from which it goes on, "" when none is ahead: then nothing was written. Raises as ``own``.
+        """
+        self._check_alive()
+        if self._times is None:
+            if TimeGenerator(self._system.clock, self.state.time).accept() is None:
+                return ""
+            while not self._fence(accepting=True):
+                pass
+            return self.state.ahead.floor if self.state.ahead is not None else ""
+        ahead = self._times.accept()
+        if ahead is None:
+            return ""
+        self._append(Kind.RESERVE, {"reserved": self._renewed(), "ahead": ahead})
+        return ahead.floor
+
     def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
         """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
 
@@ -360,7 +378,7 @@ class CommitLog:
             ) from error
         self._behind.remove(slot)
 
-    def _fence(self) -> bool:
+    def _fence(self, *, accepting: bool = False) -> bool:
         """One try at T1 to T5. False: somebody else won the number; look again."""
         self.state, self._unfolded = read_state(self.store)
         holder = self.state.holder
@@ -369,9 +387,10 @@ class CommitLog:
                 f"the table belongs to {holder.describe()}",
                 fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open with take_over=True.",
             )
-        times = TimeGenerator(self._system.clock, self.state.time)
+        times = TimeGenerator(self._system.clock, self.state.time, self.state.ahead)
+        ahead = times.accept() if accepting else None
         reserved = [times.next() for _ in range(ALIVE)]
-        body = {"holder": self._holder.encode(), "reserved": reserved}
+        body = {"holder": self._holder.encode(), "reserved": reserved, **({"ahead": ahead} if ahead else {})}
         self._behind = list(self._unfolded)
         if not self._win(self._slot(Kind.FENCE, body, self.state.epoch + 1)):
             return False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot
+from headgate_tables.commitlog.times import Ahead
 from headgate_tables.errors import CorruptFileError
 
 
@@ -42,6 +43,7 @@ class LogState:
     the active timeline. ``cleaned``: what the table was before this completion time cannot be read any more, savepoints
     excepted. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
     ``stuck``: file slices that cannot be compacted, by name, with what `headgate_tables.hudi.services.stuck` keeps of each.
+    ``ahead``: from where the table goes on though its times are in the future.
     """
 
     n: int = -1
@@ -63,6 +65,7 @@ class LogState:
     cleaned: str = ""
     restored: str = ""
     stuck: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ahead: Ahead | None = None
     folded: int = -1
 
     def apply(self, slot: Slot, own_hash: str) -> None:
@@ -80,6 +83,8 @@ class LogState:
             self.holder = Holder(**body["holder"])
         elif slot.kind in _APPLY:
             _APPLY[slot.kind](self, body)
+        if "ahead" in body:
+            self.ahead = Ahead(*body["ahead"])
         if "reserved" in body:
             self._reserve(body["reserved"])
         if slot.kind is Kind.DEAD:
@@ -245,6 +250,7 @@ class LogState:
             "gone": list(self.gone),
             **{key: getattr(self, key) for key in _AS_THEY_ARE},
             "stuck": self.stuck,
+            "ahead": self.ahead,
         }
 
     @classmethod
@@ -254,7 +260,8 @@ class LogState:
         fields = {key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead")}
         fields |= {key: content[key] for key in _AS_THEY_ARE} | {"stuck": content.get("stuck", {})}  # younger than format 1
         gone = dict.fromkeys(content["gone"])
-        return cls(holder=Holder(**holder) if holder else None, gone=gone, folded=content["n"], **fields)
+        ahead = Ahead(*content["ahead"]) if content.get("ahead") else None  # younger than format 1
+        return cls(holder=Holder(**holder) if holder else None, gone=gone, ahead=ahead, folded=content["n"], **fields)
 
 
 _AS_THEY_ARE = ("channels", "plans", "refused", "savepoints", "deleting", "archived", "cleaned", "restored")

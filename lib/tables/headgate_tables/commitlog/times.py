@@ -4,6 +4,7 @@ A time is text, ``yyyyMMddHHmmssSSS`` in UTC, so that comparing text compares ti
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from headgate_tables.errors import ClockError, CorruptFileError
 from headgate_tables.system import Clock
@@ -29,15 +30,27 @@ def parse_time(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1) + milliseconds
 
 
+class Ahead(NamedTuple):
+    """Somebody decided that the table goes on above ``floor``, though the clock said ``at`` (ms since the epoch) then."""
+
+    floor: str
+    at: int
+
+    def allows(self, last: int, now: int) -> bool:
+        """Whether a last time so far ahead of the clock comes from going on ms by ms, not from another clock that was wrong."""
+        return last <= parse_time(self.floor) + max(now - self.at, 0) + MAX_CLOCK_SET_BACK_MS
+
+
 class TimeGenerator:
     """Requested and completion times of one table: strictly increasing, whatever the wall clock does.
 
-    ``floor`` is the largest time in any slot (rule TS); the first time issued is above it.
+    ``floor`` is the largest time in any slot (rule TS); the first time issued is above it. ``ahead``: what an operator accepted.
     """
 
-    def __init__(self, clock: Clock, floor: str) -> None:
+    def __init__(self, clock: Clock, floor: str, ahead: Ahead | None = None) -> None:
         self._clock = clock
         self._last = parse_time(floor)
+        self._ahead = ahead
 
     def observe(self, time: str) -> None:
         """What another program issued: the next time is above it too (rule TM1). 14 digits stand for a whole second."""
@@ -48,13 +61,23 @@ class TimeGenerator:
         self._last = max(self.now(), self._last + 1)
         return format_time(self._last)
 
+    def accept(self) -> Ahead | None:
+        """From now on the clock may be behind what was issued so far: times go on ms by ms. None when it is not behind."""
+        now = self._clock.now_ms()
+        if self._last - now <= MAX_CLOCK_SET_BACK_MS:
+            return None
+        self._ahead = Ahead(format_time(self._last), now)
+        return self._ahead
+
     def now(self) -> int:
         """The wall clock, checked against the last time issued (rule TM3)."""
         now = self._clock.now_ms()
-        if self._last - now > MAX_CLOCK_SET_BACK_MS:
+        accepted = self._ahead is not None and self._ahead.allows(self._last, now)
+        if self._last - now > MAX_CLOCK_SET_BACK_MS and not accepted:
             raise ClockError(
                 f"the clock says {format_time(now)}, but the table has already issued {format_time(self._last)}",
-                fix="Correct the clock, or wait until it has caught up; then call again.",
+                fix="Correct the clock, or wait until it has caught up. If it is right and the table's times are wrong, "
+                "`headgate table adopt TABLE --future-times` goes on above them.",
             )
         return now
 

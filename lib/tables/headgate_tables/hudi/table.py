@@ -220,6 +220,16 @@ class Table(TableReader, TableServices):
         self._guard.check(log.state, owner=log.owned)
         return result
 
+    def accept_future_times(self) -> str:
+        """Lets the table go on though its times are ahead of the clock: a clock was wrong when they were issued.
+
+        New times follow the newest one, ms by ms, until real time has caught up, so that readers keep their order. Returns the
+        time from which it goes on, "" when none is ahead. Raises as ``own``, but no ClockError.
+        """
+        if self._damage is not None:
+            raise self._damage
+        return self._log.accept_future_times() if self._log is not None else ""
+
     def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
         """Slot 0 of a table that another program made."""
         definition = foreign_table.define(self._store, self._system, self._layout, self._properties, buckets, roll_back=roll_back)

@@ -477,21 +477,25 @@ class AdoptRequest(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     BUCKETS_FIELD_NUMBER: _builtins.int
     ROLL_BACK_FIELD_NUMBER: _builtins.int
+    FUTURE_TIMES_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     buckets: _builtins.int
     """Needed for a table that this project did not make: nothing in the table says how many buckets it has."""
     roll_back: _builtins.bool
     """A write of the other program that is pending is taken back, instead of refused. Only when that program runs no more."""
+    future_times: _builtins.bool
+    """Nothing is adopted: the table goes on above its own times, though they are ahead of the clock. Channels stay open."""
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         buckets: _builtins.int = ...,
         roll_back: _builtins.bool = ...,
+        future_times: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "roll_back", b"roll_back", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "future_times", b"future_times", "roll_back", b"roll_back", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -508,6 +512,9 @@ class AdoptResponse(_message.Message):
     ROLLED_BACK_FIELD_NUMBER: _builtins.int
     ARCHIVED_FIELD_NUMBER: _builtins.int
     SAVEPOINTS_FIELD_NUMBER: _builtins.int
+    GOES_ON_FROM_FIELD_NUMBER: _builtins.int
+    goes_on_from: _builtins.str
+    """After `future_times`: the time from which the table goes on; empty when none was ahead of the clock."""
     @_builtins.property
     def completed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Instants of the other program that are the table's own now."""
@@ -546,10 +553,11 @@ class AdoptResponse(_message.Message):
         rolled_back: _abc.Iterable[_builtins.str] | None = ...,
         archived: _abc.Iterable[_builtins.str] | None = ...,
         savepoints: _abc.Iterable[_builtins.str] | None = ...,
+        goes_on_from: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "completed", b"completed", "finished_plans", b"finished_plans", "plans", b"plans", "removed", b"removed", "rolled_back", b"rolled_back", "savepoints", b"savepoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "completed", b"completed", "finished_plans", b"finished_plans", "goes_on_from", b"goes_on_from", "plans", b"plans", "removed", b"removed", "rolled_back", b"rolled_back", "savepoints", b"savepoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
