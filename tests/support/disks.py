@@ -35,14 +35,24 @@ def remount(folder: Path, how: str) -> None:
 def read_only(folder: Path) -> Iterator[None]:
     """Whoever opens a file below the folder finds a read-only file system, although others still write files of theirs there.
 
-    A mount that has such files cannot be made read-only, so another one of the same folder is laid over it.
+    A mount that has such files cannot be made read-only, so another one of the same folder is laid over it. Who opens a file for
+    writing just then keeps that one from it, too, so it is tried again.
     """
-    subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
+    while not _laid_over(folder):
+        pass
     try:
-        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _laid_over(folder: Path) -> bool:
+    subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
+    command = ["mount", "-o", "remount,bind,ro", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        return True
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    return False
 
 
 @contextmanager
