@@ -78,7 +78,7 @@ def _is_killed(mutant: Mutant, tree: Path) -> bool:
 def _test(mutant: Mutant, tree: Path) -> int:
     """pytest's exit code; 1 where it hangs. Raises RuntimeError where the tests could not run at all."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(tree / member) for member in MEMBERS), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *mutant.tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", *mutant.tests]
     try:
         done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
