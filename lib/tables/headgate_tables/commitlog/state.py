@@ -97,7 +97,10 @@ class LogState:
         self.config = dict(body) if not self.config else {**self.config, "settings": body["settings"]}
 
     def _commit(self, body: Mapping[str, Any]) -> None:
-        self.commits[body["instant"]] = body["completion"]
+        if body["publish"]:
+            self.commits[body["instant"]] = body["completion"]
+        else:
+            self.gone[body["instant"]] = None  # offsets alone: nothing on the timeline will ever say that it completed (rule RO5)
         self.channels.update(body.get("channels", {}))
 
     def _offsets(self, body: Mapping[str, Any]) -> None:
@@ -207,7 +210,8 @@ class LogState:
 
     def _reserve(self, reserved: list[str]) -> None:
         """Rule TM4: reserved before, not any more, not committed: dead from this slot on."""
-        self.dead.update({instant: None for instant in self.reserved if instant not in reserved and instant not in self.commits})
+        ended = (instant for instant in self.reserved if instant not in reserved)
+        self.dead.update({instant: None for instant in ended if instant not in self.commits and instant not in self.gone})
         self.reserved = list(reserved)
 
     def _bury(self, named: Mapping[str, list[str]], swept: list[str]) -> None:
