@@ -10,7 +10,7 @@ import pytest
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import Holder, LogState
-from headgate_tables.commitlog.times import TimeGenerator, format_time
+from headgate_tables.commitlog.times import Ahead, TimeGenerator, format_time
 from headgate_tables.errors import CorruptFileError
 from support.systems import NOON, SetClock
 
@@ -40,7 +40,7 @@ def restored(undone: list[str], **more: Any) -> tuple[Kind, dict[str, Any]]:
 
 
 def adopted(**more: Any) -> tuple[Kind, dict[str, Any]]:
-    none: dict[str, Any] = dict.fromkeys(("completed", "dead", "plans", "refused", "savepoints", "config"), {})
+    none: dict[str, Any] = {key: {} for key in ("completed", "dead", "plans", "refused", "savepoints", "config")}
     none |= {"removed": [], "unsaved": [], "names": [], "archived": "", "cleaned": ""}
     return Kind.ADOPT, none | {"time": FOURTH} | more
 
@@ -66,6 +66,7 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         cleaned=SECOND,
         restored=THIRD,
         stuck={"p/f": {"aside": True}},
+        ahead=Ahead(FOURTH, 1_000),
         folded=7,
     )
     unset = [each.name for each in dataclasses.fields(LogState) if getattr(full, each.name) == getattr(LogState(), each.name)]
