@@ -131,9 +131,9 @@ class ParquetBatches:
             raise damaged(self._path, error) from error
 
     def _width(self, names: Sequence[str]) -> float:
-        """Bytes of a row in Arrow: as the first rows have them, and for all columns at least what the footer says."""
+        """Bytes of a row in Arrow: as the first rows have them; for all columns, or when none was seen, as the footer says."""
         widths = [1.0]
-        if len(names) == len(self.stored):
+        if self._first_rows is None or len(names) == len(self.stored):
             widths.append(self._stored_width)
         if self._first_rows is not None:
             seen = self._first_rows.select([name for name in names if name in self._first_rows.schema.names])
