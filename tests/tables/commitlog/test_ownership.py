@@ -216,6 +216,7 @@ def test_c4_a_deposed_log_says_so_and_stays_deposed(store: FaultyStore) -> None:
     for _ in range(2):
         with pytest.raises(DeposedError, match="took the table over"):
             commit(first, *first.open_instants)
+        assert not first.owned
     assert returned[0] in read_state(store)[0].commits
 
 
@@ -241,6 +242,10 @@ def test_c4_a_store_that_never_answers_ends_the_handle_with_an_unknown_outcome(s
         commit(log, instant)
     assert clock.slept
     assert max(clock.slept) <= 1.0
+    store.before_create = answers()
+    assert not log.owned
+    with pytest.raises(OutcomeUnknownError):
+        log.begin()
 
 
 def test_a_full_disk_leaves_the_transaction_open_to_be_committed_later(store: FaultyStore) -> None:
@@ -270,6 +275,36 @@ def test_g4_a_slot_won_below_the_boundary_is_not_ours(store: FaultyStore) -> Non
     with pytest.raises(DeposedError):
         commit(sleeper)
     assert open_log(store).state.commits == other.state.commits
+
+
+def test_g4_a_slot_won_at_the_boundary_itself_is_not_ours(store: FaultyStore) -> None:
+    """The one slot that was won while we slept is the one that the fold ends with."""
+    sleeper, asking = open_log(store), open_log(store)
+    sleeper.own()
+    other = open_log(store)
+    asking.own()
+    assert other.own()
+    taken = [sleeper.state.n + 1, asking.state.n + 1]
+    assert other.state.n == taken[1]
+    other.fold()
+    store.delete([slot_path(n) for n in taken])
+    with pytest.raises(DeposedError):
+        asking.check_owner()
+    with pytest.raises(DeposedError):
+        asking.begin()
+
+
+def test_g4_who_wins_the_number_that_the_boundary_names_has_won_nothing(store: FaultyStore) -> None:
+    sleeper = open_log(store)
+    sleeper.own()
+    other = open_log(store)
+    other.own()
+    other.fold()
+    assert other.state.n == other.state.folded == sleeper.state.n + 1
+    store.delete([slot_path(other.state.n)])
+    with pytest.raises(DeposedError):
+        commit(sleeper)
+    assert open_log(store).state.commits == {}
 
 
 def test_t6_a_successor_publishes_what_was_won_and_links_it_from_the_renamed_stage(store: FaultyStore) -> None:
@@ -319,6 +354,7 @@ def test_a_fold_holds_the_whole_state_and_is_read_instead_of_its_slots(store: Fa
     whole, slots = read_state(store, folds=False)
     folded, after = read_state(store)
     assert after == []
+    assert log.unfolded == ()
     assert len(slots) == FOLD_EVERY
     assert folded.encode() == whole.encode()
     commit(log)

@@ -21,6 +21,8 @@ from headgate_tables.commitlog.slot import (
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.errors import (
+    CorruptFileError,
+    MissingFileError,
     OutcomeUnknownError,
     ReopenTable,
     StoreUnavailableError,
@@ -102,6 +104,126 @@ def test_p1_an_interrupt_right_after_the_slot_was_won_does_not_let_the_next_one_
             commit(log, instant)
     log.begin()
     assert store.get(f"done/{instant}").to_pybytes() == instant.encode()
+
+
+def test_p1_what_the_store_does_not_take_is_tried_again_until_it_is_there_and_before_anything_younger(store: FaultyStore) -> None:
+    log = open_log(store)
+    older, younger = log.begin(), log.begin()
+    staged = f"{stage_folder(log.state.epoch, 'process')}/younger"
+    store.stage([(staged, [b"rows"])])
+    store.before_create = unknown(10**6, "done/")
+    with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
+        commit(log, older)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError):
+            commit(log, younger)
+    store.before_create = lambda path: None
+    order: list[str] = []
+
+    def noted(path: str, outcome: Outcome) -> Outcome:
+        order.append(path)
+        return outcome
+
+    store.after_create = noted
+    assert store.size(staged) == 4, "the stage of the present epoch was taken away"
+    log.commit(younger, [DataFile("data/younger", 4, "", staged)], lambda completion: [(f"done/{younger}", b"x")])
+    assert order == [f"done/{older}", slot_path(log.state.n), f"done/{younger}"]
+
+
+def test_t6_names_that_were_given_up_are_not_put_back_by_who_takes_over(store: FaultyStore) -> None:
+    """The staged bytes of a cleaned file are there until the next fold, and so is the slot that committed it."""
+    log = open_log(store)
+    instant = log.begin()
+    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    store.stage([(staged, [b"rows"])])
+    log.commit(instant, [DataFile("data/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/y", b"y")])
+    names = ["data/file", "done/x"]
+    log.decide(Kind.CLEAN, lambda time: {"instant": time, "completion": time, "names": names, "earliest": ""})
+    log.delete_given_up()
+    successor = open_log(store)
+    successor.own()
+    assert [store.size(name) for name in names] == [None, None]
+    assert store.size("done/y") == 1
+    successor.fold()
+    assert [store.size(name) for name in names] == [None, None]
+
+
+def test_d1_names_count_as_deleted_when_they_are(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(store)
+    commit(log)
+    log.decide(Kind.CLEAN, lambda time: {"instant": time, "completion": time, "names": ["done/x"], "earliest": ""})
+
+    def fails(paths: Sequence[str]) -> None:
+        raise busy()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", fails)
+        with pytest.raises(StoreUnavailableError):
+            log.delete_given_up()
+    commit(log)
+    assert list(log.state.deleting.values()) == [["done/x"]]
+    log.delete_given_up()
+    commit(log)
+    assert log.state.deleting == {}
+
+
+class InPlaceStore(FaultyStore):
+    """As an object store's: nothing is staged, and no power cut leaves a part of a file."""
+
+    stages = False  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("kind", "found"), [(FaultyStore, b"another program's"), (InPlaceStore, b"theirs"), (InPlaceStore, b"")])
+def test_p2_another_programs_file_under_a_name_of_ours_is_reported_and_stays(
+    tmp_path: Path, kind: type[FaultyStore], found: bytes
+) -> None:
+    store = kind(tmp_path / "table")
+    create_log(store, system(), {"answer": 42}, [("props", b"a=b")])
+    instant = commit(open_log(store))
+    store.replace(f"done/{instant}", [found])
+    with pytest.raises(CorruptFileError, match=f"done/{instant} is there, but holds something else"):
+        open_log(store).own()
+    assert store.get(f"done/{instant}").to_pybytes() == found
+
+
+def test_p2_a_file_of_another_size_is_not_the_committed_one(store: FaultyStore) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    store.stage([(staged, [b"rows"])])
+    log.commit(instant, [DataFile("data/file", 4, "", staged)], lambda completion: [("done/x", b"x")])
+    store.delete([staged])
+    store.replace("data/file", [b"row"])
+    with pytest.raises(MissingFileError, match="data/file is committed"):
+        open_log(store).own()
+
+
+def test_g1_before_a_fold_all_names_and_derived_bytes_are_synced_and_only_then_staged_names_go(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(store)
+    instant = log.begin()
+    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    store.stage([(staged, [b"rows"])])
+    log.commit(instant, [DataFile("data/p/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/empty", b"")])
+    steps: list[tuple[str, set[str]]] = []
+    sync, delete = store.sync, store.delete
+
+    def noted_sync(paths: Sequence[str], folders: Sequence[str]) -> None:
+        steps.extend([("content", set(paths)), ("folders", set(folders))])
+        sync(paths, folders)
+
+    def noted_delete(paths: Sequence[str]) -> None:
+        steps.append(("delete", set(paths)))
+        delete(steps[-1][1])
+
+    monkeypatch.setattr(store, "sync", noted_sync)
+    monkeypatch.setattr(store, "delete", noted_delete)
+    log.fold()
+    assert [step for step, _ in steps] == ["content", "folders", "delete"]
+    assert steps[0][1] == {"props", "done/x"}
+    assert {"data/p", "done"} <= steps[1][1]
+    assert steps[2][1] == {staged}
 
 
 def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(

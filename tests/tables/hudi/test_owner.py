@@ -299,6 +299,44 @@ def test_files_that_a_paused_writer_leaves_later_are_swept_with_the_next_fold(
     assert notes(hudi.open_table(table.url)) == {"z": "z"}
 
 
+def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
+    store: Noting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sweeps that find nothing do not end that, time does: ``headgate.log.retire.after``, an hour unless it is set."""
+    monkeypatch.setattr(ownership, "FOLD_EVERY", 1)
+    table = opened(store)
+    round_of(store, table, ("z", 1, "z")).commit()
+    aborted = table.transaction(tidy=False)
+    aborted.announce()
+    aborted.rollback()
+    for number in range(3):
+        table.tidy()
+        table.win_offsets({"c": [1, number, "me", number]})
+    assert aborted.instant in read_state(store)[0].dead
+    written(store, table, aborted.instant, ("a", 1, "zombie"))
+    if not store.stages:
+        store.create(f"{TIMELINE_FOLDER}/{aborted.instant}.deltacommit.requested", [b""], durable=False)
+    table.tidy()
+    assert files_of(store, aborted.instant) == []
+    assert notes(hudi.open_table(table.url)) == {"z": "z"}
+
+
+@pytest.mark.parametrize(("setting", "goes"), [(None, False), ("3600", False), ("0", True)])
+def test_slots_stay_for_the_time_that_the_table_is_set_to(
+    store: Noting, monkeypatch: pytest.MonkeyPatch, setting: str | None, *, goes: bool
+) -> None:
+    monkeypatch.setattr(ownership, "FOLD_EVERY", 2)
+    table = opened(store)
+    table.configure({"headgate.log.retire.after": setting})
+    for number in range(6):
+        table.win_offsets({"c": [1, number, "me", number]})
+        table.tidy()
+    slots = sorted(int(name) for name in store.list_folder(SLOT_FOLDER).files)
+    assert read_state(store)[0].folded > 2
+    assert (len(slots) < slots[-1] + 1) == goes
+    assert slots[0] == 0
+
+
 def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "FOLD_EVERY", 3)
     table = opened(store)

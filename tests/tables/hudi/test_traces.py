@@ -9,6 +9,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.publish import derived_files
 from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_slot, read_state
@@ -146,8 +147,22 @@ def test_f_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path:
     foreign = format_time(clock.now + idle_ms // 2 + 10)
     clock.now += idle_ms + 20
     (tmp_path / "table" / TIMELINE_FOLDER / f"{foreign}.commit.requested").touch()
-    with pytest.raises(ForeignWriterError, match=foreign):
-        table.upsert(rows(("b", 1, "x")))
+    before = timeline(tmp_path)
+    for _ in range(2):
+        with pytest.raises(ForeignWriterError, match=foreign):
+            table.upsert(rows(("b", 1, "x")))
+    assert timeline(tmp_path) == before, "an instant of ours stands in the other program's way"
+
+
+def test_f_an_instant_of_ours_that_another_program_completed_is_noticed(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    transaction = table.transaction()
+    transaction.upsert(rows(("b", 1, "x")))
+    completed = f"{transaction.instant}_{int(transaction.instant) + 5}.deltacommit"
+    (tmp_path / "table" / TIMELINE_FOLDER / completed).write_bytes(b"{}")
+    with pytest.raises(ForeignWriterError, match=transaction.instant):
+        transaction.commit()
 
 
 def test_f_a_foreign_instant_of_a_clock_that_is_a_little_behind_is_noticed(tmp_path: Path) -> None:
@@ -253,7 +268,21 @@ def test_ro4_an_instant_under_which_others_wrote_is_not_given_out_again(tmp_path
     first = table.transaction()
     first.add(written.statuses)
     first.rollback()
-    assert table.transaction().instant > first.instant
+    second = table.transaction()
+    assert second.instant > first.instant
+    second.announce()  # on the timeline, and nobody has written yet
+    second.rollback()
+    assert table.transaction().instant > second.instant
+
+
+def test_p1_the_completed_instant_is_the_last_file_that_a_commit_puts_in_place(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    for part in ("p", "q"):
+        table.upsert(rows(("a", 1, "x"), part=part))
+        names = [path for path, _ in derived_files(slots(table)[-1])]
+        assert f"{part}/.hoodie_partition_metadata" in names[:-1]
+        assert names[-1].endswith(".deltacommit")
+        assert "_" in names[-1]
 
 
 def test_ro5_offsets_without_rows_publish_no_instant(tmp_path: Path) -> None:

@@ -209,6 +209,41 @@ def test_a_metadata_table_that_appears_is_noticed_before_the_next_commit(tmp_pat
     assert len(table.commits()) == 1
 
 
+def test_a_metadata_table_of_which_the_properties_say_nothing_yet_is_noticed_before_the_next_commit(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.upsert(rows(("a", 1, "x")))
+    properties = tmp_path / "table/.hoodie/metadata/.hoodie/hoodie.properties"
+    properties.parent.mkdir(parents=True)
+    properties.write_bytes(b"hoodie.table.name=x_metadata\n")
+    with pytest.raises(MetadataTableError, match="metadata_table='remove'"):
+        table.upsert(rows(("b", 1, "x")))
+
+
+def test_readers_stop_trusting_a_metadata_table_before_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = create(tmp_path).url
+    add_metadata_table(tmp_path)
+    table = hudi.open_table(url, metadata_table="remove")
+    real = table._store.delete_folder
+
+    def delete_folder(folder: str) -> None:
+        assert b"metadata.partitions" not in (tmp_path / "table" / PROPERTIES_PATH).read_bytes()
+        real(folder)
+
+    monkeypatch.setattr(table._store, "delete_folder", delete_folder)
+    table.upsert(rows(("a", 1, "x")))
+    assert not (tmp_path / "table/.hoodie/metadata").exists()
+
+
+def test_a_rollback_leaves_nothing_in_the_stage(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    transaction = table.transaction()
+    transaction.upsert(rows(("a", 1, "x"), ("b", 1, "x")))
+    stage = tmp_path / "table/.hoodie/.headgate/stage"
+    assert [path for path in stage.rglob("*") if path.is_file()]
+    transaction.rollback()
+    assert [path for path in stage.rglob("*") if path.is_file()] == []
+
+
 def test_a_metadata_table_is_removed_when_the_setting_says_so(tmp_path: Path) -> None:
     url = create(tmp_path).url
     add_metadata_table(tmp_path)
