@@ -8,7 +8,7 @@ import pytest
 
 from headgate_tables.commitlog.ownership import FOLD_EVERY, CommitLog, create_log
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, seal, slot_path, stage_folder
+from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot, decode_slot, seal, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.commitlog.times import format_time
@@ -409,9 +409,10 @@ def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
     store.delete([slot_path(2)])
     with pytest.raises(CorruptFileError, match="gap"):
         read_state(store)
-    forged = Slot(1, 9, "0" * 32, "f" * 64, Kind.FENCE, {"holder": LIBRARY.encode(), "reserved": []})
-    with pytest.raises(CorruptFileError, match="chain"):
-        LogState().apply(forged, "")
+    for n, before in ((1, GENESIS_HASH), (0, "f" * 64)):
+        forged = Slot(n, 9, "0" * 32, before, Kind.FENCE, {"holder": LIBRARY.encode(), "reserved": []})
+        with pytest.raises(CorruptFileError, match="chain"):
+            LogState().apply(forged, "")
 
 
 def test_a_slot_of_an_unknown_kind_is_refused_not_skipped() -> None:

@@ -1,5 +1,6 @@
 """Old slots go, with the folds and boundaries before them, and nothing that anybody may still need (rules G2, G3)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDE
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import TableExistsError
+from headgate_tables.storage.store import Outcome
 from support.systems import FaultyStore, SetClock, system
 
 HOUR_MS = 3_600_000
@@ -97,6 +99,22 @@ def test_the_newest_fold_is_the_one_that_is_read(store: FaultyStore, log: Commit
     state, slots = read_state(store)
     assert [slot.n for slot in slots] == list(range(state.folded + 1, log.state.n + 1))
     assert state.folded == numbers(store, FOLD_FOLDER)[-1]
+
+
+def test_fold_and_boundary_are_durable_before_any_slot_goes(
+    store: FaultyStore, log: CommitLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable: dict[str, bool] = {}
+    real = store.create
+
+    def create(path: str, content: Sequence[bytes], *, durable: bool, seen: dict[str, bool] = durable) -> Outcome:
+        seen[path] = durable
+        return real(path, content, durable=durable)
+
+    monkeypatch.setattr(store, "create", create)
+    log.fold()
+    name = number_name(log.state.n)
+    assert durable == {f"{FOLD_FOLDER}/{name}": True, f"{BOUND_FOLDER}/{name}": True}
 
 
 def test_with_one_fold_alone_nothing_goes(store: FaultyStore, clock: SetClock) -> None:

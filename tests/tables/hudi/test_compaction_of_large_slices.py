@@ -92,6 +92,7 @@ def test_no_row_is_lost_or_comes_twice(
     found = footer_and_rows[1].select(SCHEMA.names).cast(SCHEMA).sort_by("id")
     assert found.num_rows == told[1].num_rows > ROWS
     assert found.combine_chunks().equals(told[1].combine_chunks())
+    assert footer_and_rows[1]["_hoodie_record_key"].equals(footer_and_rows[1]["id"])
 
 
 def test_the_snapshot_before_it_is_the_same(told: tuple[hudi.Table, pa.Table]) -> None:

@@ -47,6 +47,13 @@ def text_or_error(table: hudi.Table) -> list[str] | TablesError:
         return error
 
 
+def test_of_two_base_files_of_one_instant_none_is_taken_for_the_real_one(table: hudi.Table) -> None:
+    path = full(table, path_of(table, "base"))
+    shutil.copy(path, path.with_name(path.name.replace("_0-0-0_", "_0-7-0_")))
+    with pytest.raises(CorruptFileError, match="has two base files"):
+        hudi.open_table(table.url).scan().to_table()
+
+
 @pytest.mark.parametrize("kind", ["base", "rows", "deletes"])
 @pytest.mark.parametrize(
     "left", ["nothing", "1 byte", "5 bytes", "6 bytes", "14 bytes", "a quarter", "half", "all but 12", "all but 1"]

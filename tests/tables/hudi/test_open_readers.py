@@ -6,9 +6,11 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
+from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.snapshot import news_of
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.hudi.view import FileSystemView, list_folders
 from support.counting import counted
 from support.readers import query_by_hudi_rs
 from support.tables import create, rows
@@ -88,6 +90,17 @@ def test_a_savepoint_a_clean_and_an_archiving_are_followed_without_listing(write
     assert held == there, "the view kept files that were cleaned"
 
 
+def test_what_is_committed_while_the_folders_are_listed_is_in_the_view_that_comes_of_it(writer: hudi.Table) -> None:
+    """The owner lists on another thread; its slots may be folded before that ends, so that none names the file any more."""
+    owned = writer._owned()
+    owned.snapshots.begin_listing()
+    folders = list(list_folders(owned.store))
+    done = writer.upsert(rows(("b", 9, "b")))
+    owned.log.fold()
+    view = owned.snapshots.end_listing(folders).view
+    assert done.instant in {log.instant for part in view.latest_slices() for log in part.logs}
+
+
 def test_what_was_archived_unseen_makes_the_reader_list_again(writer: hudi.Table, reader: Reader) -> None:
     """Every commit that it knew is gone, and those between then and now are nowhere on the timeline."""
     known = {info.instant for info in writer.commits()}
@@ -156,6 +169,18 @@ def timeline(*names: str) -> Timeline:
         state = State.COMPLETED if done else State.REQUESTED
         made.add([Instant(name[0], actions[name[2]] if done else "deltacommit", state, name[1] if done else "")])
     return made
+
+
+def test_completion_times_of_archived_logs_are_found_in_whatever_order_files_are_listed() -> None:
+    archive = {f"2026010100000000{number}": f"2026010100000001{number}" for number in range(5)}
+    timeline = Timeline()
+    timeline.add([Instant("20260102000000000", "deltacommit", State.COMPLETED, "20260102000000001")])
+    view = FileSystemView(timeline, {}, lambda oldest: {time: done for time, done in archive.items() if time >= oldest})
+    names = [log_name("00000000-0000-0000-0000-000000000000-0", instant, 1, "0-0-0") for instant in archive]
+    view.add_files("p", [names[3], names[0], names[4]])
+    view.add_files("p", [names[2], names[1]])
+    [part] = view.latest_slices()
+    assert {log.instant: log.completion for log in part.logs} == archive
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Whole log files: what we write, what Hudi wrote, and damaged ones."""
 
 import contextlib
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_fil
 from headgate_tables.hudi.log.writer import encode_log_file
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, RECORD_KEY, attach_meta, sequence_numbers, with_meta
+from headgate_tables.hudi.slice_reader import drop_compacted
 from support.events import EVENTS_SCHEMA, events
 from support.golden_logs import golden_logs
 
@@ -229,3 +231,19 @@ def test_a_flipped_bit_anywhere_is_a_typed_error_or_leaves_what_the_block_says_o
         with contextlib.suppress(TablesError):
             found = values(read(bytes(damaged), strict=True))
             assert position not in pages or found == expected
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Of a block, what its order goes by."""
+
+    instant: str
+    compacted: tuple[str, ...] = ()
+
+
+def test_a_block_of_a_log_compaction_stands_where_the_newest_of_those_stood_that_it_replaces() -> None:
+    """Its own instant is younger than logs whose rows beat its rows."""
+    one, two, three, four = map(Dated, "1234")
+    merged = Dated("5", ("1", "2"))
+    assert drop_compacted([one, two, three, merged, four]) == [merged, three, four]
+    assert drop_compacted([one, two]) == [one, two]
