@@ -127,6 +127,14 @@ def test_under_pressure_the_largest_buckets_are_flushed_and_empty_ones_never() -
     assert chosen(pressed=True) is None
 
 
+def test_a_bucket_whose_share_of_a_batch_is_no_byte_is_flushed_all_the_same() -> None:
+    """A bucket that counts as empty is passed over for ever, and its rows with it."""
+    came = rows((1, 0, 10_000), (2, 1, 0), (3, 2, 0))
+    buffer = RoundBuffer()
+    buffer.add(RoutedRows(came.rows, came.keys, came.deletes, came.group, came.groups, nbytes=40))
+    assert sorted(buffer.sizes.tolist()) == [1, 1, 38]
+
+
 def test_a_bucket_that_is_larger_than_a_portion_goes_alone() -> None:
     assert chosen(waiting(1, 5, 700, 40), pressed=True) == (1, [1])
 

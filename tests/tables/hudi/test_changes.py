@@ -20,7 +20,7 @@ from headgate_tables.hudi.changes import Changes, ChangeWriter, place, split
 from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.log.block import BlockKind, read_blocks
 from headgate_tables.storage.local import LocalStore
-from headgate_tables.storage.store import Buffers
+from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
 from support.model import Change, Model
@@ -224,14 +224,12 @@ def test_sequence_numbers_are_unique_in_an_instant(tmp_path: Path) -> None:
     table = create(tmp_path)
     transaction = table.transaction()
     transaction.announce()
-    for ordinal, process in enumerate("ab"):
-        writer = writer_of(table, process=process * 32, ordinal=7)
+    for process, own, other in (("a", 7, 0), ("b", 1, None)):  # a round may give a process another number than its own
+        writer = writer_of(table, process=process * 32, ordinal=own)
         for part, version in (("p", 1), ("q", 1), ("p", 2)):
             entries: list[Entry] = [(f"k{n % 4}", version, None if n % 3 == 2 else process) for n in range(30)]
             chosen = changes_of(table, *entries, part=f"{part}{process}")
-            transaction.add(
-                writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=ordinal, drop_beaten=False)
-            )
+            transaction.add(writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=other, drop_beaten=False))
     transaction.commit()
     files = [store_of(table).get(status.file.path) for status in transaction.statuses]
     blocks = [block for file in files for block in read_blocks(file, "f") if block.kind is BlockKind.PARQUET_DATA]
@@ -319,6 +317,23 @@ def test_w3_files_are_created_under_their_final_names(tmp_path: Path) -> None:
         assert status.file.stage == ""
         assert store.size(status.file.path) == status.file.size
     assert notes(hudi.open_table(table.url)) == {}
+    transaction.commit()
+    assert notes(hudi.open_table(table.url)) == {"a": "a", "b": "b"}
+
+
+def test_c4_a_file_of_unknown_outcome_is_sent_again_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, store = in_place(tmp_path)
+    writer = writer_of(table, store=store)
+    lost = [2]
+    real = store.create_all
+
+    def create_all(files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
+        lost[0] -= 1
+        return [Outcome.UNKNOWN for _ in files] if lost[0] >= 0 else real(files, durable=durable)
+
+    monkeypatch.setattr(store, "create_all", create_all)
+    transaction, statuses = write(writer, table, [changes_of(table, ("a", 1, "a"), ("b", 1, "b"))])
+    assert [store.size(status.file.path) for status in statuses] == [status.file.size for status in statuses]
     transaction.commit()
     assert notes(hudi.open_table(table.url)) == {"a": "a", "b": "b"}
 

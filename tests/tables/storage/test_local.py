@@ -137,6 +137,16 @@ def test_a_durable_create_syncs_the_content_then_links_then_syncs_the_folder(roo
     assert "O_DIRECTORY" in calls[5]
 
 
+def test_a_name_that_is_taken_is_made_durable_too(root: Path, tmp_path: Path) -> None:
+    """Its creator may not have come to it, and who is told that it is there goes on."""
+    root.mkdir()
+    LocalStore(str(root), SystemIds()).create("slot", [b"x"], durable=False)
+    log = tmp_path / "log"
+    said = call_store(root, "store.create('slot', [b'y'], durable=True)", under=strace(log, "fsync", None, "-y"))
+    assert said == "Outcome.EXISTS"
+    assert f"<{root}>" in touched(log)[-1]
+
+
 def test_folders_of_many_files_are_synced_once_each(root: Path, tmp_path: Path) -> None:
     for folder in "ab":
         (root / folder).mkdir(parents=True)
