@@ -222,6 +222,23 @@ def test_ch3_a_writer_that_does_not_let_a_channel_go_in_time_is_cut_off_once() -
     assert table.core.deadline() is None
 
 
+def test_ch3_the_time_for_letting_a_channel_go_is_not_made_longer_by_others_that_want_it() -> None:
+    table = OneTable("a", "b", channels=KNOWN)
+    table.grant("a", "orders", incarnation=3)
+    table.tell(table.opens("b", "orders", incarnation=3))
+    assert table.tell(table.opens("b", "orders", incarnation=3), after=1.0) == [], "it was told so already"
+    assert table.core.deadline() == 1.5
+
+
+def test_ch3_a_writer_that_lets_a_channel_go_in_time_is_not_cut_off() -> None:
+    table = OneTable("a", "b", channels=KNOWN)
+    hold = table.grant("a", "orders", incarnation=3)
+    table.tell(table.opens("b", "orders", incarnation=3))
+    table.tell(table.ended("a", "orders", hold, uncommitted=False), after=1.0)
+    assert table.core.deadline() is None
+    assert table.tell(Tick(), after=10.0) == []
+
+
 def test_ch3_the_registry_is_empty_in_a_new_generation_and_waiting_opens_are_asked_again_by_the_writers() -> None:
     table = OneTable("a", channels=KNOWN)
     table.grant("a", "orders", incarnation=3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_coordinator.committer import Committer, Maintain, Work, forget_idle
+from headgate_coordinator.committer import Committer, Maintain, RunService, Work, forget_idle
 from headgate_coordinator.events import (
     CommitRefused,
     Event,
@@ -21,10 +21,12 @@ from headgate_coordinator.events import (
 from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
 from headgate_tables.errors import (
     DeposedError,
+    FixCall,
     ForeignWriterError,
     OutcomeUnknownError,
     StoreDeniedError,
     StoreUnavailableError,
+    TablesError,
 )
 from headgate_tables.hudi import Holder, Table, open_table
 from headgate_tables.hudi.changes import ChangeWriter, place, split
@@ -64,12 +66,12 @@ class Owner:
         assert isinstance(issued, InstantIssued)
         return issued.instant
 
-    def files(self, instant: str, *entries: tuple[str, int, str]) -> Sequence[WriteStatus]:
+    def files(self, instant: str, *entries: tuple[str, int, str], part: str = "p") -> Sequence[WriteStatus]:
         """Written as a writer does."""
         definition = self.table.definition
         assert definition is not None
         writer = ChangeWriter(self.store, definition, epoch=self.table.epoch, process="p", ordinal=0)
-        changes = split(place(rows(*entries), None, definition))
+        changes = split(place(rows(*entries, part=part), None, definition))
         return writer.write(instant, changes, [1] * len(changes))
 
 
@@ -115,6 +117,87 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     assert last.bytes > 0
 
 
+@pytest.mark.parametrize(
+    "work", [Commit(1, 1, [], {"c": (2, 9, "me")}), WinOffsets(1, {"c": (2, 9, "me")})], ids=["a round without rows", "an open"]
+)
+def test_offsets_stand_in_a_slot_before_anybody_hears_of_them(owner: Owner, tmp_path: Path, work: Work) -> None:
+    """Rule CH4, and what a client takes for durable."""
+    seen: list[object] = []
+    owner.on_event = lambda event: seen.append(open_table(f"file://{tmp_path}/table").channels)
+    owner.do(work)
+    assert seen == [{"c": [2, 9, "me", NOW_MS]}] * len(seen)
+    assert seen
+
+
+def test_a_round_of_offsets_that_the_store_refuses_is_told_as_refused_and_as_nothing_else(owner: Owner) -> None:
+    def refuse(path: str) -> Outcome | None:
+        raise StoreUnavailableError("busy", fix="later")
+
+    work = Commit(1, 1, [], {"c": (1, 1, "me")})
+    owner.store.before_create = refuse
+    (refused,) = owner.do(work)
+    assert isinstance(refused, CommitRefused)
+    owner.store.before_create = lambda path: None
+    assert owner.do(work) == [SlotWon(1, 1), Published(1, 1)]
+
+
+def test_an_instant_whose_announcement_failed_is_given_up_with_its_round(owner: Owner, tmp_path: Path) -> None:
+    """It is requested and never goes inflight: nobody may take it for one that is being written."""
+
+    def refuse_inflight(path: str) -> Outcome | None:
+        if path.endswith(".inflight"):
+            raise StoreUnavailableError("busy", fix="later")
+        return None
+
+    owner.store.before_create = refuse_inflight
+    (refused,) = owner.do(IssueInstant(1, 1))
+    assert isinstance(refused, InstantRefused)
+    (lost,) = timeline(tmp_path)
+    owner.store.before_create = lambda path: None
+    assert owner.do(DropRound(1, 1)) == []
+    instant = owner.instant(1)
+    owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
+    owner.committer.tidy()
+    assert lost not in timeline(tmp_path)
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+
+
+def test_who_is_alone_with_the_table_finds_no_round_open_and_committed_ones_as_they_were(owner: Owner, tmp_path: Path) -> None:
+    """Rule CH8: a restore must not meet a transaction of a round."""
+    owner.do(Commit(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
+    lost = owner.instant(2)
+    answers: list[object] = []
+    owner.committer.end_with(RunService(lambda table: table.tidy(), answers.append, answers.append))
+    assert answers == [None]
+    assert not [name for name in timeline(tmp_path) if name.startswith(lost)]
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (FixCall("no such savepoint", fix="list them"), False),
+        (StoreUnavailableError("busy", fix="later"), False),
+        (DeposedError("another owns it", fix="open again"), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_request_meets_is_told_to_who_asked_and_ends_the_ownership_if_it_is_about_the_table(
+    owner: Owner, error: TablesError, ends: bool
+) -> None:
+    def fail(table: Table) -> None:
+        raise error
+
+    failed: list[BaseException] = []
+    work = RunService(fail, lambda result: None, failed.append)
+    if ends:
+        with pytest.raises(type(error)):
+            owner.do(work)
+    else:
+        assert owner.do(work) == []
+    assert failed == [error]
+
+
 def test_an_owner_that_asks_the_log_goes_on_unless_another_has_fenced(owner: Owner, tmp_path: Path) -> None:
     assert owner.do(AskLog()) == []
     other = Owner(tmp_path, "other")
@@ -148,6 +231,20 @@ def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_c
             owner.do(Maintain())
     assert [(each.files, each.max_files) for each in told] == [(n, owner.table.settings.max_log_files) for n in (1, 2, 3)]
     assert 0 < told[0].bytes < told[1].bytes < told[2].bytes
+
+
+def test_a_commit_that_leaves_the_fullest_slice_as_it_is_is_reported_too(owner: Owner) -> None:
+    """What its round might have added to that slice need not be reckoned with any more."""
+    told: list[SliceFigures] = []
+    owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
+    for round_ in (1, 2):
+        owner.do(Commit(1, round_, owner.files(owner.instant(round_), ("a", round_, "x" * 1000)), {}))
+    while not told:
+        owner.do(Maintain())
+    told.clear()
+    owner.do(Commit(1, 3, owner.files(owner.instant(3), ("a", 1, "x"), part="q"), {}))
+    (figures,) = told
+    assert figures.files == 2
 
 
 def test_two_rounds_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:
@@ -229,6 +326,8 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     assert not isinstance(owner.events[0], InstantRefused | CommitRefused | OffsetsRefused)
     if work == "commit":
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+    if work != "instant":
+        assert owner.committer.outage.alarm == "", "a slot was won"
 
 
 @pytest.mark.parametrize("work", ["instant", "commit", "offsets"])

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
 from headgate_coordinator.leases import Holder, Leases
 from support.redis_server import start_redis
@@ -75,6 +77,33 @@ async def test_a_lease_runs_out_by_itself(make: Make, client: Redis) -> None:
     await make("one").take("t")
     (key,) = [key async for key in client.scan_iter("*:lease:*")]
     assert 0 < await client.pttl(key) <= TTL_S * 1000
+
+
+async def test_a_lease_that_was_an_earlier_processs_runs_out_by_itself_too(make: Make, client: Redis) -> None:
+    await make("one", "before").take("t")
+    await make("one", "after").take("t")
+    (key,) = [key async for key in client.scan_iter("*:lease:*")]
+    assert 0 < await client.pttl(key) <= TTL_S * 1000
+
+
+async def test_who_loses_a_race_for_a_lease_says_no_and_nothing_bad_of_redis(
+    make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody writes between our look and our write."""
+    one, thief = make("one", "after"), Holder("thief", "1", "thief:1")
+    await make("one", "before").take("t")
+    (key,) = [key async for key in client.scan_iter("*:lease:*")]
+    execute = Pipeline.execute
+
+    async def overtaken(pipe: Pipeline, *arguments: Any) -> Any:
+        await client.set(key, thief.encode())
+        return await execute(pipe, *arguments)
+
+    await one.holders(["t"])
+    monkeypatch.setattr(Pipeline, "execute", overtaken)
+    assert not await one.take("t")
+    assert one.reachable
+    assert await one.holders(["t"]) == {"t": thief}
 
 
 async def test_after_flushall_the_next_beat_holds_everything_again(make: Make, client: Redis) -> None:

@@ -24,9 +24,10 @@ from headgate_coordinator.instructions import (
     Plan,
     Release,
     Send,
+    Throttle,
 )
 from headgate_coordinator.refusals import HANDED_OVER, HANDING_OVER, MOVED
-from support.one_table import OneTable, joined, only, orders, plan
+from support.one_table import OneTable, joined, loaded, only, orders, plan
 
 KNOWN = {"orders": [3, 50, "ann", 0]}
 
@@ -127,6 +128,15 @@ def test_a_drain_commits_what_is_there_releases_everybody_and_says_so_once() -> 
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
     assert table.tell(Published(1, 1)) == [Send("a", 1, Decided(1, queryable=True)), Send("a", 1, Release()), Drained()]
     assert table.tell(Tick(), after=60.0) == []
+
+
+def test_during_a_drain_no_rows_are_taken_behind_the_round_that_flushes() -> None:
+    """They would have to be flushed, too, before the table can be handed over."""
+    table = OneTable("a")
+    table.tell(loaded("a"), RoundAsked("a", 1), after=1.0)
+    assert table.core.round == 2
+    ((process, throttle),) = orders(Throttle, table.tell(DrainAsked()))
+    assert (process, throttle.rate) == ("a", 1)
 
 
 def test_a_drain_of_a_table_without_writers_is_over_at_once() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from headgate_coordinator.policy import RoundPolicy, Wish
+from headgate_coordinator.retry import Retry
 
 POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
 NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=False)
@@ -41,6 +42,19 @@ def test_after_an_abort_the_first_rows_wait_for_the_min_interval_so_that_the_oth
 
 def test_failures_in_a_row_make_the_next_try_wait_longer_up_to_the_interval() -> None:
     assert [POLICY.pause(failures) for failures in (0, 1, 2, 3, 5, 6, 1000)] == [0.0, 0.5, 1.0, 2.0, 8.0, 10.0, 10.0]
+
+
+def test_after_a_success_the_next_failure_is_a_first_one_again() -> None:
+    retry = Retry(POLICY)
+    retry.refused("busy", 100.0)
+    retry.refused("busy", 101.0)
+    retry.succeeded()
+    assert (retry.waits, retry.why) == (False, "")
+    retry.refused("full", 200.0)
+    assert (retry.at, retry.why) == (200.5, "full")
+    retry.look(200.5)
+    assert not retry.waits
+    assert retry.why == "full", "it has not succeeded yet"
 
 
 @pytest.mark.parametrize(

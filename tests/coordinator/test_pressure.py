@@ -120,6 +120,15 @@ def test_the_rate_follows_how_much_of_the_rows_the_fullest_slice_gets() -> None:
     assert spread.now.rate == pytest.approx((700 - 501) * MIB / (4 * 10.0 * 0.01))
 
 
+def test_files_of_all_rounds_that_were_published_since_the_slices_were_counted_take_their_room_until_they_are_counted() -> None:
+    each = ladder(60)
+    for number in (1, 2):
+        each.published(took(Round(1, Plan(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
+    assert each.begin([]).files == 19 // 8
+    each.counted(figures(62))
+    assert each.begin([]).files == 37 // 8
+
+
 def test_half_of_the_rate_is_shared_alike_and_half_goes_by_what_writers_took() -> None:
     each = ladder(nbytes=500 * MIB)
     each.published(took(Round(1, Plan(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
@@ -166,6 +175,14 @@ def test_a_stopped_table_goes_on_only_when_it_has_a_quarter_of_room() -> None:
     each.counted(figures(90))
     assert not each.look([], idle(share))
     assert each.now.stopped is None, "it stops at a border only: rows of the round that fills have their room"
+
+
+def test_a_table_that_bytes_have_stopped_goes_on_only_when_a_quarter_of_them_is_free() -> None:
+    each = ladder(nbytes=700 * MIB)
+    each.begin([])
+    for nbytes, goes_on in ((650, False), (601, False), (600, True)):
+        each.counted(figures(0, nbytes * MIB))
+        assert each.look([], idle(Share(1, 1))) is goes_on
 
 
 def test_a_stopped_table_is_not_stretched_so_that_what_was_taken_commits_soon() -> None:

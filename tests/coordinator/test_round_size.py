@@ -54,6 +54,10 @@ def test_a_quick_round_that_began_with_an_older_limit_takes_nothing_back() -> No
     assert sized.limit == 16 * LEAST
 
 
+def test_a_slow_round_that_began_with_an_older_limit_lets_the_next_take_no_more() -> None:
+    assert after(LEAST, 400 * MIB, 8.0) == LEAST, "it was larger than what is allowed now"
+
+
 def test_no_round_takes_less_than_the_first_ones() -> None:
     assert after(LEAST, LEAST, 100.0) == LEAST
     assert after(0, MIB, 100.0) == LEAST

@@ -235,6 +235,18 @@ def test_ro2_a_round_whose_slot_is_sent_is_decided_though_its_generation_is_over
     assert granted.order.committed_offset == 9  # type: ignore[union-attr]
 
 
+def test_ro2_what_an_older_generation_commits_is_not_taken_off_the_loads_of_this_one() -> None:
+    """Clients sent other rows since, and these have to get a round."""
+    table = OneTable("a")
+    table.grant("a", "c")
+    table.tell(loaded("a", 100), RoundAsked("a", 1), after=1.0)
+    table.commit(1, "a", {"c": 1}, size=100)
+    table.tell(Broken("a", 1, "its disk is full"))
+    table.tell(loaded("a", 100))
+    table.decide(1, generation=1)
+    assert table.core.uncommitted_bytes == 100
+
+
 def test_ro2_no_barrier_is_sent_while_a_round_of_an_older_generation_is_undecided() -> None:
     table = OneTable("a")
     table.grant("a", "orders")

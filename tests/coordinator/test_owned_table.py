@@ -1,0 +1,179 @@
+"""One owned table's tasks: in which order slot work is done, and what those who wait for it hear; the committer is a fake."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from headgate_coordinator import events
+from headgate_coordinator.board import Board
+from headgate_coordinator.committer import LastCommit, RunService
+from headgate_coordinator.compactions import CompactionPolicy
+from headgate_coordinator.instructions import Refusal
+from headgate_coordinator.messages import Address
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.outage import Outage
+from headgate_coordinator.owned_table import OwnedTable, ServicePolicy
+from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_runtime.world import World
+from headgate_tables.errors import ReopenTable, StoreDeniedError
+
+REFUSAL = Refusal("CODE_TABLE_RESTORED", "the table was restored", "Open again.")
+
+
+class Committer:
+    """Does nothing, when its gate is open; ``log``: what it was asked, in order. Its first work is always Maintain."""
+
+    more_to_maintain, trouble = False, ""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.gate = threading.Event()
+        self.last, self.outage = LastCommit(), Outage()
+        self.settings: dict[str, str] = {}
+        self.alarms: list[str] = []
+        self.figures = SimpleNamespace(counted=True)
+
+    def look_back(self) -> None: ...
+
+    def tidy(self) -> None: ...
+
+    def execute(self, work: Any) -> None:
+        self.log.append(type(work).__name__)
+        assert self.gate.wait(60)
+        if isinstance(work, RunService):
+            work.run(None)  # type: ignore[arg-type]
+
+    def end_with(self, work: RunService) -> None:
+        self.log.append("the end")
+        work.run(None)  # type: ignore[arg-type]
+
+
+class Guard:
+    """Believes the clock, and says when it was asked."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def look(self) -> Any:
+        return SimpleNamespace(alarm="")
+
+    async def believed(self) -> None:
+        self.log.append("is the clock believed?")
+
+
+class Scene:
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self.log: list[str] = []
+        self.committer = Committer(self.log)
+        self.registry = CollectorRegistry()
+        board = Board()
+        parts: Any = (
+            Address("t", 7, "", "", True),
+            TableCoordinator(7, {}, RoundPolicy(first_round_bytes=0), 2, 0.0),
+            lambda report: self.committer,
+            board.writers,
+            board.compactors,
+            ServicePolicy(1000.0, CompactionPolicy()),
+            World.real(),
+            Guard(self.log),
+            Metrics(self.registry).of("t"),
+            threads,
+        )
+        self.table = OwnedTable(*parts)
+
+    async def until(self, entry: str) -> None:
+        while entry not in self.log:
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def owned() -> AsyncIterator[tuple[Scene, asyncio.Task[None]]]:
+    """Serving, with the committer at its first work."""
+    with ThreadPoolExecutor(2) as threads:
+        scene = Scene(threads)
+        async with asyncio.timeout(60):
+            running = asyncio.ensure_future(scene.table.run())
+            try:
+                await scene.until("Maintain")
+                yield scene, running
+            finally:
+                scene.committer.gate.set()
+                running.cancel()
+                await asyncio.wait([running])
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_rounds_go_before_what_somebody_asks_for_and_requests_are_done_in_their_order() -> None:
+    async with owned() as (scene, _):
+        done: list[int] = []
+        asked = [asyncio.ensure_future(scene.table.ask(lambda table, number=number: done.append(number))) for number in range(5)]
+        await settled()
+        scene.table.feed(events.WriterJoined("a", "a:1"))
+        scene.table.feed(events.InstantAsked("a", 1, 1))
+        await settled()
+        scene.committer.gate.set()
+        await asyncio.gather(*asked)
+        works = [entry for entry in scene.log if "?" not in entry]
+        assert works == ["Maintain", "IssueInstant", *["RunService"] * 5]
+        assert done == [0, 1, 2, 3, 4]
+
+
+async def test_before_work_that_issues_times_the_clock_has_to_be_believed() -> None:
+    async with owned() as (scene, _):
+        assert scene.log == ["is the clock believed?", "Maintain"]
+        asking = asyncio.ensure_future(scene.table.ask(lambda table: None))
+        await settled()
+        scene.committer.gate.set()
+        await asking
+        assert scene.log[2:] == ["RunService"], "an operator is told"
+
+
+async def test_of_two_who_want_to_be_alone_with_the_table_the_second_has_to_ask_again() -> None:
+    async with owned() as (scene, running):
+        first = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored"))
+        await settled()
+        with pytest.raises(ReopenTable):
+            await scene.table.ask_alone(REFUSAL, lambda table: "restored twice")
+        scene.committer.gate.set()
+        await running
+        assert await first == "restored"
+        assert scene.log.count("the end") == 1
+
+
+async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> None:
+    async with owned() as (scene, running):
+        asking = asyncio.ensure_future(scene.table.ask(lambda table: None))
+        await settled()
+        running.cancel()
+        scene.committer.gate.set()
+        await asyncio.wait([running])
+        with pytest.raises(ReopenTable):
+            await asyncio.wait_for(asking, 10)
+
+
+async def test_generations_that_were_given_up_are_counted_once() -> None:
+    async with owned() as (scene, _):
+        scene.table.feed(events.WriterJoined("a", "a:1"))
+        scene.table.feed(events.Broken("a", 1, "its disk is full"))
+        for _ in range(3):
+            scene.table.feed(events.Tick())
+        await settled()
+        assert scene.registry.get_sample_value("headgate_generations_total", {"table": "t"}) == 1
+
+
+async def test_status_tells_that_the_store_refuses_and_since_when() -> None:
+    async with owned() as (scene, _):
+        scene.committer.outage.failed("slots", StoreDeniedError("PUT slot: 403", fix="Renew the token."), 1_763_820_202_000)
+        assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.status("one").alarms)

@@ -1,0 +1,202 @@
+"""When a coordinator stands for a free table, and whom it takes for a coordinator: by leases and clock alone (rules R1 to R5)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from headgate_coordinator.board import Board
+from headgate_coordinator.leases import Beat, Holder
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.ownership import RANK_WAIT_S, SEEN_S, Ownership, rank
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_runtime.world import World, pass_on
+from headgate_tables.errors import StoreUnavailableError
+
+OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
+TTL_S = 5.0
+
+
+class Clock:
+    """Stands still unless moved; who sleeps on it goes on at once."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def now_ms(self) -> int:
+        return int(self.now * 1000)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0.001)
+
+
+class Scene:
+    """A coordinator, and the Redis and the store that it sees. No table opens."""
+
+    own = OWN
+    reachable, trouble = True, ""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.board = Board(own=OWN)
+        self.tables = ["t"]
+        self.store_answers = True
+        self.held: dict[str, Holder | None] = {}
+        self.alive = [OWN]
+        self.forgot = 0
+        self.taken: list[str] = []
+        self.looks = self.beats = 0
+
+    async def looked(self, after: float = 0.0) -> None:
+        """``after`` seconds have passed, and then everything was looked at."""
+        self.clock.now += after
+        looks, beats = self.looks, self.beats
+        while self.looks < looks + 3 or self.beats < beats + 3:
+            await asyncio.sleep(0.001)
+
+    # As leases.
+
+    async def beat(self, held: Any, *, stands: bool = True) -> Beat:
+        self.beats += 1
+        return Beat({}, [], list(self.alive))
+
+    async def holders(self, tables: Any) -> Any:
+        self.looks += 1
+        return {table: self.held.get(table) for table in tables}
+
+    async def take(self, table: str) -> bool:
+        self.taken.append(table)
+        return True
+
+    async def release(self, table: str) -> None: ...
+
+    async def leave(self) -> None: ...
+
+    # As the storage.
+
+    def names(self) -> list[str]:
+        if not self.store_answers:
+            raise StoreUnavailableError("busy", fix="Wait.")
+        return self.tables
+
+    def own_table(self, *arguments: Any) -> Any:
+        raise StoreUnavailableError("busy", fix="Wait.")
+
+    # As witnesses of the time.
+
+    async def ask_redis(self) -> None: ...
+
+    async def ask_store(self) -> None: ...
+
+
+class _Storage:
+    def __init__(self, scene: Scene) -> None:
+        self.names, self.own = scene.names, scene.own_table
+
+
+@asynccontextmanager
+async def standing() -> AsyncIterator[Scene]:
+    scene: Any = Scene()
+    world = World(scene.clock, World.real().ids, "host", 1, pass_on)
+    settings = CoordinatorSettings(store="/nowhere", redis="redis://nowhere", scan_interval=0.002, lease_ttl=TTL_S)
+    created, draining = asyncio.Event(), asyncio.Event()
+    created.set()
+    metrics: Any = Metrics(CollectorRegistry())
+    with ThreadPoolExecutor(1) as threads:
+        storage, guard = _Storage(scene), None
+        parts: Any = (scene.board, scene, storage, settings, world, metrics, threads, created, guard, scene)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            running = group.create_task(Ownership(*parts).run(draining))
+            await scene.looked()
+            yield scene
+            draining.set()
+            await running
+
+
+def names_by_rank(alive: set[str]) -> tuple[str, str]:
+    """A table that is ours first, and one that is the other's."""
+    tables = [f"t{number}" for number in range(100)]
+    ours = next(table for table in tables if rank(table, "own", alive) == 0)
+    theirs = next(table for table in tables if rank(table, "own", alive) == 1)
+    return ours, theirs
+
+
+async def test_a_free_table_is_taken_at_once_by_who_comes_first_and_later_by_the_next() -> None:
+    async with standing() as scene:
+        scene.alive = [OWN, OTHER]
+        await scene.looked()
+        ours, theirs = names_by_rank({"own", "other"})
+        scene.taken.clear()
+        scene.tables = [ours, theirs]
+        await scene.looked(after=1.0)
+        await scene.looked()
+        assert scene.taken == [ours]
+        await scene.looked(after=RANK_WAIT_S - 0.1)
+        assert scene.taken == [ours]
+        await scene.looked(after=0.2)
+        assert scene.taken == [ours, theirs]
+
+
+async def test_a_table_that_was_held_in_between_has_to_be_free_for_the_whole_time_again() -> None:
+    async with standing() as scene:
+        scene.alive = [OWN, OTHER]
+        await scene.looked()
+        _, theirs = names_by_rank({"own", "other"})
+        scene.taken.clear()
+        scene.tables = [theirs]
+        await scene.looked(after=1.0)
+        await scene.looked(after=0.6)
+        scene.held[theirs] = OTHER
+        await scene.looked()
+        scene.held.clear()
+        await scene.looked(after=0.6)
+        await scene.looked(after=0.6)
+        assert scene.taken == []
+        await scene.looked(after=0.6)
+        assert scene.taken == [theirs]
+
+
+async def test_nobody_stands_before_holders_that_redis_has_forgotten_could_take_their_leases_back() -> None:
+    """Rule R5: two coordinators would fence each other as often as Redis loses its data."""
+    async with standing() as scene:
+        scene.taken.clear()
+        scene.forgot = 1
+        scene.tables = ["t", "u"]
+        await scene.looked(after=1.0)
+        await scene.looked(after=TTL_S - 0.1)
+        assert scene.taken == []
+        await scene.looked(after=0.2)
+        assert scene.taken == ["u"]
+
+
+async def test_coordinators_stay_on_the_list_for_a_while_when_redis_has_forgotten_them() -> None:
+    """No control stream is cut for it."""
+    async with standing() as scene:
+        scene.alive = [OWN, OTHER]
+        await scene.looked()
+        scene.alive = [OWN]
+        await scene.looked(after=SEEN_S - 1.0)
+        assert set(scene.board.coordinators) == {OWN, OTHER}
+        assert list(scene.board.alive) == [OWN]
+        await scene.looked(after=1.5)
+        assert set(scene.board.coordinators) == {OWN}
+
+
+async def test_a_store_that_cannot_be_listed_is_an_alarm_and_the_last_list_holds() -> None:
+    async with standing() as scene:
+        scene.store_answers = False
+        await scene.looked(after=1.0)
+        assert "the store's tables cannot be listed" in scene.board.listing.alarm
+        assert list(scene.board.names) == ["t"]
+        scene.store_answers = True
+        scene.tables = ["t", "u"]
+        await scene.looked(after=1.0)
+        await scene.looked()
+        assert not scene.board.listing.lasts
+        assert list(scene.board.names) == ["t", "u"]
