@@ -292,6 +292,14 @@ def test_nothing_is_sent_while_a_refused_batch_stands_in_the_way() -> None:
     assert isinstance(state.next_message(), Entry)
 
 
+def test_rows_that_a_writer_had_received_are_not_received_any_more_when_its_stream_breaks() -> None:
+    """It may have died with them: who waits for `received` waits again."""
+    state = with_sent(3)
+    state.acked(Acks(103, 101, 100))
+    state.broke()
+    assert state.acks == Acks(101, 101, 100)
+
+
 def test_answers_of_an_older_stream_are_not_waited_for_on_a_newer_one() -> None:
     """102 was under way behind the refused 101 when the stream broke: a refusal of 102 on the next one is a real one."""
     state = with_sent(2)

@@ -16,7 +16,7 @@ from headgate_compactor.settings import CompactorSettings
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.errors import StoreUnavailableError, SyncFailedError
+from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.operation import Compacted, Plan
 from support.scripted_giver import CompactorLink, ScriptedGiver, scripted_giver
@@ -203,6 +203,7 @@ async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gat
     ("error", "kind"),
     [
         (StoreUnavailableError("busy", fix="later"), wire.FAILURE_KIND_STORE),
+        (UnsupportedTableError("a newer format", fix="update"), wire.FAILURE_KIND_OPERATION),
         (ValueError("a defect"), wire.FAILURE_KIND_OPERATION),
         (MemoryError(), wire.FAILURE_KIND_OPERATION),
     ],

@@ -326,6 +326,7 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     assert not isinstance(owner.events[0], InstantRefused | CommitRefused | OffsetsRefused)
     if work == "commit":
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
+        assert owner.committer.last.files == 1, "the first try's files are not counted again"
     if work != "instant":
         assert owner.committer.outage.alarm == "", "a slot was won"
 

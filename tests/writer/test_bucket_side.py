@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headgate_tables.hudi.keys.bucket import file_id, key_group
@@ -218,6 +219,41 @@ async def test_a_flush_that_fails_is_told_once_and_no_round_is_reported_after_it
         await settled()
         assert not heard.flushed
         assert len(heard.broken) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(24, "Too many open files"), pa.ArrowInvalid("a value that no file can hold")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_a_flush_meets_breaks_the_round_and_not_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Not only what the table library has a name for: the writer stays, and its other tables with it."""
+    table = OwnedTable(tmp_path)
+
+    def fail(files: object) -> None:
+        raise error
+
+    async with bucket_side(table.adopted()) as (side, heard):
+        monkeypatch.setattr(table.store, "stage", fail)
+        side.plan(plan(1, ME))
+        take(side, table, 1, many(range(5)))
+        side.instant(1, table.begin().instant)
+        side.barrier(1, ME)
+        assert str(error) in await heard.until_broken()
+        await settled()
+        assert not heard.flushed
+
+
+async def test_rows_that_come_behind_the_decision_of_their_round_break_the_next_instead_of_getting_lost(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, heard):
+        side.plan(plan(1, ME))
+        side.barrier(1, ME)
+        side.decided(1)
+        take(side, table, 1, many(range(5)))
+        assert "after its end" in heard.broken[0]
 
 
 async def test_rows_that_come_behind_the_end_of_their_round_break_it_instead_of_getting_lost(tmp_path: Path) -> None:

@@ -62,6 +62,47 @@ def test_received_is_acked_when_the_rows_are_with_their_buckets() -> None:
     assert said(hold) == [("acks", 8, 0)]
 
 
+def test_a_batch_that_was_taken_is_a_repeat_from_then_on_and_nothing_to_complain_of() -> None:
+    hold = Hold("c", 1, 1, 0)
+    (entry,) = taken(hold, 3)
+    assert hold.judge(0, 3) is Verdict.DUPLICATE
+    hold.routed(entry)
+    assert hold.judge(0, 3) is Verdict.DUPLICATE
+
+
+def test_a_channel_that_went_on_behind_a_refused_batch_hears_of_gaps_and_not_of_that_batch() -> None:
+    hold = Hold("c", 1, 1, 0)
+    hold.refuse(3, BAD)
+    gap = hold.judge(5, 7)
+    assert isinstance(gap, errors_pb2.Error)
+    assert gap.code == errors_pb2.CODE_AFTER_FAILED_BATCH
+    taken(hold, 3)
+    gap = hold.judge(5, 7)
+    assert isinstance(gap, errors_pb2.Error)
+    assert gap.code == errors_pb2.CODE_OFFSET_GAP
+
+
+def test_what_was_accepted_is_uncommitted_until_its_round_is_durable_though_nothing_waits() -> None:
+    hold = Hold("c", 1, 1, 0)
+    (entry,) = taken(hold, 3)
+    hold.routed(entry)
+    hold.note(1)
+    assert hold.uncommitted
+    hold.durable(1)
+    assert not hold.uncommitted
+
+
+def test_bytes_in_flight_of_several_rounds_are_each_given_back_once() -> None:
+    hold = Hold("c", 1, 1, 0)
+    for number, offset in enumerate((3, 8, 9), 1):
+        (entry,) = taken(hold, offset)
+        hold.routed(entry)
+        hold.note(number)
+    for number, left in ((1, 2), (2, 1), (3, 0)):
+        hold.queryable(number)
+        assert hold.in_flight == left
+
+
 def test_a_rounds_levels_cover_what_its_barrier_found_and_nothing_behind() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second = taken(hold, 3, 8)

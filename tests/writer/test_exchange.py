@@ -11,18 +11,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_runtime.world import SystemClock
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
 from headgate_writer.adopted import AdoptedTable, Member
 from headgate_writer.buffers import Budget
-from headgate_writer.exchange import ExchangeOut
+from headgate_writer.exchange import ExchangeOut, ExchangeService
+from headgate_writer.frames import encode
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, receiving
+from support.exchange_peers import SETTINGS, Adopted, receiving
 
 SCHEMA = pa.schema(
     [
@@ -293,3 +295,68 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
                 await asyncio.sleep(0.001)
         await asyncio.sleep(0.5)
         assert not here.why_broken
+
+
+@dataclass
+class Context:
+    """A stream's answers, by kind."""
+
+    heard: list[str] = field(default_factory=list)
+
+    async def write(self, answer: wire.ExchangeResponse) -> None:
+        kind = answer.WhichOneof("message") or ""
+        self.heard.append(f"refused: {answer.refused.why}" if kind == "refused" else kind)
+
+
+async def stream(side_of: Adopted, *frames: wire.Frame) -> Context:
+    """A whole stream of these frames, whatever a sender of ours would have sent."""
+
+    async def requests() -> AsyncIterator[wire.ExchangeRequest]:
+        yield wire.ExchangeRequest(name=wire.StreamName(table="t", epoch=1, generation=1, sender="sender", receiver="receiver"))
+        for frame in frames:
+            yield wire.ExchangeRequest(frame=frame)
+
+    context = Context()
+    with ThreadPoolExecutor(1) as executor:
+        service = ExchangeService(side_of, "receiver", Budget(1 << 30, 1 << 30), executor)
+        async with asyncio.timeout(20):
+            await service.Exchange(requests(), context)
+    return context
+
+
+async def test_a_frame_that_two_connections_bring_is_taken_once() -> None:
+    adopted = Adopted()
+    side = adopted.adopt("t", 1, 1)
+    (content,) = encode(rows(range(2)))
+    frame = wire.Frame(number=1, round=1, rows=content)
+    await stream(adopted, frame)
+    await stream(adopted, frame, wire.Frame(number=2, round=1, barrier=1))
+    assert side.log == [(1, 0), (1, 1), ("barrier", 1, "sender")]
+
+
+async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_round_at_the_receiver() -> None:
+    adopted = Adopted()
+    side = adopted.adopt("t", 1, 1)
+    context = await stream(adopted, wire.Frame(number=1, round=1, barrier=1))
+    assert "0 frames of round 1" in side.why_broken
+    assert side.log == []
+    assert context.heard[-1].startswith("refused: 0 frames")
+
+
+async def test_a_frame_that_cannot_be_read_is_refused_in_words() -> None:
+    adopted = Adopted()
+    side = adopted.adopt("t", 1, 1)
+    context = await stream(adopted, wire.Frame(number=1, round=1, rows=wire.Rows(batch=b"no arrow")))
+    assert "cannot be read" in context.heard[-1]
+    assert side.log == []
+
+
+async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
+    """Its rows would go nowhere, and the sender forget them."""
+    adopted = Adopted()
+    side = adopted.adopt("t", 1, 1)
+    side.over = True
+    (content,) = encode(rows(range(2)))
+    context = await stream(adopted, wire.Frame(number=1, round=1, rows=content))
+    assert context.heard[-1] == "refused: the table has moved on"
+    assert side.log == []

@@ -1,0 +1,46 @@
+"""What becomes of an attempt, by what the merge met: as its coordinator hears it. The merge itself is a fake."""
+
+from collections.abc import Callable
+
+import pytest
+
+from headgate_compactor.runner import Job, Runner
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_tables.errors import SyncFailedError
+from headgate_tables.system import SystemIds
+
+ATTEMPT = wire.Attempt(table="t", epoch=1, instant="1", number=1)
+
+
+def outcome(monkeypatch: pytest.MonkeyPatch, merge: Callable[[Job], None]) -> wire.WorkRequest:
+    monkeypatch.setattr(Runner, "_compact", lambda runner, job: merge(job))
+    return Runner("me", {}, SystemIds()).run(Job(wire.RunAttempt(attempt=ATTEMPT)))
+
+
+def test_an_attempt_that_nobody_wants_any_more_ends_at_its_next_batch_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def merge(job: Job) -> None:
+        job.progress(1)
+        job.give_up()
+        job.progress(2)
+        raise AssertionError("it went on")
+
+    assert outcome(monkeypatch, merge).returned.attempt == ATTEMPT
+
+
+def test_a_defect_is_told_as_the_operations_failure_and_the_process_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def merge(job: Job) -> None:
+        raise ZeroDivisionError("a defect")
+
+    failed = outcome(monkeypatch, merge).failed
+    assert (failed.attempt, failed.kind) == (ATTEMPT, wire.FAILURE_KIND_OPERATION)
+    assert failed.why == "ZeroDivisionError: a defect"
+
+
+def test_a_failed_sync_is_nobodys_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hazard H14: the process has to end."""
+
+    def merge(job: Job) -> None:
+        raise SyncFailedError("fsync failed", fix="look at the disk")
+
+    with pytest.raises(SyncFailedError):
+        outcome(monkeypatch, merge)

@@ -1,0 +1,140 @@
+"""Which orders of which stream reach a table, and who is told what becomes of it: without a network."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import RpcError
+from headgate_runtime.world import World
+from headgate_tables.system import SystemIds
+from headgate_writer.buffers import Budget
+from headgate_writer.settings import WriterSettings
+from headgate_writer.table_writer import Parts
+from headgate_writer.tables import Tables
+from support.tables import create
+
+
+class Owner:
+    """A control stream to a coordinator."""
+
+    def __init__(self) -> None:
+        self.sent: list[wire.TableReport] = []
+
+    def send(self, message: wire.ControlRequest) -> None:
+        self.sent.append(message.table)
+
+    def next_request(self) -> int:
+        return len(self.sent) + 1
+
+    def loaded(self) -> None: ...
+
+
+class Scene:
+    """A writer's tables, and orders about tables that are all the same one on the disk."""
+
+    def __init__(self, tables: Tables, folder: Path) -> None:
+        self.tables = tables
+        made = create(folder)
+        assert made.definition is not None
+        self.url, self.definition = made.url, json.dumps(made.definition.encode())
+        self.groups = made.definition.key_groups
+
+    def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:
+        self.tables.order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
+
+    def adopt(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
+        members = [wire.Member(process="me", address="me:1")]
+        plan = wire.Plan(round=1, members=members, assignment=[0] * self.groups)
+        content = wire.Adopt(plan=plan, url=self.url, definition=self.definition, drop_beaten=True)
+        self.order(owner, table, epoch, generation, adopt=content)
+
+
+@asynccontextmanager
+async def scene(folder: Path) -> AsyncIterator[Scene]:
+    budget, intake = Budget(1 << 30, 1 << 30), Budget(1 << 30, 1 << 30)
+    with ThreadPoolExecutor(1) as threads:
+        settings = WriterSettings(coordinator=["c:1"])
+        parts = Parts("me", settings, SystemIds(), World.real(), budget, intake, threads, threads)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            tables = Tables(parts, {}, group)
+            try:
+                yield Scene(tables, folder)
+            finally:
+                tables.close()
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_coordinator_that_comes_back_on_another_stream_adopts_anew_and_its_older_stream_counts_no_more(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        older, newer = Owner(), Owner()
+        here.adopt(older)
+        before = here.tables.writer("t")
+        here.adopt(newer)
+        now = here.tables.writer("t")
+        assert now is not before
+        assert now is not None
+        assert now.owner is newer
+        here.order(older, release=wire.Release())
+        here.tables.lost(older)
+        assert here.tables.writer("t") is now
+
+
+async def test_an_adoption_that_comes_twice_on_one_stream_drops_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        owner = Owner()
+        here.adopt(owner)
+        before = here.tables.writer("t")
+        here.adopt(owner)
+        assert here.tables.writer("t") is before
+
+
+async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        one, other = Owner(), Owner()
+        here.adopt(one, "a")
+        here.adopt(other, "b")
+        assert [load.table for load in here.tables.loads(one)] == ["a"]
+        assert [load.table for load in here.tables.loads(other)] == ["b"]
+
+
+async def test_a_table_that_is_adopted_while_the_process_leaves_takes_no_clients(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        here.tables.move_clients()
+        here.adopt(Owner())
+        writer = here.tables.writer("t")
+        assert writer is not None
+        with pytest.raises(RpcError) as refused:
+            await asyncio.wait_for(writer.open("c", 0, "me"), 10)
+        assert refused.value.error.code == errors_pb2.CODE_MOVED
+
+
+async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waited_for_its_owner_hears_so(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        owner = Owner()
+        here.adopt(owner)
+        writer = here.tables.writer("t")
+        assert writer is not None
+        opening = asyncio.ensure_future(writer.open("c", 0, "me"))
+        await settled()
+        assert [report.WhichOneof("message") for report in owner.sent] == ["open"]
+        here.order(owner, release=wire.Release())
+        assert here.tables.current("t") is None
+        with pytest.raises(RpcError) as refused:
+            await asyncio.wait_for(opening, 10)
+        assert refused.value.error.code == errors_pb2.CODE_UNAVAILABLE
+        writer.ask_round()
+        assert len(owner.sent) == 1
