@@ -74,9 +74,12 @@ async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(mak
 
 
 async def test_a_lease_runs_out_by_itself(make: Make, client: Redis) -> None:
-    await make("one").take("t")
+    one = make("one")
+    await one.take("t")
     (key,) = [key async for key in client.scan_iter("*:lease:*")]
     assert 0 < await client.pttl(key) <= TTL_S * 1000
+    await one.beat(["t"])
+    assert 0 < await client.pttl(key) <= TTL_S * 1000, "also once it was renewed"
 
 
 async def test_a_lease_that_was_an_earlier_processs_runs_out_by_itself_too(make: Make, client: Redis) -> None:
@@ -152,6 +155,7 @@ async def test_that_redis_has_lost_its_data_is_noticed_by_whatever_asks_first(ma
     await one.beat([])
     await one.holders(["t"])
     await other.holders(["t"])
+    assert other.forgot == 1
     await other.beat([])
     assert (one.forgot, other.forgot) == (1, 1)
 

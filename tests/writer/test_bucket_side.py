@@ -292,8 +292,19 @@ async def test_a_writer_that_has_no_part_in_a_round_says_nothing_about_it(tmp_pa
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(2, OTHER))
         side.instant(2, table.begin().instant)
+        side.barrier(2, OTHER)
         await settled()
         assert not heard.flushed
+
+
+async def test_a_decision_is_one_of_all_rounds_up_to_it(tmp_path: Path) -> None:
+    table = OwnedTable(tmp_path)
+    async with bucket_side(table.adopted()) as (side, _):
+        for round_ in (1, 2, 3):
+            take(side, table, round_, many(range(5)))
+        each = side.uncommitted_bytes // 3
+        side.decided(2)
+        assert side.uncommitted_bytes == each
 
 
 async def test_orders_of_rounds_that_are_decided_change_nothing(tmp_path: Path) -> None:

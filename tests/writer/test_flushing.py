@@ -155,3 +155,16 @@ def test_a_filed_batch_counts_all_of_its_arrays() -> None:
     rows = batch([(1, 1, 1, False)], 0, TABLE)
     filed = Filed(rows.rows, rows.keys, rows.deletes, rows.group)
     assert filed.nbytes == rows.nbytes
+
+
+def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_rounds_end() -> None:
+    entries: list[Entry] = [(key, key % 3, 1, key % 2 == 1) for key in range(12)]
+    buffer = RoundBuffer()
+    buffer.add(batch(entries, 0, TABLE))
+    portion = buffer.take_out(np.array([0]))
+    early, rest = take_apart(portion, TABLE, drop_beaten=True)
+    buffer.taken(portion, rest)
+    late, _ = take_apart(buffer.take_out(np.arange(1, len(buffer.groups))), TABLE, drop_beaten=True)
+    found = written([*early, *late])
+    assert len(found) == len(entries)
+    assert set(found) == winners(entries, ordered=True)
