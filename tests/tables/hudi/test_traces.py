@@ -103,6 +103,27 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
     assert agree(last) == {"a": "C", "z": "last"}
 
 
+def test_g1_a_revoked_stage_goes_only_when_what_was_won_in_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that the links are in is not synced until then, and the staged names are the other way to the bytes."""
+    create(tmp_path).upsert(rows(("a", 1, "x")))
+    successor = opened(tmp_path)
+    steps: list[str] = []
+    sync, delete_folder = successor._store.sync, successor._store.delete_folder
+
+    def noted_sync(paths: Sequence[str], folders: Sequence[str]) -> None:
+        steps.extend(f"sync {folder}" for folder in folders)
+        sync(paths, folders)
+
+    def noted_delete(folder: str) -> None:
+        steps.append("delete" if folder.startswith(f"{STAGE_FOLDER}/1.revoked") else folder)
+        delete_folder(folder)
+
+    monkeypatch.setattr(successor._store, "sync", noted_sync)
+    monkeypatch.setattr(successor._store, "delete_folder", noted_delete)
+    successor.upsert(rows(("b", 1, "x")))
+    assert "sync p" in steps[: steps.index("delete")]
+
+
 def test_a_dead_instant_that_a_paused_process_shows_after_hours_is_ours_and_is_swept(tmp_path: Path) -> None:
     clock = SetClock()
     create(tmp_path, system=system(clock))

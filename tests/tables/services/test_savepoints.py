@@ -56,6 +56,19 @@ def test_a_restore_leaves_the_saved_rows_and_no_file_of_what_came_later(table: h
         assert another.verify().ok
 
 
+def test_services_right_after_a_restore_work_on_what_is_left(table: hudi.Table) -> None:
+    wanted = notes(table)
+    point = table.savepoint()
+    write(table, "later")
+    table.maintain()
+    table.restore(point)
+    plan = table.plan_compaction(forced=True)
+    assert plan is not None
+    assert [log.name.count(point) for each in plan.operations for log in each.logs] == [1]
+    assert table.compact().completion
+    assert notes(table) == wanted
+
+
 def test_the_saved_commit_stays_and_can_be_gone_back_to_again(table: hudi.Table) -> None:
     point = table.savepoint()
     for note in ("once", "twice"):
