@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +22,7 @@ WORK = ROOT / ".cache" / "mutants"
 LEAST_KILLED = 0.95
 LIMIT_S = 300
 """A mutant whose tests take longer hangs, and that is as good as a failure."""
+SOUND_LIMIT_S = 3600
 MEMBERS = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/tables", "tests", ".")
 
 
@@ -38,6 +40,7 @@ def main() -> None:
         return
     shutil.rmtree(WORK, ignore_errors=True)
     trees = [_copy(WORK / str(number)) for number in range(options.jobs)]
+    _check_sound(chosen, trees[0])
     free = list(trees)
 
     def judge(mutant: Mutant) -> bool:
@@ -60,6 +63,15 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
+def _check_sound(mutants: list[Mutant], tree: Path) -> None:
+    """Tests that fail without a mistake would kill every mutant. Ends the process, with what pytest said."""
+    began = time.monotonic()
+    done = _pytest(sorted({test for mutant in mutants for test in mutant.tests}), tree, SOUND_LIMIT_S)
+    if done.returncode:
+        sys.exit(f"{done.stdout[-3000:]}{done.stderr[-2000:]}\nThese tests fail without any mistake; no mutant was tried.")
+    print(f"sound    {time.monotonic() - began:5.0f} s  all their tests pass without a mistake", flush=True)
+
+
 def _is_killed(mutant: Mutant, tree: Path) -> bool:
     file = tree / mutant.file
     right = file.read_text(encoding="utf-8")
@@ -77,15 +89,19 @@ def _is_killed(mutant: Mutant, tree: Path) -> bool:
 
 def _test(mutant: Mutant, tree: Path) -> int:
     """pytest's exit code; 1 where it hangs. Raises RuntimeError where the tests could not run at all."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(tree / member) for member in MEMBERS), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", *mutant.tests]
     try:
-        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = _pytest(mutant.tests, tree, LIMIT_S)
     except subprocess.TimeoutExpired:
         return 1
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{mutant}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.returncode
+
+
+def _pytest(tests: Sequence[str], tree: Path, limit_s: float) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(tree / member) for member in MEMBERS), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", *tests]
+    return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=limit_s, check=False)
 
 
 def _report(mutants: list[Mutant], verdicts: list[bool]) -> int:

@@ -44,6 +44,19 @@ def test_what_was_written_in_pieces_is_read_back_whole_with_its_size_and_checksu
     assert (spool.file.size, spool.file.sha256) == (len(WHOLE), hashlib.sha256(WHOLE).hexdigest())
 
 
+def test_a_piece_of_which_the_disk_takes_a_part_is_written_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a disk does that is almost full, or one write of more than 2 GiB."""
+    real = os.write
+    store = LocalStore(str(tmp_path / "table"), SystemIds())
+    with store.spool("p/file", staged(store)) as spool:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data)[:3]))
+            assert spool.file.write(b"one,two,three") == 13
+        assert spool.create() is Outcome.CREATED
+    assert store.get("p/file").to_pybytes() == b"one,two,three"
+    assert (spool.file.size, spool.file.sha256) == (13, hashlib.sha256(b"one,two,three").hexdigest())
+
+
 def test_a_taken_name_stays_as_it_is(store: Store) -> None:
     assert store.create("p/file", [b"first"], durable=True) is Outcome.CREATED
     with store.spool("p/file", staged(store)) as spool:
