@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables.errors import DeposedError, StoreFullError, SyncFailedError
+from headgate_tables.storage import local
 from headgate_tables.storage import spool as spools
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
@@ -102,6 +103,18 @@ def test_parquet_is_written_through_a_spool(store: Store) -> None:
 
 
 # --- local disks ---
+
+
+def test_the_name_of_a_file_is_durable_whoever_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(str(tmp_path / "table"), SystemIds())
+    for outcome in (Outcome.CREATED, Outcome.EXISTS):
+        with store.spool("p/file", staged(store)) as spool:
+            spool.file.write(b"x")
+            synced: list[str] = []
+            with monkeypatch.context() as patch:
+                patch.setattr(local, "sync_folder", lambda path, synced=synced: synced.append(path))
+                assert spool.create() is outcome
+        assert synced[-1:] == [str(tmp_path / "table/p")]
 
 
 def test_a_staged_name_that_is_taken_is_an_error_and_stays(local: Store) -> None:
