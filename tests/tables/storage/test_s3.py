@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from obstore.exceptions import GenericError
 
 from headgate_tables.errors import CorruptFileError, StoreDeniedError, StoreFullError, StoreUnavailableError, UnsafeStoreError
 from headgate_tables.storage.open import open_store
+from headgate_tables.storage.s3_answers import outcome_of
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
@@ -73,6 +75,15 @@ def test_a_refused_create_says_why(behind: Store, proxy: FaultyProxy, status: in
         behind.create("slot/1", [b"ours"], durable=True)
     assert len(proxy.seen) == 1
     assert behind.size("slot/1") is None
+
+
+@pytest.mark.parametrize("named", [200, 404, 501, 507])
+def test_a_name_that_reads_like_an_answer_is_none(named: int) -> None:
+    """The client's error begins with the key as it is, and a partition's value may be any text."""
+    said = "Error performing PUT http://store/x in 1ms - Server returned non-2xx status code: {}"
+    key = f"p={said.format(named)}/file"
+    error = GenericError(f"Generic S3 error: {key}: {said.format(503)}: slow down")
+    assert outcome_of(error, key) is Outcome.UNKNOWN
 
 
 def test_a_read_is_tried_again_when_the_store_is_busy(behind: Store, proxy: FaultyProxy) -> None:
