@@ -38,7 +38,7 @@ def test_a_plan_that_is_done_completes_and_the_owner_knows_the_new_base_files(se
     served.assert_shown()
     write(served, 4)
     again = served.plan()
-    assert [each.base.name for each in again.operations if each.base] == [each.output for each in plan.operations]
+    assert {each.base.name for each in again.operations if each.base} == {each.output for each in plan.operations}
     assert [len(each.logs) for each in again.operations] == [1, 1]
     served.finish(again)
     served.assert_shown()
