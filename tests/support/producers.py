@@ -45,7 +45,8 @@ class Producers:
     """Producers of one table, as ``with Producers(cluster.address, "t", workload, folder) as producers``.
 
     ``rows``: how many each sends before it flushes and ends; 0 = until killed or told to finish. ``rate``: rows a second each;
-    0 = as fast as it can. ``batch``: rows a call. ``flush_every``: calls between flushes that are waited for; 0 = none.
+    0 = as fast as it can. ``ahead``: rows of each that are there when it begins, on top of the rate. ``batch``: rows a call.
+    ``flush_every``: calls between flushes that are waited for; 0 = none.
     """
 
     address: str
@@ -54,6 +55,7 @@ class Producers:
     folder: Path
     rows: int = 5000
     rate: float = 0
+    ahead: int = 0
     batch: int = 50
     flush_every: int = 0
     timeout: float = 120
@@ -72,7 +74,13 @@ class Producers:
     def start(self, name: str, *, wait: bool = True) -> Process:
         """Returns when its channel is open; with ``wait=False`` at once. A producer of that name that still runs is fenced."""
         told = {"address": self.address, "table": self.table, "name": name, "journal": self.journal(name), "rows": self.rows}
-        told |= {"rate": self.rate, "batch": self.batch, "flush_every": self.flush_every, "timeout": self.timeout}
+        told |= {
+            "rate": self.rate,
+            "ahead": self.ahead,
+            "batch": self.batch,
+            "flush_every": self.flush_every,
+            "timeout": self.timeout,
+        }
         flags = [f"--{option.replace('_', '-')}={value}" for option, value in (told | asdict(self.workload)).items()]
         process = Process(name, [sys.executable, "-m", "support.producers", *flags], self.folder / f"{name}.log")
         if before := self._running.get(name):
@@ -141,7 +149,7 @@ def produce(told: argparse.Namespace) -> None:
                 channel.flush("durable")
             acks.note()
             if told.rate:
-                time.sleep(max(0.0, begin + (last - committed) / told.rate - time.monotonic()))
+                time.sleep(max(0.0, begin + (last - committed - told.ahead) / told.rate - time.monotonic()))
         channel.flush("queryable")
         acks.note()
     print(DONE, flush=True)
@@ -175,7 +183,7 @@ class _AckNotes:
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="support.producers", description=__doc__)
     kinds: dict[str, Any] = {"address": str, "table": str, "name": str, "journal": Path, "rows": int, "rate": float, "batch": int}
-    kinds |= {"flush_every": int, "timeout": float, "hot_keys": int, "partitions": int, "layout": int}
+    kinds |= {"ahead": int, "flush_every": int, "timeout": float, "hot_keys": int, "partitions": int, "layout": int}
     for name, kind in kinds.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, required=True)
     for name in ("event_time", "deletes"):
