@@ -98,13 +98,14 @@ def test_nothing_outlives_the_test_run(tmp_path: Path) -> None:
         assert ended, "it lives on"
 
 
-def test_wall_clocks_of_another_process_move_while_it_runs_and_come_back(tmp_path: Path) -> None:
+def test_wall_clocks_of_another_process_that_may_open_no_file_move_while_it_runs_and_come_back(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib, time\n"
+        "import pathlib, resource, sys, time\n"
         "from headgate_runtime import world\n"
         "from headgate_tables import system\n"
         "from support.moved_clock import follow_clock\n"
         "follow_clock(pathlib.Path(sys.argv[1]))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "for _ in sys.stdin:\n"
         "    clocks = world.SystemClock(), system.SystemClock()\n"
         "    print(*(clock.now_ms() // 1000 - time.time_ns() // 10**9 for clock in clocks))\n"
