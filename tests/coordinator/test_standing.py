@@ -15,22 +15,14 @@ from headgate_coordinator.ownership import RANK_WAIT_S, SEEN_S, Ownership, rank
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World, pass_on
 from headgate_tables.errors import StoreUnavailableError
+from support.hand_clock import HandClock
 
 OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
 TTL_S = 5.0
 
 
-class Clock:
-    """Stands still unless moved; who sleeps on it goes on at once."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def now_ms(self) -> int:
-        return int(self.now * 1000)
-
-    def monotonic(self) -> float:
-        return self.now
+class Clock(HandClock):
+    """Who sleeps on it goes on at once."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0.001)
