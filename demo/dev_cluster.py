@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,14 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from demo.ports import free_port, is_free
+
 USUAL_PORT = 7070
+"""Taken if nobody has it, so that what the demo prints is what people will use."""
 
 
 class DevCluster:
     """Started on entry and ready then; Ctrl-C'd on exit. ``folder``: for logs."""
 
     def __init__(self, store: str, folder: Path, interval: str) -> None:
-        self.port = _free_port()
+        self.port = USUAL_PORT if is_free(USUAL_PORT) else free_port()
         self.address = f"localhost:{self.port}"
         self.events: list[tuple[float, dict[str, Any]]] = []
         folder.mkdir(exist_ok=True)
@@ -82,16 +84,3 @@ class DevCluster:
                     self._news.notify_all()
         with self._news:
             self._news.notify_all()
-
-
-def _free_port() -> int:
-    """The usual one if nobody has it, so that what the demo prints is what people will use."""
-    for port in (USUAL_PORT, 0):
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(listener.getsockname()[1])
-    raise SystemExit("No free port on 127.0.0.1.")

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import boto3
 
+from demo.ports import free_port
+
 BUCKET = "headgate-demo"
 ACCESS_KEY, SECRET_KEY, REGION = "demo", "demo-secret", "us-east-1"
 Command = Callable[[int, Path], Sequence[str]]
@@ -77,13 +79,6 @@ def demo_store(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 "AWS_ALLOW_HTTP": "true",
             },
         )
-
-
-def free_port() -> int:
-    """A port that nobody had a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from bench.soak.counting import count_rows
 from bench.soak.watch import Watch
 from bench.tables.scratch import scratch_folder
+from demo.ports import free_port
 from demo.witness import half_archived
 from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.producers import Producers, create_table
-from support.redis_server import free_port
 from support.workload import Workload
 
 NAMES = ("one", "two", "three")

@@ -21,12 +21,12 @@ from bench.soak.watch import Watch
 from bench.tables.progress import say
 from bench.tables.scratch import scratch_folder
 from bench.upkeep.gauges import Gauge, Gauges, look, opening_seconds, orphans
+from demo.ports import free_port
 from headgate.maintenance import Maintenance
 from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.events import EVENTS_SCHEMA
 from support.readers import read_by_hudi_rs, without_meta
-from support.redis_server import free_port
 
 PIECE = 1_024
 TELL_S = 20

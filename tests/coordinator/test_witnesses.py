@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from demo.ports import free_port
 from headgate_coordinator.leases import Holder, Leases
 from headgate_coordinator.witnesses import date_of, endpoint_of, is_here
-from support.redis_server import free_port
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from demo.ports import free_port
 from headgate_runtime.lifecycle import MALLOC
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.moved_clock import move_clock
 from support.processes import Died, Process
-from support.redis_server import ask, free_port, start_redis
+from support.redis_server import ask, start_redis
 from support.stepping import hits
 
 CLIENT = "client"

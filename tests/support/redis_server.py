@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from demo.ports import free_port
 from support.processes import READY_S, Died, Process
 
 
@@ -50,10 +51,3 @@ def ask(address: str, command: str) -> str:
         connection.sendall(f"{command}\r\n".encode())
         with connection.makefile("r") as answer:
             return answer.readline().strip()
-
-
-def free_port() -> int:
-    """A port that nobody had a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

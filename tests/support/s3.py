@@ -11,7 +11,8 @@ from typing import Any
 import boto3
 import pytest
 
-from demo.s3_server import ACCESS_KEY, SECRET_KEY, Command, best, free_port, moto, serving, versitygw
+from demo.ports import free_port
+from demo.s3_server import ACCESS_KEY, SECRET_KEY, Command, best, moto, serving, versitygw
 
 
 @dataclass(frozen=True, slots=True)
