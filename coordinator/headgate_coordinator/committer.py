@@ -4,7 +4,8 @@ Slots are not pipelined (rule C), so a table needs one thread and no more; what 
 and answered as events.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -51,6 +52,13 @@ class RunService:
 @dataclass(frozen=True, slots=True)
 class Maintain:
     """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """``refused``: what the store said; empty: it worked."""
+
+    refused: str = ""
 
 
 Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | AskLog | RunService | Maintain | FinishPlan
@@ -118,12 +126,8 @@ class Committer:
 
     def tidy(self) -> None:
         """Between rounds, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
-        try:
+        with self._attempt(_TIDYING):
             self._table.tidy()
-        except RetryLater as error:
-            self._failed(_TIDYING, error)
-        else:
-            self.outage.worked(_TIDYING)
 
     def look_back(self) -> None:
         """What there was before this ownership: open plans, and the newest commit if the store answers. Maintenance tells of an
@@ -147,48 +151,45 @@ class Committer:
         if self.outage.of(_SLOTS) and not self._takes_slots():
             return
         try:
-            step = self._table.maintain()
-            self.more_to_maintain = step.more and bool(step.did)
-            self.outage.worked(_MAINTENANCE)
-        except RetryLater as error:
-            self._failed(_MAINTENANCE, error)
+            with self._attempt(_MAINTENANCE):
+                step = self._table.maintain()
+                self.more_to_maintain = step.more and bool(step.did)
         except (CorruptFileError, MissingFileError) as error:
             self.trouble = f"the table is not maintained: {error}"
         self._look_at_plans()
 
     def _takes_slots(self) -> bool:
         """After a failure nobody may send rows any more; then a slot that changes nothing tells whether the store is back."""
-        try:
+        with self._attempt(_SLOTS) as attempt:
             self._table.win_offsets({})
-        except RetryLater as error:
-            self._failed(_SLOTS, error)
-            return False
-        self.outage.worked(_SLOTS)
-        return True
+        return not attempt.refused
 
-    def _failed(self, work: str, error: RetryLater) -> None:
-        self.outage.failed(work, error, self._now_ms())
+    @contextmanager
+    def _attempt(self, work: str) -> Iterator[_Attempt]:
+        """One step. What a busy store refuses is not raised: an outage of this ``work`` lasts until a step of it succeeds."""
+        attempt = _Attempt()
+        try:
+            yield attempt
+        except RetryLater as error:
+            self.outage.failed(work, error, self._now_ms())
+            attempt.refused = str(error)
+        else:
+            self.outage.worked(work)
 
     def _ask_log(self) -> None:
         """A store that does not answer is asked again behind the next work, which comes at each service interval."""
-        try:
+        with self._attempt(_OWNER):
             self._table.check_owner()
-        except RetryLater as error:
-            self._failed(_OWNER, error)
-        else:
             self._in_doubt = False
-            self.outage.worked(_OWNER)
 
     def _finish_plan(self, work: FinishPlan) -> None:
         """A plan that is not open any more was cancelled, and its results count for nothing (rule W5)."""
-        try:
+        with self._attempt(_SLOTS) as attempt:
             if work.instant in self._table.plans:
                 self._table.finish_plan(work.instant, work.finished, work.dropped)
-        except RetryLater as error:
-            self._failed(_SLOTS, error)
-            self._report(FinishRefused(work.instant, str(error)))
+        if attempt.refused:
+            self._report(FinishRefused(work.instant, attempt.refused))
             return
-        self.outage.worked(_SLOTS)
         self._look_at_plans(done=work.instant)
 
     def _look_at_plans(self, done: str = "") -> None:
@@ -211,27 +212,26 @@ class Committer:
             self._report(figures)
 
     def _issue(self, work: IssueInstant) -> None:
+        """One that works ends no outage: it may have written no slot."""
         try:
             transaction = self._table.transaction(tidy=False)
             self._open[work.generation, work.round] = transaction
             transaction.announce()
         except RetryLater as error:
-            self._failed(_SLOTS, error)
+            self.outage.failed(_SLOTS, error, self._now_ms())
             self._report(events.InstantRefused(work.generation, work.round, str(error)))
             return
         self._report(events.InstantIssued(work.generation, work.round, transaction.instant))
 
     def _commit(self, work: Commit) -> None:
-        try:
+        with self._attempt(_SLOTS) as attempt:
             if work.files:
                 self._commit_files(work)
             else:
                 self._commit_offsets(work)
-        except RetryLater as error:
-            self._failed(_SLOTS, error)
-            self._report(events.CommitRefused(work.generation, work.round, str(error)))
+        if attempt.refused:
+            self._report(events.CommitRefused(work.generation, work.round, attempt.refused))
             return
-        self.outage.worked(_SLOTS)
         self._report(events.Published(work.generation, work.round))
         if work.files:
             self._count_slices(always=True)
@@ -255,13 +255,11 @@ class Committer:
         self._report(events.SlotWon(work.generation, work.round))
 
     def _win_offsets(self, work: WinOffsets) -> None:
-        try:
+        with self._attempt(_SLOTS) as attempt:
             self._table.win_offsets(self._records(work.channels))
-        except RetryLater as error:
-            self._failed(_SLOTS, error)
-            self._report(events.OffsetsRefused(work.number, str(error)))
+        if attempt.refused:
+            self._report(events.OffsetsRefused(work.number, attempt.refused))
             return
-        self.outage.worked(_SLOTS)
         self._report(events.OffsetsWon(work.number))
 
     def _drop(self, generation: int, number: int) -> None:
