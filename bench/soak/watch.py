@@ -1,6 +1,5 @@
 """What each process of the cluster holds while it runs: memory, tasks, threads, file descriptors."""
 
-import threading
 import time
 import urllib.request
 from collections import defaultdict
@@ -10,6 +9,7 @@ from statistics import median
 import psutil
 
 from support.cluster import Cluster
+from support.lookout import Lookout
 
 PERIOD_S = 5.0
 YOUNG_S = 60.0
@@ -35,13 +35,10 @@ class Watch:
         self._cluster = cluster
         self._ports = ports
         self._begin = time.monotonic()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch")
-        self._thread.start()
+        self._lookout = Lookout("watch", self._look, PERIOD_S)
 
     def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._lookout.stop()
 
     def growth(self, name: str) -> dict[str, tuple[float, float]]:
         """Of each figure the median in the first third and in the last third of the run."""
@@ -57,13 +54,12 @@ class Watch:
             for figure, unit in figures.items()
         }
 
-    def _run(self) -> None:
-        while not self._ended.wait(PERIOD_S):
-            for name in self._ports:
-                try:
-                    self._sample(name)
-                except (psutil.NoSuchProcess, psutil.AccessDenied, IndexError):
-                    continue  # it was killed just now
+    def _look(self) -> None:
+        for name in self._ports:
+            try:
+                self._sample(name)
+            except (psutil.NoSuchProcess, psutil.AccessDenied, IndexError):
+                continue  # it was killed just now
 
     def _sample(self, name: str) -> None:
         parent = psutil.Process(self._cluster.part(name).pid)

@@ -1,6 +1,5 @@
 """What a table's readers pay, measured from outside while the cluster writes it."""
 
-import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.view import FileSlice
+from support.lookout import Lookout
 
 PERIOD_S = 5.0
 OPENINGS = 9
@@ -33,17 +33,13 @@ class Gauges:
         self.seen: list[Gauge] = []
         self._url = url
         self._begin = time.monotonic()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="gauges")
-        self._thread.start()
+        self._lookout = Lookout("gauges", self._look, PERIOD_S)
 
     def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._lookout.stop()
 
-    def _run(self) -> None:
-        while not self._ended.wait(PERIOD_S):
-            self.seen.append(look(self._url, time.monotonic() - self._begin))
+    def _look(self) -> None:
+        self.seen.append(look(self._url, time.monotonic() - self._begin))
 
 
 def look(url: str, at: float = 0.0) -> Gauge:

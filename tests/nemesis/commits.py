@@ -1,8 +1,9 @@
 """When a table's commits came, seen from outside: a thread looks at the timeline's folder."""
 
 import os
-import threading
 import time
+
+from support.lookout import Lookout
 
 PERIOD_S = 0.1
 
@@ -14,20 +15,16 @@ class CommitWatch:
         self.seen: list[float] = []
         self._timeline = f"{folder}/.hoodie/timeline"
         self._newest = ""
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="commits")
-        self._thread.start()
+        self._lookout = Lookout("commits", self._look, PERIOD_S)
 
     def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._lookout.stop()
 
-    def _run(self) -> None:
-        while not self._ended.wait(PERIOD_S):
-            newest = max((_completion(name) for name in os.listdir(self._timeline) if name.endswith(".deltacommit")), default="")
-            if newest > self._newest:
-                self._newest = newest
-                self.seen.append(time.monotonic())
+    def _look(self) -> None:
+        newest = max((_completion(name) for name in os.listdir(self._timeline) if name.endswith(".deltacommit")), default="")
+        if newest > self._newest:
+            self._newest = newest
+            self.seen.append(time.monotonic())
 
 
 def _completion(name: str) -> str:
