@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import headgate
+from support.alarms import wait_for_alarm
 from support.cluster import Cluster
 from support.disks import remount, small_disk
 from support.exactly_once import assert_exactly_once
@@ -51,20 +52,6 @@ def expired_token(folder: Path) -> Iterator[Place]:
 
 
 PLACES = {"a disk that is read-only": read_only_disk, "S3 that answers 403": expired_token}
-
-
-def wait_for_alarm(hg: headgate.Headgate, text: str, state: str = "") -> str:
-    """The first alarm of table "t" or of its coordinator that has ``text`` in it, while the table is in ``state``."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        status = hg.status("t")
-        found = status.tables[0]
-        assert found.state != "quarantined", found.alarms
-        alarm = next((alarm for alarm in (*found.alarms, *status.alarms) if text in alarm), None)
-        if alarm is not None and state in ("", found.state):
-            return alarm
-        time.sleep(0.1)
-    raise AssertionError(hg.status("t"))
 
 
 def sent_more(producers: Producers, rows: int) -> None:

@@ -1,10 +1,9 @@
 """A disk that is full for a while: what clients have sent stays where it is until it can be written."""
 
-import re
-import time
 from pathlib import Path
 
 import headgate
+from support.alarms import wait_for_alarm
 from support.cluster import Cluster
 from support.disks import fill_up, small_disk
 from support.exactly_once import assert_exactly_once
@@ -16,25 +15,13 @@ TRIES = 8
 """So often the store refuses before the disk has room again: some seconds, of which each was several generations."""
 
 
-def generation_while_full(address: str) -> int:
-    """Returns when the owner has been refused often enough."""
-    deadline = time.monotonic() + 60
-    with headgate.connect(address) as hg:
-        while True:
-            (table,) = hg.status("t").tables
-            found = re.search(r"the store has been full since .* \((\d+) times", "; ".join(table.alarms))
-            if found and int(found[1]) >= TRIES:
-                return table.generation
-            assert time.monotonic() < deadline, table
-            time.sleep(0.1)
-
-
 def test_a_full_disk_is_waited_out_without_everybody_sending_everything_again_and_again(tmp_path: Path) -> None:
     """It was given up four to eight times a second."""
     options = {"coordinator": ["--checkpoint-interval", "1s"]}
     with (
         small_disk(tmp_path / "disk", 256 << 20) as disk,
         Cluster(tmp_path / "cluster", store=f"file://{disk}", options=options) as cluster,
+        headgate.connect(cluster.address) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD, limited=False)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=1000) as producers:
@@ -42,7 +29,8 @@ def test_a_full_disk_is_waited_out_without_everybody_sending_everything_again_an
                 producers.start(name)
             producers.wait_acked("one", 1000)
             filler = fill_up(disk)
-            assert generation_while_full(cluster.address) <= 3, "a flush that fails ends one; nothing is begun after that"
+            wait_for_alarm(hg, "the store has been full since", times=TRIES)
+            assert hg.status("t").tables[0].generation <= 3, "a flush that fails ends one; nothing is begun after that"
             filler.unlink()
             producers.wait_acked("one", producers.history("one").attempts[-1].sent)
             producers.finish()

@@ -1,14 +1,13 @@
 """A table's folder is moved away or removed by hand: it is that table's alarm alone, and nothing of it is made anew."""
 
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import headgate
+from support.alarms import wait_for_alarm
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
@@ -18,13 +17,6 @@ from support.workload import Workload
 SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
 SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--service-interval", "1s"]}
 WORKLOAD = Workload()
-
-
-def wait_for(what: Callable[[], bool], hg: headgate.Headgate) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline, hg.status()
-        time.sleep(0.1)
 
 
 def alarms(hg: headgate.Headgate, table: str) -> str:
@@ -42,9 +34,9 @@ def test_a_folder_that_was_moved_away_is_not_made_anew_and_the_table_goes_on_whe
                 producers.start(name)
                 producers.wait_acked(name, 500)
             (store / "t").rename(away)
-            wait_for(lambda: f"{store}/t" in alarms(hg, "t"), hg)
+            wait_for_alarm(hg, f"{store}/t")
             cluster.restart("coordinator-1")  # also one that knows nothing of it waits
-            wait_for(lambda: f"{store}/t" in alarms(hg, "t"), hg)
+            wait_for_alarm(hg, f"{store}/t")
             assert not (store / "t").exists(), sorted((store / "t").rglob("*"))
             away.rename(store / "t")
             for history in producers.histories():
@@ -61,7 +53,7 @@ def test_a_folder_that_was_removed_keeps_nobody_from_other_tables_and_can_be_for
             with hg.create_table(name, SCHEMA, key="id").channel("c") as channel:
                 channel.upsert([{"id": "a", "n": 1}])
         shutil.rmtree(store / "gone")
-        wait_for(lambda: f"{store}/gone" in alarms(hg, "gone"), hg)  # nobody writes to it
+        wait_for_alarm(hg, f"{store}/gone", "gone")  # nobody writes to it
         cluster.restart("coordinator-1")
         assert [table.name for table in hg.tables()] == ["kept"]
         assert hg.unreadable_tables() == ["gone"]

@@ -1,0 +1,31 @@
+"""Waiting for an alarm in `status`."""
+
+import re
+import time
+
+import headgate
+
+LIMIT_S = 60.0
+
+
+def wait_for_alarm(hg: headgate.Headgate, text: str, table: str = "t", *, state: str = "", times: int = 0) -> str:
+    """The first alarm of the table, or of the coordinator that was asked, that has ``text`` in it.
+
+    ``state``: of the table at that moment. ``times``: how often at least the alarm says that it has happened. Fails when the
+    table is quarantined, and after ``LIMIT_S``.
+    """
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        status = hg.status(table)
+        found = status.tables[0]
+        assert found.state != "quarantined", found.alarms
+        for alarm in (*found.alarms, *status.alarms):
+            if text in alarm and state in ("", found.state) and _times(alarm) >= times:
+                return alarm
+        assert time.monotonic() < deadline, f"no alarm with {text!r} within {LIMIT_S:.0f} s: {status}"
+        time.sleep(0.1)  # nothing tells a client of an alarm
+
+
+def _times(alarm: str) -> int:
+    found = re.search(r"\((\d+) times", alarm)
+    return int(found[1]) if found else 0
