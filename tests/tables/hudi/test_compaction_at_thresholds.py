@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,25 +16,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.hudi.services import base_writer, deciding, parquet_batches, pinned
+from headgate_tables.hudi.services import base_writer, parquet_batches
 from support.readers import META, read_by_hudi_rs, read_by_us
 from support.stories import KEY, ORDERING, SCHEMA, Call, Expected, story
 from support.strategies import LONG
+from support.thresholds import thresholds
 
 TRIES = 40 if LONG else 1
 REAL_SIZES = [1, 100, *(size + more for size in (64, 512, 4_000, 4_096, 16_384) for more in (-1, 0, 1)), 5_000, 40_000]
 ROW_GROUP_SIZES = [131_071, 131_072, 131_073, 262_145, 300_000]
-SMALL: dict[str, tuple[Any, Sequence[int]]] = {
-    "SHARE_ENTRIES": (deciding, [2, 5, 1_000]),
-    "SHARE_KEY_BYTES": (deciding, [40, 1_000]),
-    "_HELD_BYTES": (deciding, [100, 10_000]),
-    "BATCH_ROWS": (parquet_batches, [1, 2, 5, 1_000]),
-    "_WORTH_A_LOOK": (parquet_batches, [1, 4, 8]),
-    "_WORTH_A_LOOK_FOR_ALL": (parquet_batches, [1, 4, 8]),
-    "_FIRST_ROWS": (parquet_batches, [1, 3]),
-    "_ROWS_PER_VALUE": (parquet_batches, [1, 2]),
-    "GROUP_ROWS": (base_writer, [1, 3, 10, 1_000]),
-    "_SMALL_BYTES": (pinned, [0, 1 << 20]),
+SMALL: dict[str, Sequence[int]] = {
+    "SHARE_ENTRIES": [2, 5, 1_000],
+    "SHARE_KEY_BYTES": [40, 1_000],
+    "_HELD_BYTES": [100, 10_000],
+    "BATCH_ROWS": [1, 2, 5, 1_000],
+    "_WORTH_A_LOOK": [1, 4, 8],
+    "_WORTH_A_LOOK_FOR_ALL": [1, 4, 8],
+    "_FIRST_ROWS": [1, 3],
+    "_ROWS_PER_VALUE": [1, 2],
+    "GROUP_ROWS": [1, 3, 10, 1_000],
+    "_SMALL_BYTES": [0, 1 << 20],
 }
 """The same thresholds, so small that files of one to twelve rows lie on both sides of them."""
 
@@ -51,13 +51,10 @@ def test_slices_of_more_rows_than_a_row_group_are_compacted_without_changing_a_r
 
 
 @pytest.mark.parametrize("seed", range(40 * TRIES))
-def test_small_slices_are_compacted_alike_wherever_the_thresholds_are(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_slices_are_compacted_alike_wherever_the_thresholds_are(tmp_path: Path, seed: int) -> None:
     choice = np.random.default_rng(seed)
-    for name, (module, values) in SMALL.items():
-        monkeypatch.setattr(module, name, int(choice.choice(values)))
-    tell(tmp_path / "table", seed, range(1, 13))
+    with thresholds({name: int(choice.choice(values)) for name, values in SMALL.items()}):
+        tell(tmp_path / "table", seed, range(1, 13))
 
 
 def tell(path: Path, seed: int, sizes: Sequence[int]) -> None:

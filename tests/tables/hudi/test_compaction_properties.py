@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,53 +13,40 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from headgate_tables import hudi
-from headgate_tables.hudi.services import base_writer, deciding, parquet_batches, pinned
 from headgate_tables.hudi.services.operation import Compacted
 from support.model import Change, Model, Row
 from support.readers import META, read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows, frozen_rows
 from support.strategies import Shape, calls_on, effort, new_folder, present, shapes
+from support.thresholds import thresholds
 
-LIMITS: list[dict[str, tuple[Any, int]]] = [
+LIMITS: list[dict[str, int]] = [
     {},
     {
-        "SHARE_ENTRIES": (deciding, 2),
-        "BATCH_ROWS": (parquet_batches, 2),
-        "_WORTH_A_LOOK": (parquet_batches, 1),
-        "_WORTH_A_LOOK_FOR_ALL": (parquet_batches, 1),
-        "_FIRST_ROWS": (parquet_batches, 3),
-        "_ROWS_PER_VALUE": (parquet_batches, 1),
-        "GROUP_ROWS": (base_writer, 3),
-        "_SMALL_BYTES": (pinned, 0),
+        "SHARE_ENTRIES": 2,
+        "BATCH_ROWS": 2,
+        "_WORTH_A_LOOK": 1,
+        "_WORTH_A_LOOK_FOR_ALL": 1,
+        "_FIRST_ROWS": 3,
+        "_ROWS_PER_VALUE": 1,
+        "GROUP_ROWS": 3,
+        "_SMALL_BYTES": 0,
     },
     {
-        "SHARE_KEY_BYTES": (deciding, 8),
-        "_HELD_BYTES": (deciding, 20),
-        "BATCH_ROWS": (parquet_batches, 1),
+        "SHARE_KEY_BYTES": 8,
+        "_HELD_BYTES": 20,
+        "BATCH_ROWS": 1,
     },
 ]
 """As they are, and so small that a few rows have several shares, batches, row groups and dictionaries."""
 
 
-@contextmanager
-def limits(chosen: dict[str, tuple[Any, int]]) -> Iterator[None]:
-    """The library's own limits, others for a while."""
-    before = {name: getattr(module, name) for name, (module, _) in chosen.items()}
-    for name, (module, value) in chosen.items():
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for name, (module, _) in chosen.items():
-            setattr(module, name, before[name])
-
-
 @effort(40)
 @given(data=st.data(), shape=shapes(), chosen=st.sampled_from(LIMITS), bloom=st.booleans())
 def test_compaction_changes_no_row_and_counts_what_it_did(
-    data: st.DataObject, shape: Shape, chosen: dict[str, tuple[Any, int]], bloom: bool
+    data: st.DataObject, shape: Shape, chosen: dict[str, int], bloom: bool
 ) -> None:
-    with new_folder() as folder, limits(chosen):
+    with new_folder() as folder, thresholds(chosen):
         path = Path(folder) / "table"
         note(f"{shape.definition()}")
         table = hudi.create_table(str(path), **shape.definition())
