@@ -11,6 +11,13 @@ from headgate_tables import hudi
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
+SHORT = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "headgate.clean.min.age": "0",
+}
+"""Settings with which a few commits are cleaned and archived."""
 
 Row = dict[str, Any]
 

@@ -39,15 +39,9 @@ from support.other_program import other_program
 from support.refusals import refused
 from support.systems import FaultyStore
 from support.table_files import data_files
-from support.tables import SCHEMA, create, keys, notes, rows
+from support.tables import SCHEMA, SHORT, create, keys, notes, rows
 
 NOTHING = AdoptResult((), (), (), ())
-SHORT = {
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.clean.commits.retained": "1",
-    "headgate.clean.min.age": "0",
-}
 
 
 def timeline(path: Path) -> set[str]:

@@ -13,14 +13,7 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSystemView, list_folders
 from support.counting import counted
 from support.readers import query_by_hudi_rs
-from support.tables import create, rows
-
-SHORT = {
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "headgate.clean.min.age": "0",
-}
+from support.tables import SHORT, create, rows
 
 
 class Reader:

@@ -6,15 +6,9 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, RangeGoneError
-from support.tables import create, notes, rows
+from support.tables import SHORT, create, notes, rows
 
-KEEP_LITTLE = {
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "headgate.clean.min.age": "0",
-    "headgate.log.retire.after": "0",
-}
+KEEP_LITTLE = {**SHORT, "headgate.log.retire.after": "0"}
 
 
 def worn(table: hudi.Table, rounds: int) -> None:

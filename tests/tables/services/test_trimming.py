@@ -17,14 +17,7 @@ from headgate_tables.hudi.timeline.history import archived_completions, archived
 from headgate_tables.hudi.timeline.history_files import HistoryFolder
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, State
 from support.systems import SetClock, system
-from support.tables import create, notes, rows
-
-SETTINGS = {
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "headgate.clean.min.age": "0",
-}
+from support.tables import SHORT, create, notes, rows
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def clock() -> SetClock:
 def table(tmp_path: Path, clock: SetClock) -> hudi.Table:
     """One group, compacted twice, with a commit before and after each compaction."""
     made = create(tmp_path, buckets=1, system=system(clock))
-    made.configure(SETTINGS)
+    made.configure(SHORT)
     for number in range(3):
         clock.now += 1_000
         write(made, number)
