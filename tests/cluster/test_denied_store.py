@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,9 @@ import pytest
 import headgate
 from support.alarms import wait_for_alarm
 from support.cluster import Cluster
-from support.disks import remount, small_disk
+from support.disks import read_only, small_disk
 from support.exactly_once import assert_exactly_once
-from support.faulty_proxy import faulty_proxy
+from support.faulty_proxy import FaultyProxy, faulty_proxy
 from support.producers import Producers, create_table
 from support.s3 import S3Endpoint, real_s3
 from support.workload import Workload
@@ -26,12 +26,11 @@ PATIENCE_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``said``: what the store says while it denies. ``direct``: how the checker reaches it."""
+    """``denied``: entered, nobody gets anything, and the store says ``said``. ``direct``: how the checker reaches it."""
 
     store: str
     env: Mapping[str, str]
-    deny: Callable[[], None]
-    permit: Callable[[], None]
+    denied: Callable[[], AbstractContextManager[None]]
     said: str
     direct: S3Endpoint | None = None
 
@@ -39,7 +38,7 @@ class Place:
 @contextmanager
 def read_only_disk(folder: Path) -> Iterator[Place]:
     with small_disk(folder / "disk", 256 << 20) as disk:
-        yield Place(f"file://{disk}/store", {}, lambda: remount(disk, "ro"), lambda: remount(disk, "rw"), "Read-only file system")
+        yield Place(f"file://{disk}/store", {}, lambda: read_only(disk), "Read-only file system")
 
 
 @contextmanager
@@ -48,7 +47,16 @@ def expired_token(folder: Path) -> Iterator[Place]:
     with real_s3(folder / "s3") as s3, faulty_proxy(s3.url) as proxy:
         env = {f"AWS_{name.upper()}": value for name, value in s3.options.items()} | {"AWS_ENDPOINT": proxy.url}
         store = s3.make_bucket("denied") + "/store"
-        yield Place(store, env, lambda: proxy.refuse(403), proxy.disarm, "403", s3)
+        yield Place(store, env, lambda: refusing(proxy), "403", s3)
+
+
+@contextmanager
+def refusing(proxy: FaultyProxy) -> Iterator[None]:
+    proxy.refuse(403)
+    try:
+        yield
+    finally:
+        proxy.disarm()
 
 
 PLACES = {"a disk that is read-only": read_only_disk, "S3 that answers 403": expired_token}
@@ -72,15 +80,14 @@ def test_a_denial_is_named_and_waited_out_and_every_row_is_there_once(place: str
             producers.start("one")
             producers.start("two")
             sent_more(producers, 500)
-            denying.deny()
-            alarm = wait_for_alarm(hg, "the store has denied access since")
-            assert denying.said in alarm
-            time.sleep(6)  # the fault's length: long enough for several tries
-            # A coordinator that is new, without anything in memory, finds the table denied and waits too.
-            cluster.restart("coordinator-1")
-            alarm = wait_for_alarm(hg, "the store has denied access since", state="unowned")
-            assert denying.said in alarm
-            denying.permit()
+            with denying.denied():
+                alarm = wait_for_alarm(hg, "the store has denied access since")
+                assert denying.said in alarm
+                time.sleep(6)  # the fault's length: long enough for several tries
+                # A coordinator that is new, without anything in memory, finds the table denied and waits too.
+                cluster.restart("coordinator-1")
+                alarm = wait_for_alarm(hg, "the store has denied access since", state="unowned")
+                assert denying.said in alarm
             sent_more(producers, 500)
             producers.finish(120)
         status = hg.status("t")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.disks import full, read_only, small_disk, until_done
 from support.links import Link, owner_of_port
 from support.moved_clock import move_clock
 from support.processes import Died, Process, child_environment
@@ -186,6 +187,23 @@ def test_redis_loses_everything_when_killed_and_comes_back_at_its_port(tmp_path:
             second.kill()
     finally:
         first.kill()
+
+
+def test_a_disk_has_no_room_for_a_while_and_nobody_writes_to_one_that_is_read_only(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        (disk / "old").write_bytes(b"x" * 5000)
+        with (disk / "open").open("wb", buffering=0) as file:
+            with full(disk), pytest.raises(OSError, match="No space left"):
+                file.write(b"x")
+            with read_only(disk), pytest.raises(OSError, match="Read-only file system"):
+                (disk / "new").touch()
+        (disk / "new").write_bytes(b"x" * 5000)
+
+
+def test_a_mount_that_is_refused_for_good_says_what_was_refused_and_why() -> None:
+    refused = ["sh", "-c", "echo the mount is busy >&2; exit 32"]
+    with pytest.raises(TimeoutError, match=r"exit 32.*: the mount is busy"):
+        until_done(lambda: subprocess.run(refused, capture_output=True, text=True, check=False), limit=0.05)
 
 
 @contextmanager

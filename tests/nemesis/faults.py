@@ -1,7 +1,5 @@
 """What each kind of fault does. A fault returns when it is over."""
 
-import contextlib
-import os
 import random
 import resource
 import shutil
@@ -14,7 +12,7 @@ import headgate
 from nemesis.scene import Scene
 from nemesis.schedule import AHEAD_S, SECONDS, Kind, Strike
 from support.damage import flip
-from support.disks import read_only, remount
+from support.disks import full, read_only
 from support.processes import Died
 from support.workload import SCHEMA
 
@@ -42,12 +40,8 @@ def store_denies(scene: Scene, strike: Strike) -> None:
 
 
 def disk_full(scene: Scene, strike: Strike) -> None:
-    size = _size(scene.disk)
-    _shrink(scene.disk)
-    try:
+    with full(scene.disk):
         scene.wait(SECONDS[strike.kind])
-    finally:
-        remount(scene.disk, f"size={size}")
 
 
 def no_files(scene: Scene, strike: Strike) -> None:
@@ -157,25 +151,6 @@ def _roll(scene: Scene, *names: str) -> None:
             scene.findings.append(f"{name} drained with {code}\n{scene.cluster.part(name).tail(30)}")
         scene.cluster.start(name)
         scene.wait(0.5)
-
-
-def _shrink(disk: Path) -> None:
-    """To what its files take. The kernel refuses where they have grown since, and is asked again."""
-    while True:
-        with contextlib.suppress(subprocess.CalledProcessError):
-            return remount(disk, f"size={_used(disk)}")
-
-
-def _size(disk: Path) -> int:
-    """Bytes, as it was mounted."""
-    found = os.statvfs(disk)
-    return found.f_blocks * found.f_frsize
-
-
-def _used(disk: Path) -> int:
-    """Bytes that its files take."""
-    found = os.statvfs(disk)
-    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def _overwrite(file: Path, content: bytes) -> None:

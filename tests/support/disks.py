@@ -1,15 +1,19 @@
 """Small file systems of a test's own, and programs that run as somebody without rights."""
 
 import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 PAGE = os.sysconf("SC_PAGESIZE")
+LIMIT_S = 30.0
+"""For a mount to be changed under those who use it: mostly the first try does it."""
 
 
 @contextmanager
@@ -28,7 +32,7 @@ def small_disk(folder: Path, size: int) -> Iterator[Path]:
 
 def remount(folder: Path, how: str) -> None:
     """``ro`` or ``rw``."""
-    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
+    _remount(folder, how).check_returncode()
 
 
 @contextmanager
@@ -38,21 +42,51 @@ def read_only(folder: Path) -> Iterator[None]:
     A mount that has such files cannot be made read-only, so another one of the same folder is laid over it. Who opens a file for
     writing just then keeps that one from it, too, so it is tried again.
     """
-    while not _laid_over(folder):
-        pass
+    until_done(lambda: _laid_over(folder))
     try:
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _laid_over(folder: Path) -> bool:
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """The file system (of ``small_disk``) is as small as what its files take.
+
+    The kernel refuses where these have grown since, and is asked again.
+    """
+    size = _bytes(folder, used=False)
+    until_done(lambda: _remount(folder, f"size={_bytes(folder, used=True)}"))
+    try:
+        yield
+    finally:
+        remount(folder, f"size={size}")
+
+
+def until_done(attempt: Callable[[], subprocess.CompletedProcess[str]], limit: float = LIMIT_S) -> None:
+    """Again and again, as others use the file system meanwhile. Raises TimeoutError with what the command said last."""
+    deadline = time.monotonic() + limit
+    while (done := attempt()).returncode != 0:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"refused for {limit:g} s: {shlex.join(done.args)}: {done.stderr.strip()}")
+
+
+def _laid_over(folder: Path) -> subprocess.CompletedProcess[str]:
     subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
-    command = ["mount", "-o", "remount,bind,ro", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-        return True
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-    return False
+    done = _remount(folder, "bind,ro")
+    if done.returncode != 0:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    return done
+
+
+def _remount(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], capture_output=True, text=True, check=False)
+
+
+def _bytes(folder: Path, *, used: bool) -> int:
+    """That the file system has, or that its files take."""
+    found = os.statvfs(folder)
+    return (found.f_blocks - (found.f_bfree if used else 0)) * found.f_frsize
 
 
 @contextmanager
