@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
+from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables import hudi
 from headgate_tables.hudi.services.settings import SETTINGS
 from support.tables import create, notes, rows
@@ -176,9 +178,18 @@ def test_a_slice_is_set_aside_listed_and_taken_in_again(headgate: Any, table: hu
     assert headgate("table", "slice", "list", table.url) == (ExitCode.OK, [], {})
     code, (told,), _ = headgate("table", "slice", "set-aside", table.url, name, "--comment", "its disk is moved")
     assert (code, told["name"], told["aside"], told["why"]) == (ExitCode.OK, name, True, "its disk is moved")
+    logs = group.slices()[-1].logs
+    assert logs
+    assert (told["log_files"], told["log_bytes"]) == (len(logs), sum(log.size for log in logs))
+    assert list(told) == [field.name for field in api.StuckSlice.DESCRIPTOR.fields], "a cluster answers the same record"
     code, (planned,), _ = headgate("compact", table.url, "--plan-only")
     assert (code, planned["plans"]) == (ExitCode.OK, []), "what is set aside is not compacted"
     assert headgate("table", "slice", "list", table.url)[1] == [told]
+    base = Path(table.url.removeprefix("file://"), group.slices()[-1].path(str(group.slices()[-1].base)))
+    second = shutil.copy(base, base.with_name(base.name.replace("_0-0-0_", "_0-7-0_")))
+    code, listed, _ = headgate("table", "slice", "list", table.url)
+    assert (code, listed) == (ExitCode.OK, [{**told, "log_files": 0, "log_bytes": 0}]), "nobody can say which base file counts"
+    Path(second).unlink()
     assert headgate("table", "slice", "take-in", table.url, name) == (ExitCode.OK, [], {})
     code, _, error = headgate("table", "slice", "set-aside", table.url, "p/nothing")
     assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")

@@ -8,6 +8,9 @@ from headgate_cli.cluster import Access
 from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
 from headgate_cli.output import Output
 from headgate_tables import hudi
+from headgate_tables.errors import TablesError
+from headgate_tables.hudi.services.results import SliceFigures
+from headgate_tables.hudi.services.stuck import StuckSlice
 
 
 @click.group("slice")
@@ -78,10 +81,30 @@ def list_(output: Output, /, table_name: str, access: Access, storage: tuple[str
 
 
 def _records(table: hudi.Table) -> list[dict[str, Any]]:
-    return [
-        {"name": each.name, "why": each.why, "tries": each.tries, "again_ms": each.again, "aside": each.aside}
-        for each in table.stuck
-    ]
+    """As an owner answers them (``StuckSlice`` of maintenance.proto)."""
+    return [_record(stuck, waiting) for stuck, waiting in zip(table.stuck, _waiting(table), strict=True)]
+
+
+def _waiting(table: hudi.Table) -> list[SliceFigures]:
+    """In each of its stuck slices; 0 when files are damaged such that nobody can count, which is no reason to show no slice."""
+    try:
+        if table.stuck:
+            table.file_groups()  # nothing is counted before the table was listed
+        return [table.figures_of(each) or SliceFigures() for each in table.stuck]
+    except TablesError:
+        return [SliceFigures() for _ in table.stuck]
+
+
+def _record(stuck: StuckSlice, waiting: SliceFigures) -> dict[str, Any]:
+    return {
+        "name": stuck.name,
+        "why": stuck.why,
+        "tries": stuck.tries,
+        "again_ms": stuck.again,
+        "aside": stuck.aside,
+        "log_files": waiting.log_files,
+        "log_bytes": waiting.log_bytes,
+    }
 
 
 def _show(output: Output, found: list[dict[str, Any]]) -> None:
