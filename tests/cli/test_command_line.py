@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import headgate
 from headgate_cli.dev.backoff import Backoff
 from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
 from headgate_cli.exits import MEANING, ExitCode
@@ -14,6 +15,7 @@ from headgate_cli.main import run
 from headgate_cli.output import Output
 from headgate_cli.status import _show as show_status
 from headgate_cli.table.schemas import schema_of_file
+from support.scripted_service import cluster_in_thread
 
 COMMANDS = [
     ["dev"],
@@ -55,6 +57,19 @@ def test_people_get_the_message_and_where_to_look(capsys: pytest.CaptureFixture[
 def test_a_cluster_that_is_not_there_is_a_reason_to_try_later(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "list", "--connect", "localhost:1", "--timeout", "0.2", "--json"]) == ExitCode.RETRY_LATER
     assert "headgate dev" in json.loads(capsys.readouterr().err)["error"]["fix"]
+
+
+def test_tables_and_those_that_cannot_be_read_are_asked_for_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with cluster_in_thread() as cluster:
+        with headgate.connect(cluster.coordinator) as hg:
+            for name in ("a", "b"):
+                hg.create_table(name, [("id", int)], key="id")
+        cluster.unreadable = ["gone"]
+        assert run(["table", "list", "--connect", cluster.coordinator, "--json"]) == ExitCode.OK
+        said = capsys.readouterr()
+        assert [json.loads(line)["name"] for line in said.out.splitlines()] == ["a", "b"]
+        assert json.loads(said.err) == {"unreadable": ["gone"]}
+        assert cluster.listings == 1
 
 
 def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life() -> None:

@@ -104,6 +104,8 @@ class Cluster:
         """Every batch that came in, also those sent again."""
         self.flushes = 0
         self.created: list[tables_pb2.CreateTableRequest] = []
+        self.unreadable: list[str] = []
+        self.listings = 0
         self._servers: list[aio.Server] = []
         self._credentials = credentials
 
@@ -210,8 +212,10 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
 
     async def ListTables(self, request: tables_pb2.ListTablesRequest, context: Any) -> Any:
         await self._fail(context, before=True)
+        self.cluster.listings += 1
         return tables_pb2.ListTablesResponse(
-            tables=[self.cluster.tables[name].description for name in sorted(self.cluster.tables)]
+            tables=[self.cluster.tables[name].description for name in sorted(self.cluster.tables)],
+            unreadable=self.cluster.unreadable,
         )
 
     async def FindWriters(self, request: tables_pb2.FindWritersRequest, context: Any) -> Any:

@@ -13,7 +13,7 @@
 
 from headgate import aio
 from headgate.blocking import Channel, Headgate, Receipt, Table, connect
-from headgate.definition import TableInfo
+from headgate.definition import Listing, TableInfo
 from headgate.entries import Acks, Level
 from headgate.errors import (
     BatchRefusedError,
@@ -59,6 +59,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "Level",
+    "Listing",
     "NotCommittedError",
     "OverloadedError",
     "Receipt",

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from headgate.coordinators import Coordinators, addresses_of
-from headgate.definition import Columns, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
+from headgate.definition import Columns, Listing, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.entries import Acks, Cut, Level
 from headgate.errors import InvalidArgumentError
@@ -122,16 +122,16 @@ class Headgate:
         return Table(self, TableInfo.from_wire(answer.table))
 
     async def tables(self) -> list[TableInfo]:
-        return [TableInfo.from_wire(table) for table in (await self._list()).tables]
+        return list((await self.listing()).tables)
 
     async def unreadable_tables(self) -> list[str]:
-        return list((await self._list()).unreadable)
+        return list((await self.listing()).unreadable)
 
-    async def _list(self) -> tables_pb2.ListTablesResponse:
+    async def listing(self) -> Listing:
         request = tables_pb2.ListTablesRequest()
         answer: tables_pb2.ListTablesResponse
         answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
-        return answer
+        return Listing(tuple(map(TableInfo.from_wire, answer.tables)), tuple(answer.unreadable))
 
     async def status(self, table: str = "") -> Status:
         request = tables_pb2.StatusRequest(table=table)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from headgate import aio
 from headgate.coordinators import addresses_of
-from headgate.definition import Columns, SchemaLike, TableInfo
+from headgate.definition import Columns, Listing, SchemaLike, TableInfo
 from headgate.encoding import Compression
 from headgate.entries import Acks, Level
 from headgate.loop_thread import LoopThread
@@ -117,6 +117,10 @@ class Headgate:
     def unreadable_tables(self) -> list[str]:
         """Names of tables whose definition cannot be read now: ``status(name)`` says why. Raises UnavailableError."""
         return self._thread.run(self._core.unreadable_tables())
+
+    def listing(self) -> Listing:
+        """Both at once: ``hg.listing().tables``. Raises UnavailableError."""
+        return self._thread.run(self._core.listing())
 
     def status(self, table: str = "") -> Status:
         """How the cluster is: ``hg.status().writers``. With ``table``, that one alone. Raises UnavailableError."""

@@ -65,6 +65,14 @@ class TableInfo:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All tables of a cluster, by name. ``unreadable``: those whose definition cannot be read now; ``status(name)`` says why."""
+
+    tables: tuple[TableInfo, ...]
+    unreadable: tuple[str, ...]
+
+
 def names_of(columns: Columns) -> list[str]:
     """One name or several, as a list."""
     if columns is None:

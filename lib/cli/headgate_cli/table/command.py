@@ -75,8 +75,8 @@ def create_table(
 def list_tables(output: Output, access: Access) -> None:
     """Lists the cluster's tables."""
     with access.connect() as cluster:
-        records = [_described(found) for found in cluster.tables()]
-        unreadable = cluster.unreadable_tables()
+        listing = cluster.listing()
+    records, unreadable = [_described(found) for found in listing.tables], list(listing.unreadable)
     shown = ["name", "key", "partition_by", "ordering", "buckets", "url"]
     output.records(records, shown, empty="no tables yet: headgate table create --help")
     if unreadable:
