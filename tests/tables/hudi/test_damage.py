@@ -11,7 +11,9 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, TablesError, UnsupportedTableError
+from support.counting import counted
 from support.damage import changed, end_of_last_page, flip, full, layered_table, path_of, text, wrong_paths
+from support.golden import unpack
 from support.refusals import refused
 from support.tables import notes, rows
 
@@ -45,6 +47,15 @@ def text_or_error(table: hudi.Table) -> list[str] | TablesError:
         return text(table)
     except (CorruptFileError, UnsupportedTableError) as error:
         return error
+
+
+@pytest.mark.parametrize("of_spark", [False, True], ids=["of ours", "of Spark"])
+def test_verify_lists_every_folder_once(table: hudi.Table, tmp_path: Path, of_spark: bool) -> None:
+    handle, store = counted(unpack("h102_v8_mor_bloom_np", tmp_path) if of_spark else table.url)
+    with store.forgetting():
+        assert handle.verify().ok
+    listed = [folder for folder in store.listed if not folder.startswith(".hoodie")]
+    assert sorted(listed) == ([""] if of_spark else ["", "p", "q"])
 
 
 def test_of_two_base_files_of_one_instant_none_is_taken_for_the_real_one(table: hudi.Table) -> None:

@@ -1,7 +1,8 @@
 """Slots against timeline against files: what a table claims, checked byte by byte. Never writes."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from headgate_tables.commitlog.publish import data_files, derived_files, given_up
 from headgate_tables.commitlog.slot import Slot, slot_path
@@ -18,9 +19,11 @@ from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.hudi.view import list_data_files, list_folders
+from headgate_tables.hudi.view import data_files_in, list_folders
 from headgate_tables.storage.store import Store
 
+Folders: TypeAlias = Sequence[tuple[str, Mapping[str, int]]]
+"""What ``list_folders`` gave."""
 _REPAIR = "the next owner of the table puts it in place, or `headgate verify TABLE --repair`"
 
 
@@ -32,8 +35,9 @@ def verify(store: Store, history_folder: str) -> Verification:
     """
     timeline = read_timeline(store)
     if store.size(slot_path(0)) is None:
-        findings = [*_check_metadata(store, timeline), *_check_kinds(store, timeline)]
-        return Verification(0, len(timeline.writes()), _count_files(timeline, store), findings)
+        findings, folders = list(_check_metadata(store, timeline)), list(list_folders(store))
+        findings += _check_kinds(folders, timeline)
+        return Verification(0, len(timeline.writes()), _count_files(folders, timeline), findings)
     try:
         state, slots = read_state(store, folds=False)
     except CorruptFileError as error:
@@ -43,8 +47,9 @@ def verify(store: Store, history_folder: str) -> Verification:
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
     findings += _check_timeline(timeline, state)
     findings += _check_lost(store, history_folder, slots)
-    findings += _check_kinds(store, timeline)
-    older = list(_unexplained(store, timeline, expected))
+    folders = list(list_folders(store))
+    findings += _check_kinds(folders, timeline)
+    older = list(_unexplained(folders, timeline, expected))
     if older:
         listed = _listed(store, timeline, history_folder, {instant for _, instant in older})
         expected |= {path for path, _ in older if path in listed}
@@ -100,9 +105,9 @@ def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Ite
             )
 
 
-def _unexplained(store: Store, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:
+def _unexplained(folders: Folders, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:
     """Path and instant of the files that readers show, but of which the slots that are left say nothing."""
-    for path, instant in list_data_files(store):
+    for path, instant in data_files_in(folders):
         if path not in expected and (instant in timeline.completed or instant < timeline.start):
             yield path, instant
 
@@ -126,9 +131,9 @@ def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) ->
             yield Finding(path, f"is older than the timeline, so readers would show its rows, but no slot committed {instant}")
 
 
-def _check_kinds(store: Store, timeline: Timeline) -> Iterator[Finding]:
+def _check_kinds(folders: Folders, timeline: Timeline) -> Iterator[Finding]:
     """Files that carry a committed instant and cannot be read here: rows of the table may be in them."""
-    for folder, names in list_folders(store):
+    for folder, names in folders:
         for name in names:
             base = parse_base_name(name)
             instant = claimed_instant(name) if base is None else None if base.is_read else base.instant
@@ -158,5 +163,5 @@ def _is_strange(name: str) -> bool:
     return parse_log_name(name) is None and parse_base_name(name) is None and claimed_instant(name) is None
 
 
-def _count_files(timeline: Timeline, store: Store) -> int:
-    return sum(1 for _, instant in list_data_files(store) if instant in timeline.completed)
+def _count_files(folders: Folders, timeline: Timeline) -> int:
+    return sum(1 for _, instant in data_files_in(folders) if instant in timeline.completed)

@@ -247,7 +247,12 @@ def list_folders(store: Store) -> Iterator[tuple[str, Mapping[str, int]]]:
 
 def list_data_files(store: Store) -> Iterator[tuple[str, str]]:
     """Path and instant of every base and log file, whatever became of the instant."""
-    for folder, names in list_folders(store):
+    return data_files_in(list_folders(store))
+
+
+def data_files_in(folders: Iterable[tuple[str, Mapping[str, int]]]) -> Iterator[tuple[str, str]]:
+    """The same of what ``list_folders`` gave."""
+    for folder, names in folders:
         for name in names:
             parsed = parse_log_name(name) or parse_base_name(name)
             if parsed is not None:
