@@ -9,7 +9,9 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
+from headgate_cli.table.storage import Place, scan
 from headgate_tables import hudi
+from support.counting import counted
 
 SCHEMA = pa.schema(
     [
@@ -92,6 +94,15 @@ def test_count_counts_all_rows_that_match(table: str, capsys: pytest.CaptureFixt
     run(["table", "scan", table, "--json", "--count", "--limit", "1"])
     run(["table", "scan", table, "--json", "--count", "--filter", "id>7"])
     assert lines(capsys) == [{"rows": 8}, {"rows": 2}]
+
+
+def test_a_scan_with_a_condition_lists_the_timeline_once(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, store = counted(table)
+    monkeypatch.setattr(Place, "open", lambda place: reader)
+    with store.forgetting():
+        found = scan(Place(table), [], ["id=5"], [], 0)
+    assert store.listed.count(".hoodie/timeline") == 1
+    assert [row["id"] for rows in found.batches for row in rows.to_pylist()] == [5]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,15 @@ def test_a_filter_shows_its_rows_and_opens_no_partition_that_cannot_match(
     assert {path.partition("/")[0] for path in store.data_files()} == set(opened)
 
 
+def test_a_filter_is_made_of_the_columns_that_are_shown_and_the_timeline_is_listed_once(table: hudi.Table) -> None:
+    reader, store = counted(table.url)
+    with store.forgetting():
+        scan = reader.scan(["id"], filter=lambda schema: pc.field("ts") > pa.scalar("3").cast(schema.field("ts").type))
+    assert store.listed.count(".hoodie/timeline") == 1
+    assert ids(scan) == ["a", "d"]
+    assert ids(reader.scan(filter=lambda schema: None)) == list("abcd")
+
+
 @pytest.fixture
 def long_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> hudi.Table:
     """One base file of 10 row groups with 100 rows each: ``ts`` 0 to 99, 100 to 199, …, and text that does not compress."""

@@ -90,9 +90,15 @@ def scan(
     ``Table.scan`` has them.
     """
     with place.open() as table:
-        expression = expression_of(filters, table.scan().schema if filters else table.schema)
         mode: Mode = "read_optimized" if read_optimized else "snapshot"
-        found = table.scan(columns or None, partitions or None, expression, mode=mode, as_of=as_of, since=since)
+        found = table.scan(
+            columns or None,
+            partitions or None,
+            lambda schema: expression_of(filters, schema),
+            mode=mode,
+            as_of=as_of,
+            since=since,
+        )
         return Rows(_first(found.to_reader(), limit), found.as_of)
 
 

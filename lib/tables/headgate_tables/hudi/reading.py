@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from headgate_tables.errors import OptionError, StoreUnavailableError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.query import Mode, newest, select
 from headgate_tables.hudi.results import CommitInfo, Verification
-from headgate_tables.hudi.scan import Scan
+from headgate_tables.hudi.scan import Filter, Scan
 from headgate_tables.hudi.services.leases import ReaderLease, take_lease
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.verify import verify
@@ -42,7 +40,7 @@ class TableReader:
         self,
         columns: Sequence[str] | None = None,
         partitions: Sequence[str | Mapping[str, Any]] | None = None,
-        filter: "pa.compute.Expression | None" = None,  # noqa: A002 - pyarrow's own name for it
+        filter: Filter | None = None,  # noqa: A002 - pyarrow's own name for it
         *,
         meta_columns: bool = False,
         mode: Mode = "snapshot",
@@ -52,7 +50,8 @@ class TableReader:
         """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
 
         ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
-        ``filter``: a pyarrow expression; partitions and row groups that cannot match are not read.
+        ``filter``: a pyarrow expression, or what makes one (or None) of the columns that the scan can show; partitions and row
+        groups that cannot match are not read.
         ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
         ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
         ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in

@@ -4,7 +4,7 @@ One slice at a time: keys and ordering values of its logs decide the winners, th
 winning log rows follow. Memory holds the keys of one slice's logs and one batch, whatever the table's size.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
 
 Partition = str | Mapping[str, Any]
+Filter = pc.Expression | Callable[[pa.Schema], pc.Expression | None]
 
 
 class Scan:
@@ -38,7 +39,7 @@ class Scan:
         selection: Selection,
         columns: Sequence[str] | None,
         partitions: Sequence[Partition] | None,
-        expression: pc.Expression | None,
+        filter_: Filter | None,
         *,
         meta_columns: bool,
     ) -> None:
@@ -50,6 +51,7 @@ class Scan:
         _check_columns(columns, meta_columns=meta_columns)
         output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
         _check_names(output, full)
+        expression = filter_(snapshot.schema) if callable(filter_) else filter_
         used = _used_by(expression, full)
         # NaN is in no minimum and no maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
         prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
