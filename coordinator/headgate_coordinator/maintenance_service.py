@@ -99,7 +99,7 @@ class Maintenance(rpc.MaintenanceServiceServicer):
     async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
         name = request.table
         if request.future_times:
-            return await self._accept_future_times(name, context)
+            return await self._accept_future_times(request, context)
         self._check_operator(context, name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
 
         def call(table: Table) -> AdoptResult:
@@ -119,9 +119,16 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         owned = await self._owner(request.table, context, "repair")
         return api.RepairResponse(files=await _asked(owned.ask(Table.repair)))
 
-    async def _accept_future_times(self, name: str, context: Any) -> api.AdoptResponse:
+    async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
         """Channels stay open: rounds wait, and go on."""
+        name = request.table
         self._check_operator(context, name, "acceptance of times in the future")
+        if request.buckets or request.roll_back:
+            raise rpc_error(
+                errors_pb2.CODE_INVALID_ARGUMENT,
+                "to accept times in the future adopts nothing, so it goes with neither buckets nor roll_back",
+                "Ask for it alone, and adopt in a request of its own.",
+            )
         if (owned := self._board.owned.get(name)) is not None:
             floor = await _asked(owned.ask(Table.accept_future_times))
         elif name in self._board.troubles:

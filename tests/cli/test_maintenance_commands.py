@@ -172,6 +172,15 @@ def test_a_table_that_a_cluster_holds_is_asked_for_by_name(arguments: list[str],
     assert f"its name ({table.name})" in error["fix"]
 
 
+@pytest.mark.parametrize("also", [["--buckets", "2"], ["--roll-back"]], ids=" ".join)
+def test_times_in_the_future_are_accepted_alone(headgate: Any, table: hudi.Table, also: list[str]) -> None:
+    code, said, error = headgate("table", "adopt", table.url, "--future-times", *also)
+    assert (code, said) == (ExitCode.USAGE, [])
+    assert also[0] in error["message"]
+    assert "alone" in error["fix"]
+    assert headgate("table", "adopt", table.url, "--future-times") == (ExitCode.OK, [{"goes_on_from": ""}], {})
+
+
 def test_a_slice_is_set_aside_listed_and_taken_in_again(headgate: Any, table: hudi.Table) -> None:
     (group,) = table.file_groups()
     name = f"{group.partition}/{group.file_id}"

@@ -256,6 +256,16 @@ async def test_a_healthy_table_has_nothing_to_adopt_and_its_channels_open_again(
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "sent again"}
 
 
+@pytest.mark.parametrize("also", [{"buckets": 2}, {"roll_back": True}], ids=str)
+async def test_times_in_the_future_are_accepted_alone(coordinator: Running, writer: ScriptedWriter, also: Any) -> None:
+    await writer.open(T, "c")
+    error = await refused(owner(coordinator).Adopt(api.AdoptRequest(table=T, future_times=True, **also)))
+    assert error.code == errors_pb2.CODE_INVALID_ARGUMENT
+    assert next(iter(also)) in error.message
+    assert "alone" in error.fix
+    assert await owner(coordinator).Adopt(api.AdoptRequest(table=T, future_times=True)) == api.AdoptResponse()
+
+
 async def test_a_table_without_an_entry_becomes_one_of_the_cluster(tmp_path: Path, redis: str) -> None:
     with create_table(f"{tmp_path}/old", SCHEMA, record_key="id", partition_by=["part"], ordering="ts", name="old") as old:
         old.upsert(rows(("a", 1, "x")))

@@ -1,12 +1,16 @@
 """`headgate table adopt`: what another program did to a table becomes the table's own."""
 
 from dataclasses import fields
+from typing import Any
 
 import click
 
 from headgate_cli.cluster import Access
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.maintenance.where import ask_owner, is_address, opened, table_command
 from headgate_cli.output import Output
+from headgate_tables.hudi.services.results import AdoptResult
 
 
 @click.command("adopt")
@@ -47,16 +51,22 @@ def adopt(
       headgate table adopt old-flights --buckets 16
       headgate table adopt s3://lake/old-flights --buckets 16
     """  # noqa: D301 - click wants the backspace
+    if future_times and (buckets or roll_back):
+        raise CommandError(
+            "--future-times adopts nothing, so it goes with neither --buckets nor --roll-back",
+            fix="Give it alone, and adopt with a command of its own.",
+            code=ExitCode.USAGE,
+        )
     if future_times:
         _go_on(output, table_name, access, storage)
         return
+    done: Any  # the owner's answer has the same fields
     if is_address(table_name):
         with opened(table_name, storage) as table:
             done = table.adopt(buckets=buckets or None, roll_back=roll_back)
-        record = {field.name: list(getattr(done, field.name)) for field in fields(done)}
     else:
-        record = plain(ask_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back)))
-        del record["goes_on_from"]
+        done = ask_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back))
+    record = {field.name: list(getattr(done, field.name)) for field in fields(AdoptResult)}
     output.emit(record)
     told = {
         "completed": "instants of the other program adopted",

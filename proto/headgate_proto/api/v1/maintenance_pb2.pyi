@@ -484,7 +484,9 @@ class AdoptRequest(_message.Message):
     roll_back: _builtins.bool
     """A write of the other program that is pending is taken back, instead of refused. Only when that program runs no more."""
     future_times: _builtins.bool
-    """Nothing is adopted: the table goes on above its own times, though they are ahead of the clock. Channels stay open."""
+    """Nothing is adopted: the table goes on above its own times, though they are ahead of the clock. Channels stay open.
+    Alone: with `buckets` or `roll_back` it is refused with INVALID_ARGUMENT.
+    """
     def __init__(
         self,
         *,

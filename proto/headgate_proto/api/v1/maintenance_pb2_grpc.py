@@ -142,8 +142,8 @@ class MaintenanceServiceServicer(object):
     def Adopt(self, request, context):
         """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
         under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-        Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
-        it did what cannot be adopted; the coordinator's log says what).
+        Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
+        program is pending, or it did what cannot be adopted; the coordinator's log says what).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -64,8 +64,8 @@ class MaintenanceServiceStub:
     Adopt: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]
     """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
     under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
-    it did what cannot be adopted; the coordinator's log says what).
+    Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
+    program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
     Repair: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]
     """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
@@ -115,8 +115,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Adopt: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]  # type: ignore[assignment]
     """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
     under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-    Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
-    it did what cannot be adopted; the coordinator's log says what).
+    Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
+    program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
     Repair: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]  # type: ignore[assignment]
     """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
@@ -199,8 +199,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_maintenance_pb2.AdoptResponse, _abc.Awaitable[_maintenance_pb2.AdoptResponse]]:
         """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
         under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
-        Errors: INVALID_ARGUMENT (`buckets` missing or wrong), TABLE_QUARANTINED (a write of the other program is pending, or
-        it did what cannot be adopted; the coordinator's log says what).
+        Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
+        program is pending, or it did what cannot be adopted; the coordinator's log says what).
         """
 
     @_abc_1.abstractmethod
