@@ -19,7 +19,7 @@ from pathlib import Path
 
 import headgate
 from demo import feed
-from demo.dev_cluster import DevCluster
+from demo.dev_cluster import USUAL_PORT, DevCluster
 from demo.doubles import count_events
 from demo.flights import unpack_csv
 from demo.oracle import compare
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{events:,} events of {months} month(s) of flights, three producers, tables in {store}", "feed", events=events
         )
         interval = options.interval or (_S3_INTERVAL if store.startswith("s3:") else _LOCAL_INTERVAL)
-        with DevCluster(store, folder / "logs", interval) as cluster:
+        with DevCluster(store, folder / "logs", interval, options.port) as cluster:
             screen.note(f"cluster ready at {cluster.address}, a checkpoint every {interval}", "ready", connect=cluster.address)
             url = _create(cluster.address)
             configure(cluster.address)
@@ -91,6 +91,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="January only")
     parser.add_argument(
         "--rate", type=float, metavar="N", help=f"events a second until all kills are survived; default {_RATE:,}"
+    )
+    parser.add_argument(
+        "--port", type=int, help=f"of the first coordinator; default {USUAL_PORT}, or a free one where that is taken"
     )
     parser.add_argument("--interval", help=f"checkpoint interval; default {_LOCAL_INTERVAL}, on S3 {_S3_INTERVAL}")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")

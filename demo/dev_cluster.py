@@ -18,10 +18,10 @@ USUAL_PORT = 7070
 
 
 class DevCluster:
-    """Started on entry and ready then; Ctrl-C'd on exit. ``folder``: for logs."""
+    """Started on entry and ready then; Ctrl-C'd on exit. ``folder``: for logs. ``port``: of the first coordinator."""
 
-    def __init__(self, store: str, folder: Path, interval: str) -> None:
-        self.port = USUAL_PORT if is_free(USUAL_PORT) else free_port()
+    def __init__(self, store: str, folder: Path, interval: str, port: int | None = None) -> None:
+        self.port = port or (USUAL_PORT if is_free(USUAL_PORT) else free_port())
         self.address = f"localhost:{self.port}"
         self.events: list[tuple[float, dict[str, Any]]] = []
         folder.mkdir(exist_ok=True)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from demo.ports import free_port
 from headgate_tables import hudi
 
 
 def run_demo(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
-    command = [sys.executable, "-m", "demo", "--quick", "--json", "--folder", str(folder), *options]
+    # A port of its own: two workers of pytest may run a demo each, and both would find the usual one free.
+    command = [sys.executable, "-m", "demo", "--quick", "--json", "--folder", str(folder), "--port", str(free_port()), *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=300)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
