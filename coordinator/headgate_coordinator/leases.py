@@ -117,6 +117,10 @@ class Leases:
         self._registered = stands
         return Beat(lost, recreated, await self._coordinators())
 
+    async def coordinators(self) -> list[Holder] | None:
+        """All that are alive now, by name; a beat says it too, but less often."""
+        return await self._ask(self._coordinators)
+
     async def _coordinators(self) -> list[Holder]:
         keys = [key async for key in self._redis.scan_iter(match=f"{self._prefix}:coordinator:*", count=_SCAN_COUNT)]
         values = await self._redis.mget(keys) if keys else []

@@ -185,6 +185,9 @@ class Ownership:
         if holders is None:
             return
         self._board.holders.update(holders)
+        if None in holders.values() and (alive := await self._leases.coordinators()) is not None:
+            # Of the last beat, who has just drained would still come before us, and its tables wait a second for nobody.
+            self._note_coordinators(alive)
         if self._forgot != self._leases.forgot:
             self._forgot, self._forgot_at = self._leases.forgot, self._world.clock.monotonic()
             _log.warning("redis has lost its data: nobody stands before holders have had the time to take their leases back")

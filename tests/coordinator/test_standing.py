@@ -41,6 +41,7 @@ class Scene:
         self.store_answers = True
         self.held: dict[str, Holder | None] = {}
         self.alive = [OWN]
+        self.beats_say: list[Holder] | None = None
         self.forgot = 0
         self.taken: list[str] = []
         self.looks = self.beats = 0
@@ -56,7 +57,10 @@ class Scene:
 
     async def beat(self, held: Any, *, stands: bool = True) -> Beat:
         self.beats += 1
-        return Beat({}, [], list(self.alive))
+        return Beat({}, [], list(self.alive if self.beats_say is None else self.beats_say))
+
+    async def coordinators(self) -> list[Holder]:
+        return list(self.alive)
 
     async def holders(self, tables: Any) -> Any:
         self.looks += 1
@@ -133,6 +137,19 @@ async def test_a_free_table_is_taken_at_once_by_who_comes_first_and_later_by_the
         assert scene.taken == [ours]
         await scene.looked(after=0.2)
         assert scene.taken == [ours, theirs]
+
+
+async def test_who_has_left_is_not_waited_for_though_the_last_beat_still_told_of_it() -> None:
+    async with standing() as scene:
+        scene.alive = [OWN, OTHER]
+        scene.beats_say = [OWN, OTHER]
+        await scene.looked()
+        _, theirs = names_by_rank({"own", "other"})
+        scene.taken.clear()
+        scene.alive = [OWN]
+        scene.tables = [theirs]
+        await scene.looked(after=1.0)
+        assert scene.taken == [theirs]
 
 
 async def test_a_table_that_was_held_in_between_has_to_be_free_for_the_whole_time_again() -> None:
