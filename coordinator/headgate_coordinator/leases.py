@@ -6,6 +6,7 @@ Keys hold hex digits of names and never a user's text; there is no Lua, so that 
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Leases:
         self.trouble = "not asked yet"
         self.forgot = 0
         self._registered = False
+        self._left = False
+        self._freed: set[str] = set()
         self._prefix = f"headgate:{cluster.encode().hex()}"
         self._ttl_ms = round(ttl_s * 1000)
         # One try: who asks comes again anyway, and a retried answer would be older than it looks.
@@ -102,11 +105,15 @@ class Leases:
             registration, *found = await pipe.mget([member, *keys])
             self._note_registration(registration)
             pipe.multi()  # type: ignore[no-untyped-call]
+            # Who called may not have known yet what was freed in the meantime.
+            stands = stands and not self._left
             if stands:
                 pipe.set(member, self.own.encode(), px=self._ttl_ms)
             lost: dict[str, Holder] = {}
             recreated: list[str] = []
             for table, key, value in zip(held, keys, found, strict=True):
+                if table in self._freed:
+                    continue
                 if value is None or value == self.own.encode():
                     if value is None:  # FLUSHALL, a restart without a file, a pause of ours
                         recreated.append(table)
@@ -145,6 +152,7 @@ class Leases:
 
     async def take(self, table: str) -> bool:
         """Takes a free lease, or one that an earlier process of our name holds; False also when Redis does not answer."""
+        self._freed.discard(table)
         return await self._ask(lambda: self._take(self._lease(table))) or False
 
     async def _take(self, key: str) -> bool:
@@ -160,7 +168,8 @@ class Leases:
         return True
 
     async def release(self, table: str) -> None:
-        """Frees the lease if it is ours; without an answer it runs out by itself."""
+        """Frees the lease if it is ours; without an answer it runs out by itself. No beat renews it any more."""
+        self._freed.add(table)
         await self._ask(lambda: self._drop(self._lease(table)))
 
     async def time_ms(self) -> float | None:
@@ -169,10 +178,16 @@ class Leases:
         return None if told is None else told[0] * 1000 + told[1] / 1000
 
     async def leave(self) -> None:
-        """Takes us out of the registry, so that nobody waits for us to stand."""
+        """Takes us out of the registry for good, so that nobody waits for us to stand."""
+        self._left = True
         await self._ask(lambda: self._drop(self._member(self.own.name)))
 
     async def _drop(self, key: str) -> bool:
+        while True:  # a beat of ours may renew it between the look and the deletion, which must not keep it for its whole time
+            with contextlib.suppress(WatchError):
+                return await self._drop_unless_changed(key)
+
+    async def _drop_unless_changed(self, key: str) -> bool:
         async with self._watching([key]) as pipe:
             if await pipe.get(key) != self.own.encode():
                 return False

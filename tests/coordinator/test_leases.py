@@ -169,6 +169,41 @@ async def test_only_the_holder_frees_a_lease(make: Make) -> None:
     assert await one.holders(["t"]) == {"t": None}
 
 
+async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who drains would keep its tables, and its place in the order of who stands, until they run out."""
+    one = make("one")
+    await one.take("t")
+    await one.beat(["t"])
+    looked = Pipeline.get
+    renewals = iter((True, True, False, True, False))
+
+    async def get(pipe: Pipeline, key: str) -> str:
+        value: str = await looked(pipe, key)
+        if next(renewals):
+            await client.set(key, value, px=5000)
+        return value
+
+    monkeypatch.setattr(Pipeline, "get", get)
+    await one.release("t")
+    await one.leave()
+    assert [key async for key in client.scan_iter("*")] == []
+
+
+async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(make: Make, client: Redis) -> None:
+    one = make("one")
+    await one.take("t")
+    await one.beat(["t"])
+    await one.release("t")
+    await one.leave()
+    beat = await one.beat(["t"])
+    assert beat is not None
+    assert (beat.lost, beat.recreated) == ({}, [])
+    assert [key async for key in client.scan_iter("*")] == []
+    await one.take("t")
+    await one.beat(["t"])
+    assert await one.holders(["t"]) == {"t": one.own}
+
+
 async def test_clusters_of_one_redis_do_not_see_each_other(make: Make, redis: str) -> None:
     await make("one").take("t")
     stranger = Leases(f"redis://{redis}/0", "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)
