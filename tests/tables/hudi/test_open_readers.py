@@ -196,3 +196,18 @@ def test_completion_times_of_archived_logs_are_found_in_whatever_order_files_are
 def test_news_that_do_not_tell_everything_are_none(before: list[str], after: list[str], news: str | None) -> None:
     found = news_of(timeline(*before), timeline(*after))
     assert (None if found is None else "".join(instant.time for instant in found)) == news
+
+
+def test_files_of_change_data_beside_the_logs_are_neither_read_nor_compacted(writer: hudi.Table) -> None:
+    """Spark writes them under the log's own name; they hold what changed, not rows."""
+    [folder] = Path(writer.url.removeprefix("file://")).glob("p")
+    for log in list(folder.glob(".*.log.*")):
+        log.with_name(f"{log.name}.cdc").write_bytes(b"#HUDI# and no block of rows")
+    owner = hudi.open_table(writer.url)
+    found = owner.scan().to_table()["note"].to_pylist()
+    assert sorted(found) == sorted(row["note"] for row in query_by_hudi_rs(writer.url)) == ["a3", "k0", "k1", "k2", "k3"]
+    plan = owner.plan_compaction(forced=True)
+    assert plan is not None
+    assert [len(each.logs) for each in plan.operations] == [3]
+    assert owner.compact().completion
+    assert sorted(owner.scan().to_table()["note"].to_pylist()) == sorted(found)

@@ -59,7 +59,7 @@ def test_a_slice_without_a_base_file_is_due_early() -> None:
 
 
 def test_a_slice_is_due_by_the_age_of_its_oldest_log() -> None:
-    assert chosen(slice_of("old", 1, begun=-3601), slice_of("young", 1, begun=-3599)) == ["old"]
+    assert chosen(slice_of("old", 3, begun=-3601), slice_of("young", 3, begun=-3599)) == ["old"]
 
 
 @pytest.mark.parametrize(

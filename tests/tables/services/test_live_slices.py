@@ -4,13 +4,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate_tables.commitlog.times import format_time
+from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.live_slices import LiveSlices
 from headgate_tables.hudi.services.operation import Plan
+from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.urgency import Rules, load_of
 from headgate_tables.hudi.view import FileSlice
 from support.simulated_table import Key, SimulatedTable
 from support.strategies import effort
+from support.systems import NOON
 
 KEYS: list[Key] = [("p", "00000000-0"), ("p", "00000001-0"), ("q", "00000002-0")]
 SETTINGS = TableSettings(
@@ -107,3 +111,57 @@ def test_logs_of_an_open_plan_count_for_readers_but_not_for_the_next_plan() -> N
     assert (made.live.most.log_files, made.live.most.log_bytes) == (4, 40)
     made.finish(plan)
     assert (made.live.most.log_files, made.live.most.log_bytes) == (1, 10)
+
+
+def test_slices_become_due_by_the_age_of_their_oldest_log_though_nothing_is_committed_any_more() -> None:
+    made = SimulatedTable(SETTINGS)  # due at 75 s; its first instants are of 1 ms and of 2 ms past NOON
+    made.commit({KEYS[0]: 10})
+    made.commit({KEYS[1]: 10})
+
+    def due_after(ms: int) -> set[Key]:
+        made.live.advance(NOON + ms, overdue="")
+        return set(made.live.due)
+
+    assert due_after(75_001) == set()
+    assert due_after(75_002) == {KEYS[0]}
+    assert due_after(75_003) == {KEYS[0], KEYS[1]}
+    assert not made.live.urgent
+
+
+def test_the_age_of_what_an_open_plan_holds_counts_again_when_the_plan_is_given_up() -> None:
+    made = SimulatedTable(SETTINGS)
+    made.commit({KEYS[0]: 10})
+    plan = made.plan(forced=True)
+    assert plan is not None
+    made.commit({KEYS[0]: 10})  # its instant is 1 ms younger
+    made.live.advance(NOON + 75_002, overdue="")
+    assert not made.live.due
+    made.live.advance(NOON + 75_003, overdue="")
+    assert not made.live.due, "a slice of an open plan waits for it"
+    made.cancel(plan)
+    assert set(made.live.due) == {KEYS[0]}
+
+
+def test_slices_that_hold_archiving_back_become_due_though_nothing_is_committed_any_more() -> None:
+    made = SimulatedTable(replace(SETTINGS, compaction_seconds=86_400))
+    made.commit({KEYS[0]: 10})
+    made.live.advance(made.now, overdue=format_time(NOON + 1))
+    assert not made.live.due
+    made.live.advance(made.now, overdue=format_time(NOON + 2))
+    assert set(made.live.due) == {KEYS[0]}
+
+
+def test_log_files_of_change_data_make_no_slice_longer_or_due_and_begin_none() -> None:
+    """Spark writes them beside the logs when a table keeps change data; nobody merges them."""
+    made = SimulatedTable(replace(SETTINGS, max_log_files=8))
+    made.commit({KEYS[0]: 10})
+    [log] = made.view.latest_slices()
+    for key in KEYS[:2]:
+        changes = {f"{log_name(key[1], log.logs[0].instant, version, '0-1-2')}.cdc": 1_000 for version in (1, 2, 3, 4)}
+        made.view.add_files(key[0], changes)
+        made.live.add_files(key[0], changes)
+    agree(made, made.live)
+    assert made.live.most == SliceFigures(1, 10)
+    assert not made.live.due
+    assert made.live.of_slice(KEYS[1]) == SliceFigures()
+    assert [part.logs for part in made.view.latest_slices()] == [log.logs]
