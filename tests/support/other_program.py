@@ -6,20 +6,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate_tables import hudi
+from headgate_tables.system import System
 
 OURS = (".hoodie", ".headgate")
 
 
 @contextmanager
-def other_program(path: Path, *, buckets: int = 2, roll_back: bool = False) -> Iterator[hudi.Table]:
+def other_program(path: Path, *, buckets: int = 2, roll_back: bool = False, system: System | None = None) -> Iterator[hudi.Table]:
     """What is done with the handle is in ``path`` when the block ends, as Hudi's own files alone. It computes other file group
-    ids than we do, executes plans that it finds, and archives, cleans and restores what we wrote.
+    ids than we do, executes plans that it finds, and archives, cleans and restores what we wrote. ``system``: with its clock.
     """
     copy = path.parent / f"{path.name} of another program"
     found = hudi_files(path)
     shutil.copytree(path, copy)
     shutil.rmtree(copy.joinpath(*OURS), ignore_errors=True)
-    with hudi.open_table(str(copy)) as table:
+    with hudi.open_table(str(copy), system=system) as table:
         table.adopt(buckets=buckets, roll_back=roll_back)
         yield table
     shutil.rmtree(copy.joinpath(*OURS))

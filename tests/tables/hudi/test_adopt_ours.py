@@ -18,6 +18,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog.slot import SLOT_FOLDER, Kind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
+    ClockError,
     DeposedError,
     ForeignWriterError,
     MissingFileError,
@@ -37,7 +38,7 @@ from headgate_tables.storage.store import Outcome
 from headgate_tables.system import System, SystemIds
 from support.other_program import other_program
 from support.refusals import refused
-from support.systems import FaultyStore
+from support.systems import NOON, FaultyStore, SetClock, system
 from support.table_files import data_files
 from support.tables import SCHEMA, SHORT, create, keys, notes, rows
 
@@ -50,6 +51,10 @@ def timeline(path: Path) -> set[str]:
 
 def slots(path: Path) -> list[str]:
     return sorted(os.listdir(path / SLOT_FOLDER))
+
+
+def contents(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 def state_of(path: Path) -> Any:
@@ -104,6 +109,29 @@ def test_a_table_that_nobody_else_wrote_is_left_alone(table: hudi.Table, path: P
     with refused(OptionError, "buckets=3, but the table has 2", "out"):
         table.adopt(buckets=3)
     table.upsert(rows(("c", 1, "x")))  # the handle that wrote still owns the table
+
+
+@pytest.mark.parametrize("which", ["the handle that wrote", "a new handle"])
+def test_times_of_the_other_program_that_are_ahead_of_the_clock_are_refused_before_anything_is_written(
+    tmp_path: Path, path: Path, which: str
+) -> None:
+    """The log would refuse them as well, but not before the fence has deposed whoever writes, nor with a word of time zones."""
+    clock, hour = SetClock(), 3_600_000
+    table = create(tmp_path, system=system(clock))
+    table.upsert(rows(("a", 1, "x")))
+    with other_program(path, system=system(SetClock(NOON + hour))) as other:
+        other.upsert(rows(("b", 1, "theirs")))
+    handle = table if which == "the handle that wrote" else hudi.open_table(table.url, system=system(clock))
+    before = contents(path)
+    for now in (NOON, NOON + hour - 6_000):
+        clock.now = now
+        with refused(ClockError, "zone east of UTC", "when UTC has caught up"):
+            handle.adopt()
+        assert contents(path) == before
+    clock.now = NOON + hour - 4_000  # 5 s are no error: clocks differ a little
+    [theirs] = handle.adopt().completed
+    assert handle.upsert(rows(("c", 1, "x"))).instant > theirs
+    assert notes(handle) == {"a": "x", "b": "theirs", "c": "x"}
 
 
 def test_a_transaction_that_is_open_has_to_end_first(table: hudi.Table) -> None:
