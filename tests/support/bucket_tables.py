@@ -168,7 +168,9 @@ class Heard:
 async def bucket_side(
     adopted: AdoptedTable, budget: Budget | None = None, process: str = ME
 ) -> AsyncIterator[tuple[BucketSide, Heard]]:
-    """Running until the block ends; then every byte of its own budget must have been given back."""
+    """Running until the block ends and the side is closed, a flush that is under way included; then every byte of its own budget
+    must have been given back.
+    """
     shared, budget = budget, budget or Budget(1 << 30, 1 << 30)
     heard = Heard()
     real = World.real()
@@ -176,10 +178,9 @@ async def bucket_side(
     with ThreadPoolExecutor(1) as executor:
         side = BucketSide(adopted, process, budget, world, executor, heard.report, heard.break_)
         async with asyncio.TaskGroup() as group:
-            run = group.create_task(side.run())
+            group.create_task(side.run())
             try:
                 yield side, heard
             finally:
                 side.close()
-                run.cancel()
     assert shared or budget.used == 0
