@@ -25,6 +25,11 @@ class Owned:
     address: Any
     compactions: object = field(default_factory=object)
 
+    def joined(self, session: Session) -> None: ...
+
+    def leaving(self, session: Session) -> None:
+        session.pending.add(self.address.table)
+
 
 @dataclass
 class Writer:
@@ -97,3 +102,41 @@ def test_an_open_of_a_table_that_is_not_here_is_answered_and_other_reports_are_n
 def test_members_are_all_coordinators_each_once_and_this_one_first() -> None:
     assert board(coordinators=[OTHER, OWN]).members() == ["own:1", "other:1"]
     assert board().members() == ["own:1"]
+
+
+def leave(found: Board, process: str) -> Session:
+    """A writer that has joined and says that it leaves."""
+    session = found.writers.join(process, f"{process}:1")
+    found.writers.take(session, wire.ControlRequest(leave=wire.Leave()))
+    return session
+
+
+def is_told(session: Session) -> bool:
+    """Whether one message waits for it, which says that it is free."""
+    if session._queue.empty():
+        return False
+    message = session._queue.get_nowait()
+    assert message is not None
+    assert session._queue.empty()
+    return message.HasField("released")
+
+
+async def test_a_writer_that_leaves_is_free_once_when_the_last_table_has_let_it_go() -> None:
+    found = board()
+    found.owned["other"] = cast(OwnedTable, Owned(Address("other", 1, "", "", drop_beaten=True)))
+    stays, leaves = found.writers.join("stays", "stays:1"), leave(found, "leaves")
+    assert not is_told(leaves)
+    found.writers.released("mine", "stays")
+    found.writers.released("other", "stays")
+    assert not is_told(leaves), "another was let go"
+    found.writers.released("mine", "leaves")
+    assert not is_told(leaves), "the other table needs it still"
+    found.writers.released("other")
+    assert is_told(leaves)
+    found.writers.released("mine")
+    assert not is_told(leaves)
+    assert not is_told(stays)
+
+
+async def test_a_writer_that_leaves_is_free_at_once_where_no_table_is() -> None:
+    assert is_told(leave(Board(own=OWN), "leaves"))

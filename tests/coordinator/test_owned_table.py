@@ -22,6 +22,8 @@ from headgate_coordinator.outage import Outage
 from headgate_coordinator.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.writers import Session
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, StoreDeniedError
 
@@ -74,7 +76,7 @@ class Scene:
         self.log: list[str] = []
         self.committer = Committer(self.log)
         self.registry = CollectorRegistry()
-        board = Board()
+        board = self.board = Board()
         parts: Any = (
             Address("t", 7, "", "", True),
             TableCoordinator(7, {}, RoundPolicy(first_round_bytes=0), 2, 0.0),
@@ -87,7 +89,7 @@ class Scene:
             Metrics(self.registry).of("t"),
             threads,
         )
-        self.table = OwnedTable(*parts)
+        self.table = board.owned["t"] = OwnedTable(*parts)
 
     async def until(self, entry: str) -> None:
         while entry not in self.log:
@@ -140,16 +142,64 @@ async def test_before_work_that_issues_times_the_clock_has_to_be_believed() -> N
         assert scene.log[2:] == ["RunService"], "an operator is told"
 
 
-async def test_of_two_who_want_to_be_alone_with_the_table_the_second_has_to_ask_again() -> None:
+async def test_of_two_who_want_to_be_alone_with_the_table_the_second_is_refused_at_once_and_the_first_gets_its_turn() -> None:
+    """Also before the table is drained, which takes as long as a slot is being sent."""
     async with owned() as (scene, running):
         first = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored"))
+        second = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored twice"))
         await settled()
-        with pytest.raises(ReopenTable):
-            await scene.table.ask_alone(REFUSAL, lambda table: "restored twice")
+        refused_at_once = second.done()
         scene.committer.gate.set()
         await running
         assert await first == "restored"
+        with pytest.raises(ReopenTable, match="handed over"):
+            await second
+        assert refused_at_once
         assert scene.log.count("the end") == 1
+
+
+async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> None:
+    """Its successor may be about to fence; and who hands a table over keeps no lease for the sake of a request."""
+    async with owned() as (scene, running):
+        scene.table.feed(events.DrainAsked())
+        await settled()
+        late = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored"))
+        await settled()
+        refused_at_once = late.done()
+        scene.committer.gate.set()
+        await running
+        with pytest.raises(ReopenTable):
+            await late
+        assert refused_at_once
+        assert not scene.table.ended_for_a_request
+        assert "the end" not in scene.log
+
+
+def said(session: Session) -> list[str]:
+    """What waits to be sent to a writer, by kind; orders about a table by their own."""
+    kinds = []
+    while not session._queue.empty():
+        message = session._queue.get_nowait()
+        assert message is not None
+        kinds.append(message.table.WhichOneof("message") or message.WhichOneof("message") or "")
+    return kinds
+
+
+async def test_a_writer_that_leaves_is_free_when_the_table_can_do_without_it_and_not_before() -> None:
+    async with owned() as (scene, running):
+        writers = scene.board.writers
+        leaves, stays = writers.join("a", "a:1"), writers.join("b", "b:1")
+        await settled()
+        assert "adopt" in said(leaves)
+        writers.take(leaves, wire.ControlRequest(leave=wire.Leave()))
+        assert said(leaves) == [], "the table has not even heard of it"
+        await settled()
+        assert not {"release", "released"} & {*said(leaves)}, "it has a part in rounds that are not over"
+        running.cancel()
+        scene.committer.gate.set()
+        await asyncio.wait([running])
+        assert said(leaves) == ["release", "released"]
+        assert said(stays)[-1] == "release"
 
 
 async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> None:
