@@ -8,6 +8,7 @@ import pytest
 
 from headgate_compactor.runner import compact_slice
 from headgate_coordinator.committer import Committer, Maintain, RunService, Work
+from headgate_coordinator.instructions import WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.hudi import Holder, Table, open_table
@@ -122,6 +123,29 @@ def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
     assert not owner.committer.more_to_maintain
     owner.store.before_create = lambda path: None
     opened(owner)
+
+
+def test_while_the_store_takes_no_slot_one_is_tried_at_a_time_and_nothing_is_maintained(owner: Owner) -> None:
+    """Each try costs a store that is short of breath a request, and a plan that is refused has looked at the whole table."""
+    tried: list[str] = []
+
+    def refuse(path: str) -> Outcome | None:
+        if "/slot/" in path:
+            tried.append(path)
+            raise StoreUnavailableError("busy", fix="later")
+        return None
+
+    owner.store.before_create = refuse
+    assert owner.maintain_until(lambda: owner.table.slice_figures() is not None) == []
+    owner.do(WinOffsets(1, {"c": (1, 0, "me")}))
+    for _ in range(2):
+        tried.clear()
+        assert owner.do(Maintain()) == []
+        assert len(tried) == 1
+        assert not owner.committer.more_to_maintain
+    owner.store.before_create = lambda path: None
+    assert [type(each) for each in owner.do(Maintain())] == [PlanOpened], "with the same look that finds the store back"
+    assert owner.committer.outage.alarm == ""
 
 
 def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner: Owner, tmp_path: Path) -> None:
