@@ -502,3 +502,18 @@ def test_verify_names_a_file_older_than_the_timeline_that_no_slot_committed(tmp_
     stray = base.replace(table.commits()[0].instant, "20000101000000000")
     shutil.copy(tmp_path / "table" / base, tmp_path / "table" / stray)
     assert [finding.path for finding in table.verify().findings] == [stray]
+
+
+def test_a_sweep_leaves_files_alone_that_no_slot_names_and_whose_instants_are_not_dead(tmp_path: Path) -> None:
+    """Rule D4. What nobody refers to may be a commit that the listing came too early for."""
+    create(tmp_path, buckets=1)
+    transaction = opened(tmp_path, InPlaceStore).transaction()
+    transaction.upsert(rows(("a", 1, "dead")))
+    successor = opened(tmp_path, InPlaceStore)
+    [dead] = data_files(successor, transaction.instant)
+    strays = [dead.replace(transaction.instant, instant) for instant in ("20000101000000000", "29991231000000000")]
+    for stray in strays:
+        shutil.copy(tmp_path / "table" / dead, tmp_path / "table" / stray)
+    successor.upsert(rows(("b", 1, "x")))
+    assert data_files(successor, transaction.instant) == [], "the sweep has looked at the folder"
+    assert all((tmp_path / "table" / stray).exists() for stray in strays)
