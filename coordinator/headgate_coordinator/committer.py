@@ -1,6 +1,6 @@
 """One table's slot work: instants, commits, offsets. Blocking, one step after the other, on a thread of its own.
 
-Slots are not pipelined (rule C), so a table needs one thread and no more; what it does is asked for by the table's pure core
+Slots are not pipelined (rule C2), so a table needs one thread and no more; what it does is asked for by the table's pure core
 and answered as events.
 """
 

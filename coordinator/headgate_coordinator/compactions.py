@@ -182,7 +182,7 @@ class Compactions:
             del self.outcomes[next(iter(self.outcomes))]
 
     def _finish_refused(self, event: FinishRefused) -> None:
-        """The results are kept, and the same is tried again for as long as it takes (streaming-writer.md §11.8)."""
+        """The results are kept, and the same is tried again for as long as it takes (rule W5)."""
         plan = self._plans.get(event.instant)
         if plan is not None and plan.sent:
             plan.sent, plan.refusals, plan.trouble = False, plan.refusals + 1, event.why

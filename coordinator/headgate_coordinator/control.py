@@ -20,7 +20,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.Control
 class Coordination(rpc.CoordinationServiceServicer):
     """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators.
 
-    ``reached`` is told of the steps that a stream takes (checkpoints.md, "Steps with names").
+    ``reached`` is told of the steps that a stream takes (docs/protocol/crashes.md, "Steps with names").
     """
 
     def __init__(

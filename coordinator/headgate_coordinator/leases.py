@@ -1,4 +1,4 @@
-"""Who owns which table, as Redis suggests it (rules R1 to R4): leases, the registry of coordinators, hints where to go.
+"""Who owns which table, as Redis suggests it (rules R1, R3, R4): leases, the registry of coordinators, hints where to go.
 
 No answer of Redis decides anything: a lease can be lost, doubled or paused through, and then a slot decides. A Redis that does
 not answer is a state (``reachable``) and the answer None, not an error: the incumbent goes on, and nobody new stands.

@@ -1,6 +1,6 @@
 """Which tables there are, who should own them, and owning them: look, stand, open, serve, give up.
 
-Leases only suggest (rules R1 to R4); a table is ours once its FENCE slot is won, and stays so until another's is.
+Leases only suggest (rules R1, R4); a table is ours once its FENCE slot is won, and stays so until another's is.
 """
 
 import asyncio

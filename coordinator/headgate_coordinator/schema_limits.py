@@ -1,4 +1,4 @@
-"""A client's schema, read only within limits (reliability §7.4)."""
+"""A client's schema, read only within limits: one that nests too deeply crashes pyarrow."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Where tests kill a coordinator: the steps of checkpoints.md that it takes, told to ``World.reached`` under their names.
+"""Where tests kill a coordinator: its steps of docs/protocol/crashes.md, told to ``World.reached`` by name.
 
 Production has no ``reached``; then none of this is made.
 """

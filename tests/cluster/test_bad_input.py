@@ -74,7 +74,7 @@ async def _stands_still(victim: Producer) -> None:
 
 
 def assert_explained(error: errors_pb2.Error, bad: Bad, cluster: Cluster) -> None:
-    """Code, what is wrong by name, the next step; nothing of the machine (reliability 7.3)."""
+    """Code, what is wrong by name, the next step; nothing of the machine."""
     assert (error.code, error.action) == (bad.code, errors_pb2.ACTION_FIX_CALL), error
     assert re.search(bad.says, error.message), error.message
     assert re.search(bad.fix, error.fix), error.fix

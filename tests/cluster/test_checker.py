@@ -277,6 +277,7 @@ def test_real_files_are_read_alike_by_both_readers_and_judged(workload: Workload
 
 
 def test_a_data_file_that_no_commit_names_is_found(tmp_path: Path) -> None:
+    """Fact HF1."""
     url, told = write_with_the_library(tmp_path, EVENT_TIME)
     store = open_bytes(url)
     assert stray_files(store) == []

@@ -1,4 +1,4 @@
-"""kill -9 at each step that is named at the end of checkpoints.md: nothing is lost, doubled or swapped, whoever dies there."""
+"""kill -9 at each step that docs/protocol/crashes.md names: nothing is lost, doubled or swapped, whoever dies there."""
 
 from dataclasses import dataclass
 from pathlib import Path

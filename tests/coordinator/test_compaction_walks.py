@@ -59,7 +59,7 @@ class ForgetsReturns(Compactions):
 
 
 class SwallowsRefusals(Compactions):
-    """streaming-writer.md, 11.8: a commit that failed is logged and forgotten."""
+    """W5: a commit that failed is logged and forgotten."""
 
     def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
         return [] if isinstance(event, FinishRefused) else super().handle(event, now)

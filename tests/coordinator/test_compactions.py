@@ -226,7 +226,7 @@ def test_an_output_that_comes_after_the_drop_changes_nothing() -> None:
 
 
 def test_a_plan_that_the_store_does_not_take_is_kept_and_tried_again() -> None:
-    """streaming-writer.md, 11.8: a commit that fails is never swallowed."""
+    """Rule W5: a commit that fails is never swallowed."""
     owner = Owner(PlanOpened("i1", [A], attempts=1))
     [finish] = owner.finish(owner.run())
     [alarm] = owner.tell(FinishRefused("i1", "busy"))

@@ -1,4 +1,4 @@
-"""Leases on a real Redis (rules R1 to R4)."""
+"""Leases on a real Redis (rules R1, R3, R4)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

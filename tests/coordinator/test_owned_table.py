@@ -118,6 +118,7 @@ async def settled() -> None:
 
 
 async def test_rounds_go_before_what_somebody_asks_for_and_requests_are_done_in_their_order() -> None:
+    """Rule C2: one slot at a time."""
     async with owned() as (scene, _):
         done: list[int] = []
         asked = [asyncio.ensure_future(scene.table.ask(lambda table, number=number: done.append(number))) for number in range(5)]

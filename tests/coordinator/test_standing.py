@@ -1,4 +1,4 @@
-"""When a coordinator stands for a free table, and whom it takes for a coordinator: by leases and clock alone (rules R1 to R5)."""
+"""When a coordinator stands for a free table, and whom it takes for one: by leases and clock alone (rules R1, R4, R5)."""
 
 import asyncio
 from collections.abc import AsyncIterator

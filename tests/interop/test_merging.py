@@ -117,7 +117,7 @@ def test_upserts_and_deletes_of_one_transaction_apply_in_their_order(spark: Any,
 def test_two_transactions_open_at_once_count_in_the_order_of_their_beginning(
     spark: Any, tmp_path: Path, ordering: str | None
 ) -> None:
-    """The later one writes its files first, to groups of both kinds: with files, and without any."""
+    """Fact HF3. The later one writes its files first, to groups of both kinds: with files, and without any."""
     table = Tracked(tmp_path / "t", SCHEMA, ordering=ordering, buckets=1)
     table.upsert(some("abcd", 5, 1))
     first, second = table.table.transaction(), table.table.transaction()

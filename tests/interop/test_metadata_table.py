@@ -1,4 +1,4 @@
-"""A Spark job with default settings gives a table a metadata table, which would not know our files (interop fact 5)."""
+"""A Spark job with default settings gives a table a metadata table, which would not know our files (fact HF4)."""
 
 from pathlib import Path
 from typing import Any

@@ -63,7 +63,7 @@ def test_spark_compares_strings_of_parquet_log_blocks_wrongly(spark: Any, tmp_pa
 
 
 def test_a_delete_at_an_int_of_zero_counts_against_everything(make: MakeTable, spark: Any, tmp_path: Path) -> None:
-    """The reason why we refuse one: Hudi's mark for "no ordering value" is that very number. A long of zero is any value."""
+    """Fact HF5, and why we refuse one: Hudi's mark for "no ordering value" is that very number. A long of zero is any value."""
     deletes = pa.table({"id": ["a", "b"], "o": pa.array([0, -1], pa.int32()), "_hoodie_is_deleted": [True, True]})
     table = make(ordering="o")
     table.upsert(pa.table({"id": ["a", "b"], "o": pa.array([5, 5], pa.int32()), "_hoodie_is_deleted": [False, False]}))

@@ -91,6 +91,7 @@ def file_ids(path: Path) -> set[tuple[str, str]]:
 
 
 def test_spark_upserts_compacts_cleans_and_archives_a_table_of_ours(spark: Any, tmp_path: Path) -> None:
+    """Facts HF9, HF12."""
     table = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts", buckets=2)
     table.delete(rows(range(15, 18), 50))  # these groups begin with a log file
     table.upsert(rows(range(12), 10, "first"))

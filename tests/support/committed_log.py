@@ -172,7 +172,7 @@ def _or_nulls(values: Any, length: int) -> Any:
     return pa.nulls(length, pa.int64()) if values is None else values
 
 
-# --- the format, from its specification (hudi-format §4) ---
+# --- the format, as Hudi's log blocks have it ---
 
 
 def _blocks(data: bytes, db: duckdb.DuckDBPyConnection) -> _Blocks:

@@ -1,6 +1,6 @@
 """Judges a table by its committed log blocks, unmerged, and by its merged rows, against what the producers wrote down.
 
-Upserts hide doubles, so merged rows alone prove little. What must hold (issue 4, checkpoints.md):
+Upserts hide doubles, so merged rows alone prove little. What must hold:
 
 * no (producer, number) stands in two blocks: ``doubled``
 * per key the order over (instant, file, block, position) is the producer's, and the numbers of a producer grow from instant to

@@ -1,6 +1,6 @@
 """What a table must hold, kept in a dictionary: Hudi's two merge modes, one row at a time, written from the rules alone.
 
-Rules (design DE1, DE4; spec hudi-format 8.3, 11.5): a record is (partition, key). With an ordering column the larger value
+Rules DE1, DE2, DE4 and fact HF3: a record is (partition, key). With an ordering column the larger value
 wins and a tie goes to what came later; a delete obeys that like a row, and is remembered, so that it holds back older rows.
 Without one the later entry wins. What is "later" goes by the transactions' order of beginning, then calls, then rows.
 """

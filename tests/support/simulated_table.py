@@ -65,7 +65,7 @@ class SimulatedTable:
         return format_time(self._last)
 
     def visible(self, point: str) -> set[str]:
-        """Files that a reader as of a completion time needs, by the definition and without the view (hudi-format 11.3)."""
+        """Files that a reader as of a completion time needs, by the definition and without the view (fact HF2)."""
         seen = {path: file for path, file in self.files.items() if file[3] <= point}
         tops: dict[Key, str] = {}
         for key, is_base, instant, _ in seen.values():

@@ -1,4 +1,4 @@
-"""What becomes of a client's bytes (spec/reliability 7.4): the rows as they were sent, or a typed refusal; never more memory."""
+"""What becomes of a client's bytes: the rows as they were sent, or a typed refusal; never more memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every limit of a batch, from both sides (spec/reliability 7.4)."""
+"""Every limit of a batch, from both sides."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 
 FRAME_BYTES: Final = 2 << 20
-"""Arrow bytes of one frame, about; gRPC is fastest from 1 to 4 MiB (design/fast-paths 3). With the largest row on top it
+"""Arrow bytes of one frame, about; gRPC is fastest from 1 to 4 MiB (measured). With the largest row on top it
 stays below gRPC's limit for a message."""
 
 _OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")

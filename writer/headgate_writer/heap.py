@@ -26,8 +26,8 @@ _SMALL: Final = 64 << 10
 _FAN_IN: Final = 32
 """So many small batches become one; a row is copied once for each tenfold and a half that they grow."""
 _BUNDLE: Final = 4 << 20
-"""Bytes that are sorted at once. Rows of far larger batches are picked from all over the memory: 0.12 s for a million rows of
-fast-paths.md in batches of 8 MB, 0.30 s as one, 1.6 s where that is memory that the process had not used before."""
+"""Bytes that are sorted at once. Rows of far larger batches are picked from all over the memory: 0.12 s for a million rows
+in batches of 8 MB, 0.30 s as one, 1.6 s where that is memory that the process had not used before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

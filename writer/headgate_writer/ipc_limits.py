@@ -1,4 +1,4 @@
-"""What a client's Arrow messages declare about themselves, checked before Arrow reads them (spec/reliability 7.4).
+"""What a client's Arrow messages declare about themselves, checked before Arrow reads them.
 
 Arrow believes a message: it allocates what a compressed buffer's prefix says, and builds whatever a schema nests. All of
 that stands in the metadata, so a bomb is refused at the price of reading it. Field numbers: Arrow's Message.fbs, Schema.fbs.

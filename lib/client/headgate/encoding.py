@@ -76,7 +76,7 @@ class Encoder:
         size = plain.size
         if self._compressed is not None and size >= SMALL_BYTES:
             compressed = _compressed(batch, self._compressed)
-            # A server takes more than a hundredfold for a bomb (reliability 7.4).
+            # A server takes more than a hundredfold for a bomb.
             if size <= compressed.size * 100:
                 plain = compressed
         return Cut(batch.num_rows, size, plain.to_pybytes(), size < SMALL_BYTES)

@@ -12,7 +12,7 @@ from headgate.errors import HeadgateError, InternalError, UnauthenticatedError, 
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _STREAMS_A_CONNECTION = 64
-"""Servers and proxies often allow 100 (reliability 7.4) and make further ones wait without a word."""
+"""Servers and proxies often allow 100 and make further ones wait without a word."""
 _OPTIONS = [
     ("grpc.max_send_message_length", 16 * 1024 * 1024),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),

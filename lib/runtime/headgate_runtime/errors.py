@@ -62,7 +62,7 @@ def rpc_error(code: CodeValue, message: str, fix: str, *, address: str = "", ret
 
 
 class _Told(NamedTuple):
-    """``message`` and ``fix`` replace those of the error where they hold paths (reliability §7.3); None keeps them."""
+    """``message`` and ``fix`` replace those of the error where they hold paths, which no client may see; None keeps them."""
 
     code: CodeValue
     message: str | None = None

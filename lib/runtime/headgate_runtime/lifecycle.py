@@ -18,7 +18,7 @@ MALLOC: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 """glibc maps and unmaps each big message by itself; with the first three it keeps the memory. 2.5 times the throughput of a gRPC
-server with 1 to 4 MiB messages at a third of its CPU (fast-paths.md); the price is memory that is not given back at once.
+server with 1 to 4 MiB messages at a third of its CPU (measured); the price is memory that is not given back at once.
 
 The other two make one heap for all: with an arena a thread and Arrow's own allocator beside glibc's, each keeps what the others
 could use. A writer at full speed holds 440 MiB instead of 800 and does up to 40 % more rows a CPU-second."""

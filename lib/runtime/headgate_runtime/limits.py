@@ -1,4 +1,4 @@
-"""Limits at the door, one place for servers and clients (reliability §7.4)."""
+"""Limits at the door, one place for servers and clients."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ CLIENT_OPTIONS: Final = (
     # The services retry themselves; a hidden second attempt would break what their contracts say of one call.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
-    # A process that comes back is found within a second (recovery goals of reliability §6).
+    # A process that comes back is found within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),

@@ -43,7 +43,7 @@ def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[s
 
 
 class CappedLabel:
-    """Names made by users as a label's values: the first ``limit`` as they are, all others as "other" (reliability §7.3).
+    """Names made by users as a label's values: the first ``limit`` as they are, all others as "other".
 
     Each new value makes a time series that stays in the process and in Prometheus for good.
     """

@@ -146,7 +146,7 @@ class TableOwnedError(OperatorNeeded):
 
 
 class ForeignWriterError(OperatorNeeded):
-    """Another program wrote to the table (rule F); it is read-only for us until adopted."""
+    """Another program wrote to the table (rule F1); it is read-only for us until adopted."""
 
 
 class CorruptFileError(OperatorNeeded):

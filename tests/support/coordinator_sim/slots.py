@@ -50,7 +50,7 @@ class Slot:
 
 
 class SlotLog:
-    """Create-only: the first request for a number has it (rule C).
+    """Create-only: the first request for a number has it (rule C2).
 
     ``limit``: log files of a slice that must never be passed; 0: none, and nobody is told of them.
     """

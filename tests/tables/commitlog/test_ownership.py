@@ -164,7 +164,7 @@ def test_tm3_a_clock_set_back_by_five_seconds_is_bridged_and_more_is_refused(sto
     assert commit(log)[1] > after
 
 
-def test_ts_a_successor_with_a_slow_clock_starts_above_every_time_in_the_log(store: FaultyStore) -> None:
+def test_tm1_a_successor_with_a_slow_clock_starts_above_every_time_in_the_log(store: FaultyStore) -> None:
     _, last = commit(open_log(store))
     instant, completion = commit(open_log(store, SetClock(NOON - 3_000)))
     assert last < instant < completion
@@ -264,7 +264,7 @@ def test_a_full_disk_leaves_the_transaction_open_to_be_committed_later(store: Fa
 
 
 def test_g4_a_slot_won_below_the_boundary_is_not_ours(store: FaultyStore) -> None:
-    """H7: slots were truncated while we slept; our create succeeds at a number that was folded away."""
+    """Slots were truncated while we slept; our create succeeds at a number that was folded away."""
     sleeper = open_log(store)
     sleeper.own()
     other = open_log(store)
@@ -403,6 +403,7 @@ def test_a_flipped_bit_in_a_slot_is_seen(store: FaultyStore, tmp_path: Path, pos
 
 
 def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
+    """Rule C2: each slot names the one that it was decided on."""
     log = open_log(store)
     commit(log)
     commit(log)

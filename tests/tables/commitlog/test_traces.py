@@ -70,7 +70,7 @@ def busy() -> StoreUnavailableError:
     return StoreUnavailableError("busy", fix="Try again.")
 
 
-def test_c7_a_derived_file_of_unknown_outcome_is_repeated_until_it_is_there(store: FaultyStore) -> None:
+def test_p2_a_derived_file_of_unknown_outcome_is_repeated_until_it_is_there(store: FaultyStore) -> None:
     log = open_log(store)
     instant = log.begin()
     store.before_create = unknown(5, "done/")
@@ -226,7 +226,7 @@ def test_g1_before_a_fold_all_names_and_derived_bytes_are_synced_and_only_then_s
     assert steps[2][1] == {staged}
 
 
-def test_c5_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
+def test_g4_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SetClock()

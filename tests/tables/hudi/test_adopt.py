@@ -165,6 +165,7 @@ def test_a_compaction_that_spark_planned_is_executed_by_us(tmp_path: Path, name:
 def test_a_bucket_count_that_does_not_fit_is_refused_and_the_right_one_named(
     tmp_path: Path, buckets: int | None, how: str
 ) -> None:
+    """Rule FI2."""
     path = Path(unpack("h120_v8_mor_bucket_np", tmp_path))
     before = everything(path)
     with refused(OptionError, how, "Pass buckets=2, "):

@@ -161,6 +161,7 @@ def test_the_library_adopts_no_table_of_a_cluster(table: hudi.Table, path: Path)
 
 
 def test_file_groups_of_the_other_program_keep_their_ids_for_writers_that_see_no_files(table: hudi.Table, path: Path) -> None:
+    """Rule FI1."""
     with other_program(path) as other:
         other.upsert(rows(("c", 1, "theirs"), ("d", 1, "theirs"), part="new"))
         theirs = {group.file_id for group in other.file_groups() if group.partition == "new"}
@@ -433,6 +434,7 @@ def change_schema(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def test_a_column_that_the_other_program_added_is_shown_before_it_is_adopted(table: hudi.Table, path: Path) -> None:
+    """Fact HF6."""
     before = hudi.open_table(table.url)
     assert before.scan().schema == SCHEMA
     with other_program(path) as other:

@@ -50,7 +50,7 @@ def test_golden_base_files_filters_are_made_again_byte_by_byte() -> None:
 
 
 def test_hudis_default_size_and_the_first_positions_of_a_key() -> None:
-    """Spec hudi-format 14."""
+    """Figures of Hudi's own filter."""
     assert bits_and_hashes(60_000, 1e-9) == (2_587_966, 30)
     found, _ = positions(pa.array(["abc"]), 2_587_966, 30)
     assert found[:5, 0].tolist() == [144227, 2031112, 412226, 897289, 1992954]

@@ -184,6 +184,7 @@ def test_rows_and_deletes_of_many_keys_in_turns_make_two_blocks_and_keep_the_ord
 
 
 def test_the_same_key_in_two_partitions_is_two_records(tmp_path: Path) -> None:
+    """Rule DE4."""
     table = create(tmp_path, buckets=1)
     both = [*changes_of(table, ("a", 1, "p")), *changes_of(table, ("a", 1, "q"), part="q")]
     write(writer_of(table), table, [both])[0].commit()
@@ -393,6 +394,7 @@ def together(changes: Sequence[Changes]) -> list[Changes]:
 def test_rounds_of_any_table_hold_what_a_dictionary_says(
     data: st.DataObject, shape: Shape, drop: bool, store_kind: type[FailingStore]
 ) -> None:
+    """Fact HF6: hudi-rs reads groups of logs alone."""
     with new_folder() as folder:
         path = Path(folder) / "table"
         hudi.create_table(str(path), **shape.definition())

@@ -161,6 +161,7 @@ def test_a_slice_of_which_nothing_is_left_becomes_a_base_file_without_rows(table
 
 
 def test_all_readers_see_the_same_rows_of_a_compacted_table_also_when_nothing_is_left(table: hudi.Table) -> None:
+    """Rule DE2: deletes leave nothing in a base file."""
     wanted = notes(table)
     table.compact()
     assert notes(table) == wanted

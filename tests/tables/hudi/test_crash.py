@@ -38,4 +38,5 @@ def test_kill_at_every_file_system_call_loses_and_doubles_nothing(
 def test_a_power_cut_at_any_call_takes_nothing_that_was_returned(
     pool: ProcessPoolExecutor, recording: Recording, tmp_path: Path
 ) -> None:
+    """Rule C1."""
     assert examine_all(pool, recording.cuts[::EVERY], tmp_path) == []

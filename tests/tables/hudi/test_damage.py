@@ -59,6 +59,7 @@ def test_verify_lists_every_folder_once(table: hudi.Table, tmp_path: Path, of_sp
 
 
 def test_of_two_base_files_of_one_instant_none_is_taken_for_the_real_one(table: hudi.Table) -> None:
+    """Fact HF10."""
     path = full(table, path_of(table, "base"))
     shutil.copy(path, path.with_name(path.name.replace("_0-0-0_", "_0-7-0_")))
     with pytest.raises(CorruptFileError, match="has two base files"):

@@ -106,6 +106,7 @@ def test_properties_cut_or_flipped_anywhere_open_right_or_not_at_all(table: hudi
 
 
 def test_a_wrong_checksum_of_the_properties_is_reported(table: hudi.Table) -> None:
+    """Fact HF12."""
     path = full(table, PROPERTIES_PATH)
     renamed = path.read_bytes().replace(b"hoodie.table.name=table", b"hoodie.table.name=other")
     message = "hoodie.properties has the checksum"

@@ -159,7 +159,7 @@ def test_d1_files_of_a_rollback_are_named_in_a_dead_slot_before_they_are_deleted
     assert place.found() == {"a": "x", "b": "x"}
 
 
-def test_w_the_next_writer_sweeps_what_a_crash_before_the_slot_left(place: Place) -> None:
+def test_w3_the_next_writer_sweeps_what_a_crash_before_the_slot_left(place: Place) -> None:
     place.create()
     place.open().upsert(rows(("a", 1, "x")))
     crashed = place.open().transaction()

@@ -175,7 +175,7 @@ def test_p3_announcing_shows_requested_and_inflight_and_nothing_else(store: Noti
         transaction.announce()
 
 
-def test_f_a_round_is_not_announced_on_a_table_that_another_program_wrote(store: Noting) -> None:
+def test_f1_a_round_is_not_announced_on_a_table_that_another_program_wrote(store: Noting) -> None:
     table = opened(store)
     transaction = table.transaction()
     store.create(f"{TIMELINE_FOLDER}/20200101000000000.deltacommit.requested", [b""], durable=False)

@@ -41,6 +41,7 @@ STORES = pytest.mark.parametrize("store", [FailingStore, InPlaceStore], ids=["st
 
 
 def test_every_partition_file_that_hudi_wrote_is_usable() -> None:
+    """Fact HF11."""
     found = 0
     for golden in GOLDEN.rglob("*.zip"):
         files = zipfile.ZipFile(golden)

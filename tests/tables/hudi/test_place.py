@@ -143,6 +143,7 @@ def test_a_delete_without_key_partition_or_ordering_refuses_the_batch(bad: Row, 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.date32()], ids=str)
 def test_de1_a_delete_of_ordering_value_zero_is_refused_where_hudi_takes_it_for_none(kind: pa.DataType) -> None:
+    """Fact HF5."""
     schema = pa.schema([("id", pa.string()), ("ts", kind)])
     definition = defined(schema, partition_by=())
     data = pa.table({"id": ["a", "b", "c"], "ts": pa.array([0, 1, 0], pa.int32()).cast(kind)}, schema=schema)

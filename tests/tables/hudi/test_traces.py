@@ -161,7 +161,7 @@ def test_names_given_up_are_in_one_slot_only_and_are_forgotten_in_the_end(tmp_pa
 
 
 @pytest.mark.parametrize("idle_ms", [0, 61_000, 3 * FORGET_AFTER_MS])
-def test_f_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path: Path, idle_ms: int) -> None:
+def test_f1_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path: Path, idle_ms: int) -> None:
     clock = SetClock()
     table = create(tmp_path, system=system(clock))
     table.upsert(rows(("a", 1, "x")))
@@ -175,7 +175,7 @@ def test_f_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path:
     assert timeline(tmp_path) == before, "an instant of ours stands in the other program's way"
 
 
-def test_f_an_instant_of_ours_that_another_program_completed_is_noticed(tmp_path: Path) -> None:
+def test_f1_an_instant_of_ours_that_another_program_completed_is_noticed(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.upsert(rows(("a", 1, "x")))
     transaction = table.transaction()
@@ -186,7 +186,7 @@ def test_f_an_instant_of_ours_that_another_program_completed_is_noticed(tmp_path
         transaction.commit()
 
 
-def test_f_a_foreign_instant_of_a_clock_that_is_a_little_behind_is_noticed(tmp_path: Path) -> None:
+def test_f1_a_foreign_instant_of_a_clock_that_is_a_little_behind_is_noticed(tmp_path: Path) -> None:
     clock = SetClock()
     table = create(tmp_path, system=system(clock))
     for number in range(3):
@@ -198,7 +198,7 @@ def test_f_a_foreign_instant_of_a_clock_that_is_a_little_behind_is_noticed(tmp_p
         table.upsert(rows(("b", 1, "x")))
 
 
-def test_f_a_foreign_instant_from_while_the_handle_fenced_is_noticed(tmp_path: Path) -> None:
+def test_f1_a_foreign_instant_from_while_the_handle_fenced_is_noticed(tmp_path: Path) -> None:
     clock = SetClock()
     create(tmp_path, system=system(clock)).upsert(rows(("a", 1, "x")))
     table = opened(tmp_path, clock=clock)
@@ -440,7 +440,7 @@ def test_p3_no_data_file_is_written_before_its_instant_is_on_the_timeline(tmp_pa
 
 @pytest.mark.parametrize("pauses", ["before its first file", "before its data"])
 def test_h9_a_data_file_that_comes_after_its_instant_was_swept_stays_invisible(tmp_path: Path, pauses: str) -> None:
-    """Readers take an instant before the timeline's first for an archived one, which was completed."""
+    """Fact HF7. Readers take an instant before the timeline's first for an archived one, which was completed."""
     create(tmp_path)
     sleeper = opened(tmp_path, InPlaceStore)
     transaction = sleeper.transaction()
@@ -495,6 +495,7 @@ def test_t7_data_files_go_before_the_instant_that_shows_where_to_look_for_them(t
 
 
 def test_verify_names_a_file_older_than_the_timeline_that_no_slot_committed(tmp_path: Path) -> None:
+    """Rule D4, fact HF7."""
     table = create(tmp_path, buckets=1)
     table.upsert(rows(("a", 1, "x")))
     table.upsert(rows(("a", 1, "y")))

@@ -11,7 +11,7 @@ from support.tables import create, notes, rows
 
 
 def test_a_fresh_spark_gives_its_base_file_our_write_token(tmp_path: Path) -> None:
-    """Seen in tests/interop: ``…_0-0-0_<instant>.parquet`` from the first stage of a session, without an Avro schema."""
+    """Fact HF10, seen on Spark: ``…_0-0-0_<instant>.parquet`` from the first stage of a session, without an Avro schema."""
     table = create(tmp_path, partitioned=False, buckets=1)
     table.upsert(rows(("a", 1, "x"), ("b", 1, "x")))
     table.upsert(rows(("a", 2, "y"), ("c", 1, "x")))

@@ -168,7 +168,7 @@ def test_a_reader_sees_new_commits_of_another_handle(tmp_path: Path) -> None:
         assert reader.scan().to_table().num_rows == number + 1
 
 
-def test_f_an_instant_that_no_slot_reserved_makes_the_table_read_only_for_us(tmp_path: Path) -> None:
+def test_f1_an_instant_that_no_slot_reserved_makes_the_table_read_only_for_us(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.upsert(rows(("a", 1, "x")))
     foreign = tmp_path / "table/.hoodie/timeline/20990101000000000.deltacommit.requested"

@@ -112,6 +112,7 @@ def test_the_bucket_of_any_record_is_that_of_the_strings_hudi_hashes(rows, singl
 
 
 def test_the_file_id_of_a_bucket_never_changes() -> None:
+    """Rule FI1."""
     assert file_id(TABLE, "region=EU/dt=2026-11-20", 3, 0) == "00000003-5d74-5d31-9a66-92f1bd9f52a7-0"
     assert file_id(TABLE, "region=EU/dt=2026-11-20", 3, 1) == "00000003-dd5e-57c0-b7f2-c3cc783be5c7-0"
     assert file_id(TABLE, "", 99_999_999, 0) == "99999999-055d-55a5-ac48-8141e2c5992b-0"

@@ -107,7 +107,7 @@ def test_a_file_cut_anywhere_gives_the_blocks_before_the_cut() -> None:
 
 
 def test_garbage_behind_a_block_makes_it_corrupt() -> None:
-    # As Hudi reads it (spec/hudi-format 4.8): a block counts only when a magic or the end follows.
+    # As Hudi reads it (HoodieLogFileReader): a block counts only when a magic or the end follows.
     assert [block.kind for block in blocks(block_bytes() + b"garbage")] == [BlockKind.CORRUPT]
     assert [block.kind for block in blocks(block_bytes() + b"#HUD")] == [BlockKind.PARQUET_DATA]
 

@@ -85,6 +85,7 @@ def test_what_completes_above_an_open_plan_will_straddle_its_base_file_and_stays
 
 
 def test_a_reader_without_the_history_would_lose_a_straddling_log_of_an_archived_instant() -> None:
+    """Fact HF8."""
     made = SimulatedTable(replace(SETTINGS, clean_commits=1, archive_min=1, archive_max=2, clean_automatic=False))
     made.commit(dict.fromkeys(KEYS, 10))
     plan = made.plan(forced=True)

@@ -111,6 +111,7 @@ def test_a_file_stays_for_its_age_also_when_the_commits_before_it_are_archived()
 
 @pytest.mark.parametrize("holder", ["savepoint", "lease", "plan"])
 def test_what_a_savepoint_or_a_reader_or_a_plan_needs_stays_and_then_goes(holder: str) -> None:
+    """Rule D3."""
     made = table(clean_commits=1)
     commit(made, 2)
     held = made.there()

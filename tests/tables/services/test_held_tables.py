@@ -25,6 +25,7 @@ def as_of(table: hudi.Table, point: str) -> dict[str, str]:
 
 
 def test_what_a_reader_holds_stays_readable_until_it_lets_go(tmp_path: Path) -> None:
+    """Rule D3."""
     table = create(tmp_path)
     table.configure(KEEP_LITTLE)
     table.upsert(rows(("a", 1, "early"), ("b", 1, "early")))

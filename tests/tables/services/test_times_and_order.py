@@ -107,7 +107,7 @@ def test_tm1_a_plan_and_commits_of_one_millisecond_are_in_order_also_for_the_nex
 
 
 def test_tm2_rows_requested_before_a_compaction_and_completed_after_it_lie_on_its_slice(served: Served) -> None:
-    """Before it completes, after that, and after the next one."""
+    """Fact HF2. Before it completes, after that, and after the next one."""
     straddling = [
         served.begin(row("u", 5, "first"), row("w", 5, "first")),
         served.begin(row("u", 5, "second"), row("new", 1, None)),

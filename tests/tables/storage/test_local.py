@@ -220,7 +220,7 @@ def test_a_link_whose_answer_was_lost_is_an_unknown_outcome(root: Path, tmp_path
 
 
 def test_a_link_that_was_made_but_reported_as_taken_is_ours(root: Path, tmp_path: Path) -> None:
-    """NFS repeats a request whose answer was lost; here every link is asked for twice."""
+    """Rule C3. NFS repeats a request whose answer was lost; here every link is asked for twice."""
     root.mkdir()
     expression = """[
         setattr(os, 'link', lambda old, new, link=os.link: (link(old, new), link(old, new))),

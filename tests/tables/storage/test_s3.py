@@ -215,6 +215,7 @@ def test_a_large_parquet_file_is_read_in_few_requests(behind: Store, remote: Sto
 def test_retries_of_creates_stay_off_whatever_the_environment_says(
     behind: Store, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch, s3: S3Endpoint, bucket: str
 ) -> None:
+    """Rule C3."""
     monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
     store = open_store(f"s3://{bucket}/some/table", {**s3.options, "endpoint": proxy.url}, SystemIds())

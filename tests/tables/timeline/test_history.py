@@ -263,7 +263,7 @@ def test_a_file_of_a_stopped_append_is_kept_until_its_name_can_never_be_needed_a
     table = tmp_path / "table"
     append(table, [1])
     stopped_before(table, f"create {PATH}/manifest_", [2, 3])
-    assert obsolete_history(store_in(table), "history") == [], "a name that was declared dead must never come back (D1)"
+    assert obsolete_history(store_in(table), "history") == [], "a name that was declared dead must never come back (D2)"
     append(table, [2, 3])
     assert stored(table) == entries([1, 2, 3])
     assert obsolete_history(store_in(table), "history") == []

@@ -82,6 +82,7 @@ def test_a_plan_of_hudi_is_read_and_written_again_with_the_same_fields(name: str
 
 
 def test_a_plan_with_full_paths_in_any_order_gives_names_in_merge_order() -> None:
+    """Fact HF3."""
     operation = Operation("p=1", "0-0", None, tuple(PinnedFile(log_name("0-0", t, v, "0-0-0"), 1) for t, v in LOGS), "out")
     data = encode_plan(Plan("9" * 17, (operation,)))
     (planned,) = decode_plan(data, "plan")

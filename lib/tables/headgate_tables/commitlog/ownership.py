@@ -1,4 +1,4 @@
-"""One table's commit log as this process holds it: fence, reserve, commit, offsets, bury, fold (rules T, C, TM4, RO5, G).
+"""One table's commit log as this process holds it: fence, reserve, commit, offsets, bury, fold (rules T1, C2, C6, TM4, RO5, G1).
 
 Loading and reading never write. The first write fences; a handle that lost a slot to somebody else is deposed and stays so.
 """
@@ -379,7 +379,7 @@ class CommitLog:
         self._behind.remove(slot)
 
     def _fence(self, *, accepting: bool = False) -> bool:
-        """One try at T1 to T5. False: somebody else won the number; look again."""
+        """One try (rule T1). False: somebody else won the number; look again."""
         self.state, self._unfolded = read_state(self.store)
         holder = self.state.holder
         if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:

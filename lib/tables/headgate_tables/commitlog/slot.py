@@ -17,6 +17,7 @@ FORMAT = 1
 ANCHOR = ".hoodie"
 """Is there as long as the table is, whoever made it."""
 HEADGATE_FOLDER = ".hoodie/.headgate"
+"""Hudi leaves it alone (fact HF9)."""
 SLOT_FOLDER = f"{HEADGATE_FOLDER}/slot"
 FOLD_FOLDER = f"{HEADGATE_FOLDER}/fold"
 BOUND_FOLDER = f"{HEADGATE_FOLDER}/bound"

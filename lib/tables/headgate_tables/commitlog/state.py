@@ -173,7 +173,7 @@ class LogState:
                 del known[instant]
 
     def _adopt(self, body: Mapping[str, Any]) -> None:
-        """What another program did becomes ours (rule F): its instants, its savepoints, the plans it left or finished, what it
+        """What another program did becomes ours (rule F1): its instants, its savepoints, the plans it left or finished, what it
         rolled back or archived, its file groups and schema. ``dead``: instants that never complete, and data that may come late.
         """
         for instant in [*body["removed"], *body["dead"]]:
@@ -223,7 +223,7 @@ class LogState:
             self.gone[instant] = None
 
     def knows(self, instant: str) -> bool:
-        """Whether a slot reserved this instant; one that none did is a foreign writer's (rule F)."""
+        """Whether a slot reserved this instant; one that none did is a foreign writer's (rule F1)."""
         known = (self.commits, self.reserved, self.dead, self.gone, self.plans)
         return instant <= self.archived or any(instant in each for each in known)
 

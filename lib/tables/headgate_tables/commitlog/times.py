@@ -1,4 +1,4 @@
-"""The one generator of a table's times (rules TM1, TM3, TS).
+"""The one generator of a table's times (rules TM1, TM3).
 
 A time is text, ``yyyyMMddHHmmssSSS`` in UTC, so that comparing text compares time (Hudi: HoodieInstantTimeGenerator).
 """
@@ -44,7 +44,7 @@ class Ahead(NamedTuple):
 class TimeGenerator:
     """Requested and completion times of one table: strictly increasing, whatever the wall clock does.
 
-    ``floor`` is the largest time in any slot (rule TS); the first time issued is above it. ``ahead``: what an operator accepted.
+    ``floor`` is the largest time in any slot (rule TM1); the first time issued is above it. ``ahead``: what an operator accepted.
     """
 
     def __init__(self, clock: Clock, floor: str, ahead: Ahead | None = None) -> None:

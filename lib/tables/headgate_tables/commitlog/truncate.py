@@ -22,7 +22,7 @@ def truncate(store: Store, clock: Clock, retire_after_ms: int) -> None:
 
     Slot 0 stays: it tells whose table this is, and keeps anybody from making another one here.
 
-    Until then a paused process may still send its slot, which the boundary check then finds out (hazard H7). Slots go first:
+    Until then a paused process may still send its slot, which the boundary check then finds out (rule G4). Slots go first:
     a fold without its slots can be opened, slots without a fold cannot.
     """
     boundaries = sorted(name for name in store.list_folder(BOUND_FOLDER).files if name.isdigit())

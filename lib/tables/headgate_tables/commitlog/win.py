@@ -1,4 +1,4 @@
-"""Winning slot n, or learning who did (rules C3, C4, C5). The only place where a slot is created."""
+"""Winning slot n, or learning who did (rules C3, C4, G4). The only place where a slot is created."""
 
 from headgate_tables.commitlog.slot import Slot, hash_of, slot_path
 from headgate_tables.commitlog.tail import read_boundary
@@ -14,8 +14,8 @@ LONGEST_PAUSE_S = 1.0
 def win(store: Store, clock: Clock, slot: Slot) -> str | None:
     """Creates the slot. Returns the hash of its bytes when it is ours, None when another process has the number.
 
-    An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (hazards H4, H5).
-    A slot won at or below the boundary is one that was truncated: not ours (hazard H7, rule G4).
+    An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (rule C4).
+    A slot won at or below the boundary is one that was truncated: not ours (rule G4).
     Raises OutcomeUnknownError when the store still has not answered after about a minute, and what the store raises
     when it is certain that nothing was created (StoreFullError, StoreDeniedError, StoreUnavailableError).
     """

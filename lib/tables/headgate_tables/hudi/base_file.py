@@ -1,6 +1,6 @@
 """Base files: Parquet with the five meta columns and the footer keys that Hudi's writers put there.
 
-Source: spec hudi-format 5.1, 5.2. Bloom filters are not written: the bucket index needs none.
+Hudi: HoodieRecord, HoodieAvroWriteSupport, BaseFileUtils. Bloom filters are not written: the bucket index needs none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headgate_tables.arrow import pc
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout, encode
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for a task attempt
-"""One instant is one attempt (rule RO4), so the token never has to tell two apart."""
+"""One instant is one attempt (rule RO4), so the token never has to tell two apart; it tells nothing of the writer (fact HF10)."""
 
 
 def encode_base_file(rows: pa.Table, keys: pa.Array[Any], layout: ParquetLayout, avro_schema: str) -> pa.Buffer:

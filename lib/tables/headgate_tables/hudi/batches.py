@@ -100,7 +100,7 @@ def _refuse_marked(rows: pa.Table) -> None:
 
 
 def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.BooleanArray | None = None) -> None:
-    """Hudi's delete records have no other way to say "no ordering value" than 0 in 32 bits (spec hudi-format 4.5).
+    """Hudi's delete records have no other way to say "no ordering value" than 0 in 32 bits (fact HF5).
 
     Such a delete would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
     """

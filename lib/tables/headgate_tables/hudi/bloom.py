@@ -1,4 +1,4 @@
-"""Bloom filters as Hudi keeps them in the footers of base files (spec hudi-format 5.3).
+"""Bloom filters as Hudi keeps them in the footers of base files.
 
 Hudi: common.bloom.{SimpleBloomFilter, HoodieDynamicBoundedBloomFilter, InternalBloomFilter, InternalDynamicBloomFilter}.
 """

@@ -159,7 +159,7 @@ class Definition:
                 )
 
     def properties(self) -> dict[str, str]:
-        """Every key that Spark-Hudi writes for such a table of version 8 (interop facts 3)."""
+        """Every key that Spark-Hudi writes for such a table of version 8 (fact HF12)."""
         mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"
         simple = len(self.record_key) == 1 and len(self.partition_by) == 1
         generator = "NON_PARTITION" if not self.partition_by else "SIMPLE" if simple else "COMPLEX"

@@ -29,7 +29,7 @@ class EntryReader:
         self._target: pa.Schema | None = pa.schema([pa.field(ordering, schema.field(ordering).type)]) if ordering else None
 
     def names(self, available: Collection[str], where: str) -> list[str]:
-        """Columns of a block that the merge needs; a row may be a delete in disguise (spec hudi-format 8.3)."""
+        """Columns of a block that the merge needs; a row may be a delete in disguise (Hudi: _hoodie_is_deleted)."""
         if not {*self.key_names} <= {*available}:
             raise damaged(where, f"it lacks a column of {', '.join(self.key_names)}")
         return [*self.key_names, *(n for n in (IS_DELETED, OPERATION) if n in available and n not in self.key_names)]

@@ -14,7 +14,7 @@ class GroupIds:
     """File ids of one table's buckets (rule FI1): those that exist stay, new ones are computed, replaced ones stay gone.
 
     ``load`` has to come before the first claim; it lists all folders. Who only commits files that others wrote does without
-    (rule RO6, test_a_handle_that_only_commits_lists_no_data_folder).
+    (rule RO6, test_ro6_a_handle_that_only_commits_lists_no_data_folder).
     """
 
     def __init__(self, definition: Definition, store: Store, view: Callable[[], FileSystemView]) -> None:

@@ -1,4 +1,4 @@
-"""What must hold before a commit: the table is one that we can write, and nobody else has written it (rule F)."""
+"""What must hold before a commit: the table is one that we can write, and nobody else has written it (rule F1)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -143,7 +143,7 @@ class Guard:
         return bool(listing.files or listing.folders)
 
     def _drop_metadata(self, properties: dict[str, str]) -> dict[str, str]:
-        """Interop fact 6: take it out of the properties first, so that no reader trusts it while its folder goes."""
+        """Fact HF4: take it out of the properties first, so that no reader trusts it while its folder goes."""
         left = {key: value for key, value in properties.items() if key not in _METADATA_KEYS}
         self._store.replace(PROPERTIES_PATH, [render(left, "Headgate removed the metadata table")])
         self._store.delete_folder(METADATA_FOLDER)

@@ -1,6 +1,6 @@
 """The merge kernel: which row of each key a snapshot shows. Keys and ordering values in, positions out; nothing else is read.
 
-Rules (spec hudi-format 8.3, 11.5; each seen with real Hudi): with event time the larger ordering value wins, a tie goes
+Rules (facts HF3, HF5; each seen with real Hudi): with event time the larger ordering value wins, a tie goes
 to the later row; with commit time the later row wins. A delete obeys its ordering value like a row; one without
 (``unconditional``) beats everything before it, the base row included, and nothing after it.
 """

@@ -1,6 +1,6 @@
 """Slices whose logs hold partial updates (SQL MERGE): each column has a winner of its own.
 
-A block with IS_PARTIAL has only the changed columns; the others keep their older value (spec hudi-format 11.3). Rare, written
+A block with IS_PARTIAL has only the changed columns; the others keep their older value. Rare, written
 by Spark only, so the whole slice is held in memory here instead of streamed.
 """
 

@@ -1,6 +1,6 @@
 """``.hoodie_partition_metadata``: what Hudi's readers know a partition's folder by.
 
-Source: spec hudi-format 1.5 (Hudi: HoodiePartitionMetadata). Spark lists a folder as a partition when the file is there, and
+Fact HF11 (Hudi: HoodiePartitionMetadata). Spark lists a folder as a partition when the file is there, and
 finds the table from inside a partition by its depth. A partition may have the file as Parquet or ORC instead, under another name;
 readers take the text first, so that ours beside it does no harm.
 """

@@ -1,6 +1,6 @@
 """``hoodie.properties``: Java Properties text, its escapes, its checksum.
 
-Source: spec hudi-format 1.2 to 1.4 (Hudi: HoodieTableConfig), java.util.Properties for the text form.
+Hudi: HoodieTableConfig, java.util.Properties for the text form.
 """
 
 import re

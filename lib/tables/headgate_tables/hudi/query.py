@@ -1,6 +1,6 @@
 """Which file slices a query reads: the table as it is, its base files alone, as it was, or what commits changed.
 
-Source: spec hudi-interop-facts 2, streaming-writer 22; Hudi: HoodieFileIndex, MergeOnReadIncrementalRelationV2. Points in time
+Hudi: HoodieFileIndex, MergeOnReadIncrementalRelationV2. Points in time
 are completion times. A range takes the files that its commits name, compactions and clusterings with them, as one table of its
 own, and shows the rows of its commits: so a row that lost only to an older row outside is shown, as in Hudi 1.2.
 """

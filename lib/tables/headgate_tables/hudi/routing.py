@@ -65,7 +65,8 @@ class Addressed:
 
 
 def address(table: pa.Table, definition: Definition) -> Addressed:
-    """``table`` has the definition's columns (for deletes: at least key, partition and ordering columns).
+    """``table`` has the definition's columns (for deletes: at least key, partition and ordering columns). Each partition has
+    buckets of its own (rule DE4).
 
     Raises NullKeyError, NullOrderingError, PartitionValueError, UnsupportedTypeError.
     """

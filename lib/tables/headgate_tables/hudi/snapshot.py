@@ -152,7 +152,7 @@ class Snapshots:
         return archived_completions(self._store, self._layout.history_folder, oldest=oldest)
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
-        """Our own with what others have added, or that of the newest commit that has one (interop fact 3b), or what the table was
+        """Our own with what others have added, or that of the newest commit that has one (fact HF6), or what the table was
         created with.
         """
         if self._fixed_schema is not None:

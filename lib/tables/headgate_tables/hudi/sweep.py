@@ -69,7 +69,10 @@ def _late_outputs(log: CommitLog) -> list[str]:
 
 
 def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list[Leftover]]:
-    """In the order of their deletion: as long as data may be there, the timeline says that it has to be looked for (rule T7)."""
+    """In the order of their deletion: as long as data may be there, the timeline says that it has to be looked for (rule T7).
+
+    What is not of a dead instant stays, whoever made it (rule D4).
+    """
     pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in dead]
     announced = {instant.time for instant in pending}
     stages = [*_revoked(store), str(log.state.epoch)] if store.stages else []

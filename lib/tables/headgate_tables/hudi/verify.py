@@ -123,7 +123,7 @@ def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Col
 
 
 def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """Readers believe names (interop fact 3): a file of a committed instant is read even if no commit lists it."""
+    """Readers believe names (fact HF1): a file of a committed instant is read even if no commit lists it."""
     for path, instant in unexplained:
         if instant in timeline.completed:
             yield Finding(path, f"carries the committed instant {instant}, which does not list it; readers would show its rows")

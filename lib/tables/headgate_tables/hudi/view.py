@@ -1,7 +1,7 @@
 """The file-system view: which base and log files make up each file slice, by completion time.
 
-Source: spec hudi-format 3.2 and 11.3 (Hudi: HoodieFileGroup, AbstractTableFileSystemView). A file belongs to the table when
-the instant in its *name* is completed, or older than the timeline; commit metadata is not asked (interop fact 3).
+Facts HF1, HF2, HF7 (Hudi: HoodieFileGroup, AbstractTableFileSystemView). A file belongs to the table when
+the instant in its *name* is completed, or older than the timeline; commit metadata is not asked.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from headgate_tables.storage.store import Store
 
 
 class LogFile(NamedTuple):
-    """One log file of a slice. Logs are merged in this order: instant of the name, version, token (interop fact 3a)."""
+    """One log file of a slice. Logs are merged in this order: instant of the name, version, token (fact HF3)."""
 
     instant: str
     version: int

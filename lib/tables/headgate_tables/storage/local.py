@@ -1,4 +1,4 @@
-"""Local disks and NFS: create-only by temporary file and hard link, durable by fsync (``commit-log.md``, store kind a).
+"""Local disks and NFS: create-only by temporary file and hard link, durable by fsync.
 
 No descriptor of a folder is kept: path revocation (rule W2) would not reach through it.
 """

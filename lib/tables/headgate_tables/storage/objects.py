@@ -1,4 +1,4 @@
-"""S3 and what speaks its language: create-only by If-None-Match (``commit-log.md``, store kind b).
+"""S3 and what speaks its language: create-only by If-None-Match.
 
 A path is the key, byte for byte: obstore encodes it for the request only (test: a name is stored under exactly that key).
 """
@@ -234,7 +234,7 @@ def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tup
     del environment
     # Named here, as the environment could turn it off.
     config: Any = {**dict(options), "conditional_put": "etag"}
-    # With retries on, the client's second try of a create that had succeeded comes back as "exists" (hazard H4).
+    # With retries on, the client's second try of a create that had succeeded comes back as "exists" (rule C3).
     creates = S3Store(bucket, config=config, retry_config={"max_retries": 0})
     return creates, S3Store(bucket, config=config, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
 

@@ -1,4 +1,4 @@
-"""Refuses a store on which two writers could both win (``commit-log.md``, "Neither", point 4)."""
+"""Refuses a store on which two writers could both win."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

@@ -1,6 +1,6 @@
 """Which bucket a record belongs to, and the names that follow from it: file group ids and key groups.
 
-Hudi's simple bucket index (spec 7.1, BucketIdentifier): the strings that `index_values` finds in a record key are hashed as a
+Hudi's simple bucket index (Hudi: BucketIdentifier): the strings that `index_values` finds in a record key are hashed as a
 Java ``List<String>``, and the bucket is that hash without its sign, modulo the number of buckets. The number is kept nowhere
 in the table (rule FI2).
 """

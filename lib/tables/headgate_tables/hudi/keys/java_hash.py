@@ -30,7 +30,7 @@ def java_string_hash(values: pa.Array[Any]) -> Int32s:
     """Java's ``String.hashCode`` of each value; 0 for null (as ``Objects.hashCode`` has it).
 
     ``values``: string or large_string, or a dictionary of them; slices work. Returns int32 of the same length.
-    Raises UnsupportedTypeError for another type and SchemaError for bytes that are not UTF-8. Source: spec 7.1.
+    Raises UnsupportedTypeError for another type and SchemaError for bytes that are not UTF-8. Hudi: BucketIdentifier.
     """
     if isinstance(values, pa.DictionaryArray):
         of_dictionary = java_string_hash(values.dictionary)

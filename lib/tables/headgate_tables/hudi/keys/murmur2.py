@@ -1,4 +1,4 @@
-"""MurmurHash2 as Hadoop writes it, over whole columns of keys (spec hudi-format 5.3; Hudi: common.bloom.Hash, MurmurHash)."""
+"""MurmurHash2 as Hadoop writes it, over whole columns of keys (Hudi: common.bloom.Hash, MurmurHash)."""
 
 from __future__ import annotations
 

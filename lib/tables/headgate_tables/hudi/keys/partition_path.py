@@ -1,7 +1,7 @@
 """The folder of each row, and the partition values of a folder.
 
 Each field gives one folder: its value's text, escaped when the table is URL-encoded, behind ``field=`` when it is hive-style
-(spec 6.3; PartitionPathEncodeUtils). The mapping is one to one and never leaves the table's root, because values that would
+(Hudi: PartitionPathEncodeUtils). The mapping is one to one and never leaves the table's root, because values that would
 break that are refused: null, which Hudi writes as ``__HIVE_DEFAULT_PARTITION__`` and reads back as null, so that three
 values (null, empty, that text) would share one folder; ``.`` and ``..``; NUL; names longer than a file system takes; names
 that Hudi keeps for itself. A leading ``.`` or ``_`` hides nothing from Hudi's readers (seen with Spark 1.2.0, hudi-rs 0.5.0),

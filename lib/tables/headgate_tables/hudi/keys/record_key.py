@@ -1,7 +1,7 @@
 """The record key of each row, as Hudi's key generators write it into ``_hoodie_record_key``.
 
 One field: the text of its value (SimpleKeyGenerator, NonpartitionedKeyGenerator). Several: ``f1:v1,f2:v2`` with ``__null__``
-and ``__empty__`` for what is missing (ComplexKeyGenerator, NonpartitionedKeyGenerator). Source: spec 6.2, Hudi's KeyGenUtils.
+and ``__empty__`` for what is missing (ComplexKeyGenerator, NonpartitionedKeyGenerator). Hudi: KeyGenUtils.
 """
 
 from __future__ import annotations

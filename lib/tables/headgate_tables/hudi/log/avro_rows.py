@@ -1,4 +1,4 @@
-"""Rows of an AVRO_DATA block (spec/hudi-format §4.2): a version, a count, and per record its length and Avro bytes.
+"""Rows of an AVRO_DATA block (Hudi: HoodieAvroDataBlock): a version, a count, and per record its length and Avro bytes.
 
 The fast way decodes the block as it lies: the four length bytes in front of each record are declared to be a ``float``
 column, and then show whether the decoder kept step with the records.

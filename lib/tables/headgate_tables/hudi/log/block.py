@@ -1,6 +1,6 @@
 """Framing of a log file: a plain run of blocks, each magic, size, headers, content, and its size again at the end.
 
-Format: spec/hudi-format §4.1, corruption §4.8; Hudi's HoodieLogFormatWriter and HoodieLogFileReader. All integers
+Hudi: HoodieLogFormatWriter, HoodieLogFileReader. All integers
 big-endian and signed. Content is never copied: it is passed through in pieces on writing and sliced on reading.
 """
 
@@ -78,7 +78,7 @@ def read_blocks(buf: pa.Buffer, path: str) -> Iterator[Block]:
     """All blocks of a file in order, damaged stretches among them as CORRUPT with the bytes up to the next magic as content.
 
     A block is damaged when its end lies outside the file, when the size at its end differs, or when something other
-    than the end of the file or a magic follows it (§4.8); fewer than six bytes after a block count as the end.
+    than the end of the file or a magic follows it; fewer than six bytes after a block count as the end.
 
     Raises CorruptFileError when the file does not begin with a block, or when a block that is framed right is wrong
     inside; UnsupportedTableError for a block kind, header or format version that this library does not know.

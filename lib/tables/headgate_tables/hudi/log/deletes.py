@@ -1,4 +1,4 @@
-"""Delete records of a DELETE block: key, partition path and ordering value of each (spec/hudi-format §4.5, content version 3).
+"""Delete records of a DELETE block: key, partition path and ordering value of each (Hudi: HoodieDeleteBlock, version 3).
 
 The list is Avro without a schema beside it, so the union ordinals below are the format (Hudi's HoodieDeleteRecord.avsc).
 Which wrapper stands for which column type is what Hudi 1.2.0 on Spark writes itself and can read back: it compares

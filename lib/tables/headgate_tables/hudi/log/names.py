@@ -1,6 +1,6 @@
 """Names of data files: base files ``<file id>_<token>_<instant>.<format>``, logs ``.<file id>_<instant>.log.<version>_<token>``.
 
-Source: spec/hudi-format §3.1, Hudi's FSUtils and HoodieLogFile. A folder of a large table holds tens of thousands of
+Hudi: FSUtils, HoodieLogFile. A folder of a large table holds tens of thousands of
 names, so parsing is one regular expression per name and plain tuples.
 """
 

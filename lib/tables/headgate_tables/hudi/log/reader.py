@@ -105,7 +105,7 @@ class DeleteBlock(_LogBlock):
 def read_log_file(
     buf: pa.Buffer, path: str, is_committed: Callable[[str], bool], *, strict: bool = False
 ) -> list[RowsBlock | DeleteBlock]:
-    """The blocks whose instant ``is_committed``, in file order, less those that a later rollback block takes back (§4.6, 4.7).
+    """The blocks whose instant ``is_committed``, in file order, less those that a later rollback block takes back.
 
     ``buf``: the whole file; blocks keep slices of it. Damaged stretches are passed over as Hudi does, because a writer that died
     may have left one; with ``strict`` (a file whose size the commit vouches for) they raise CorruptFileError.

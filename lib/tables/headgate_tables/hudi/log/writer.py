@@ -1,4 +1,4 @@
-"""A log file's bytes: blocks of rows and of deletes in the order in which they take effect (§4.5)."""
+"""A log file's bytes: blocks of rows and of deletes in the order in which they take effect (Hudi: HoodieLogFormatWriter)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A table's Arrow schema as the Avro JSON that Hudi keeps in commits, log headers and Parquet footers.
 
-Names and order of keys as Hudi on Spark writes them (spec/hudi-format §5.5, AvroConversionUtils and
+Names and order of keys as Hudi on Spark writes them (Hudi: AvroConversionUtils,
 HoodieAvroUtils.sanitizeName; test_the_schema_of_a_table_that_spark_wrote_is_reproduced_to_the_byte).
 """
 
@@ -52,7 +52,7 @@ def sanitize(name: str) -> str:
 
 
 def decimal_size(precision: int) -> int:
-    """Bytes of the Avro fixed that holds a decimal: the fewest that two's complement needs (§5.4)."""
+    """Bytes of the Avro fixed that holds a decimal: the fewest that two's complement needs."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8
 

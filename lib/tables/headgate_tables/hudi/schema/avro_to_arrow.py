@@ -1,4 +1,4 @@
-"""Avro schemas that any Hudi writer may have left, as Arrow schemas (spec/hudi-format §5.4)."""
+"""Avro schemas that any Hudi writer may have left, as Arrow schemas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def arrow_schema(schema_json: str, where: str) -> pa.Schema:
 
     ``where`` names the file or commit in errors. Raises CorruptFileError for text that is no Avro record schema,
     UnsupportedTableError for a type that has no Arrow form here: unions of several types, recursive records,
-    logical types beyond §5.4 (an unknown one is ignored, as Avro demands).
+    logical types that are not known here (an unknown one is ignored, as Avro demands).
     """
     try:
         root = json.loads(schema_json)

@@ -2,7 +2,7 @@
 
 Readers resolve what a schema names (JVM ones have executed it), so nothing of a caller's schema reaches a file but
 names, types and nullability from the list below: field, schema and extension metadata are dropped
-(spec/reliability, "schema laundering").
+(parquet-avro CVE-2025-30065).
 
 Two types are stored as another, because a reader could not open the table at all otherwise:
 - timestamps without zone as UTC ones (hudi-rs 0.5.0 panics on Avro's local-timestamp-*),

@@ -1,4 +1,4 @@
-"""The five columns that Hudi keeps in front of every stored row (spec/hudi-format §5.1, Hudi's HoodieRecord)."""
+"""The five columns that Hudi keeps in front of every stored row (Hudi: HoodieRecord)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE_NAME = "_hoodie_file_name"
 OPERATION = "_hoodie_operation"
 """A sixth one, between the five and the data, in tables of change-log writers (Flink). We read it and never write it."""
 IS_DELETED = "_hoodie_is_deleted"
-"""Not a meta column: a boolean of the user's own that makes a row a delete (§8.3)."""
+"""Not a meta column: a boolean of the user's own that makes a row a delete."""
 
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)

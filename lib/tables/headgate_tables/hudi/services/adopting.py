@@ -1,4 +1,4 @@
-"""Makes what another program did to a table its own (rule F): fence, ADOPT, and what then has to go.
+"""Makes what another program did to a table its own (rule F1): fence, ADOPT, and what then has to go.
 
 Stopped anywhere, it is called again: until the ADOPT slot is won the table stays read-only for us, and from then on a
 takeover goes on with the rest.

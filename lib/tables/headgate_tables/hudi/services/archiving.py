@@ -1,4 +1,4 @@
-"""Which instants leave the active timeline (streaming-writer 15.1, hudi-format 11.2). Pure.
+"""Which instants leave the active timeline (rules TM5, H8; fact HF8). Pure.
 
 What is archived counts as completed at its requested time for readers that do not read the history (hudi-rs, and ours for
 files that are older than it). So nothing goes whose completion time somebody still needs: to cut a slice, to hide a file

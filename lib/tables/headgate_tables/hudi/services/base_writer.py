@@ -1,4 +1,4 @@
-"""Writes a base file row group by row group, as ``hudi.base_file`` does in one piece (spec hudi-format 5.1, 5.2)."""
+"""Writes a base file row group by row group, as ``hudi.base_file`` does in one piece."""
 
 from __future__ import annotations
 

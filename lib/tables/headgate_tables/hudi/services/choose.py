@@ -1,4 +1,4 @@
-"""Which file slices a compaction plan takes (streaming-writer 11.3 to 11.5; rules TM2, DE3, W4). Pure."""
+"""Which file slices a compaction plan takes (rules TM2, DE3, W4; fact HF2). Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Which data files nobody needs any more (streaming-writer 14, hudi-format 10.4; rule D3). Pure.
+"""Which data files nobody needs any more (rule D3; Hudi: CleanPlanner). Pure.
 
 What a reader as of a completion time P needs of a group: the newest base file that had completed by P, and the logs that
 had, from that base's instant on. So the files of a slice are needed until a base file with a later instant has completed, and

@@ -2,7 +2,7 @@
 
 Two passes. The first decides by keys and ordering values which rows stay (``deciding``). The second copies: kept rows of the base
 file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and a row
-group, however large the slice is, and what the first pass says of itself.
+group, however large the slice is, and what the first pass says of itself. Deletes end here: a base file keeps none (rule DE2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What another program did to a table, worked out from what lies there and what slots say (rule F). Reads only."""
+"""What another program did to a table, worked out from what lies there and what slots say (rule F1). Reads only."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

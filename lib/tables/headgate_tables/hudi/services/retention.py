@@ -1,4 +1,4 @@
-"""As of which commits a table stays readable (streaming-writer 14.1, 14.2; Hudi: CleanPlanner, CleanerUtils). Pure."""
+"""As of which commits a table stays readable (rule D3; Hudi: CleanPlanner, CleanerUtils). Pure."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence

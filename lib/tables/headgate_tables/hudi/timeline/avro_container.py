@@ -1,4 +1,4 @@
-"""Instants as Hudi stores them: an Avro container with one record (spec hudi-format 2.5; Hudi: TimelineMetadataUtils)."""
+"""Instants as Hudi stores them: an Avro container with one record (Hudi: TimelineMetadataUtils)."""
 
 import io
 import struct

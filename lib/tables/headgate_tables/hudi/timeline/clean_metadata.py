@@ -1,4 +1,4 @@
-"""Cleaning: HoodieCleanerPlan in ``T.clean.requested``, HoodieCleanMetadata in ``T_C.clean`` (spec hudi-format 2.5, 10.4)."""
+"""Cleaning: HoodieCleanerPlan in ``T.clean.requested``, HoodieCleanMetadata in ``T_C.clean``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

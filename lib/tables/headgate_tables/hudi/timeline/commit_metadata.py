@@ -1,4 +1,4 @@
-"""What a completed write holds: HoodieCommitMetadata as an Avro container (spec hudi-format 2.4, 2.5 and 11.1)."""
+"""What a completed write holds: HoodieCommitMetadata as an Avro container."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ class CommitMetadata:
 
 
 def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operation: str, extra: Mapping[str, str]) -> bytes:
-    """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (interop fact 3b)."""
+    """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6)."""
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition, []).append(stat.encode(instant))

@@ -1,4 +1,4 @@
-"""A compaction that is planned: HoodieCompactionPlan in ``T.compaction.requested`` (spec hudi-format 2.5, interop facts 4).
+"""A compaction that is planned: HoodieCompactionPlan in ``T.compaction.requested``.
 
 Java reads every pending plan when it builds a file-system view, so the file is never empty.
 """
@@ -125,7 +125,7 @@ def _name(path: str) -> str:
 
 
 def _merge_order(name: str) -> tuple[str, int, str]:
-    """Instant, version, token (interop fact 3a)."""
+    """Instant, version, token (fact HF3)."""
     log = parse_log_name(name)
     if log is None:
         raise ValueError(f"{name!r} is no log file")

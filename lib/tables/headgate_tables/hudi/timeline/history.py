@@ -1,4 +1,4 @@
-"""The archived part of the timeline, an LSM tree of instants (spec hudi-format 11.2; Hudi: LSMTimelineWriter).
+"""The archived part of the timeline, an LSM tree of instants (Hudi: LSMTimelineWriter).
 
 Readers need it when files are older than the active timeline: a log's slice follows from its completion time, also after
 archiving. What a history holds are facts: no file of it is ever wrong, only missing or superseded.

@@ -1,5 +1,5 @@
 """The files of the archived timeline: ``<first>_<last>_<level>.parquet``, ``manifest_<N>``, ``_version_``
-(spec hudi-format 11.2; Hudi: LSMTimeline, LSMTimelineWriter).
+(Hudi: LSMTimeline, LSMTimelineWriter).
 """
 
 from __future__ import annotations

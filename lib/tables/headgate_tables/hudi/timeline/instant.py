@@ -1,6 +1,6 @@
 """Names of the timeline's files (layout 2): ``T.action.requested``, ``T.action.inflight``, ``T_C.action``.
 
-Source: spec hudi-format 2.1 and 11.1 (Hudi: InstantFileNameGeneratorV2, InstantFileNameParserV2).
+Hudi: InstantFileNameGeneratorV2, InstantFileNameParserV2.
 """
 
 import enum

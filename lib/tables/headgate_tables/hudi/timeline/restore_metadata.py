@@ -1,5 +1,5 @@
 """Taking the table back: HoodieRestorePlan in ``R.restore.requested``, HoodieRestoreMetadata in ``R_C.restore``
-(spec hudi-format 2.5; Hudi: BaseRestoreActionExecutor). Each undone instant counts as one rollback, newest first.
+(Hudi: BaseRestoreActionExecutor). Each undone instant counts as one rollback, newest first.
 """
 
 from collections.abc import Mapping, Sequence

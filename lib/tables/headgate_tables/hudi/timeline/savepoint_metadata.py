@@ -1,4 +1,4 @@
-"""A savepoint: HoodieSavepointMetadata in ``T_C.savepoint``, T being the instant it saves (spec hudi-format 2.5)."""
+"""A savepoint: HoodieSavepointMetadata in ``T_C.savepoint``, T being the instant it saves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
