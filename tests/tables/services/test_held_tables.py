@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.errors import OptionError, RangeGoneError
+from headgate_tables.hudi.services.leases import LEASE_FOLDER
+from support.systems import FaultyStore, system
 from support.tables import SHORT, create, notes, rows
 
 KEEP_LITTLE = {**SHORT, "headgate.log.retire.after": "0"}
@@ -45,3 +48,25 @@ def test_what_a_reader_holds_stays_readable_until_it_lets_go(tmp_path: Path) -> 
 def test_a_table_without_commits_cannot_be_held(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no commit"):
         create(tmp_path).hold()
+
+
+def test_a_lease_that_a_cleaning_has_overtaken_is_given_back_and_another_one_taken(tmp_path: Path) -> None:
+    """Rule D3. The cleaning looks for leases before this one is there, and deletes what it would have held."""
+    table = create(tmp_path)
+    table.configure(KEEP_LITTLE)
+    table.upsert(rows(("a", 1, "early")))
+    store = FaultyStore(tmp_path / "table", anchor=ANCHOR)
+    reader = hudi.Table(store, system(), take_over=False, metadata_table="refuse")
+    points: list[str] = []
+
+    def clean_first(path: str) -> None:
+        if path.startswith(LEASE_FOLDER):
+            points.append(path.split("-")[1])
+            if len(points) == 1:
+                worn(table, 4)
+
+    store.before_create = clean_first
+    with reader.hold(seconds=60) as lease:
+        assert points[0] < points[1] == lease.point
+        worn(table, 4)
+        assert as_of(reader, lease.point) == {"a": "late 3"}
