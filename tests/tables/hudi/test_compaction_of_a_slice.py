@@ -161,7 +161,7 @@ def test_a_slice_of_which_nothing_is_left_becomes_a_base_file_without_rows(table
 
 
 def test_all_readers_see_the_same_rows_of_a_compacted_table_also_when_nothing_is_left(table: hudi.Table) -> None:
-    """Rule DE2: deletes leave nothing in a base file."""
+    """Rule DE2: a base file remembers no delete, so an older row that comes late is visible again."""
     wanted = notes(table)
     table.compact()
     assert notes(table) == wanted
@@ -170,6 +170,8 @@ def test_all_readers_see_the_same_rows_of_a_compacted_table_also_when_nothing_is
     assert notes(table) == {}
     table.upsert(rows(("a", 100, "again")))
     assert notes(table) == {"a": "again"}
+    table.upsert(rows(("b", 1, "older than its delete")))
+    assert notes(table) == {"a": "again", "b": "older than its delete"}
 
 
 # --- inputs that are not as they were pinned ---
