@@ -16,6 +16,13 @@ class WriterJoined:
 
 
 @dataclass(frozen=True, slots=True)
+class WritersFound:
+    """Those whose control streams stood already when the ownership began: all of them have a part in its first round."""
+
+    writers: tuple[WriterJoined, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WriterLost:
     """Its control stream ended or fell silent (rule RO8)."""
 
@@ -241,6 +248,7 @@ class DrainAsked:
 
 Event: TypeAlias = (
     WriterJoined
+    | WritersFound
     | WriterLost
     | WriterLeaving
     | LoadReported

@@ -119,6 +119,16 @@ class OwnedTable:
             self._parts.add(session.process)
             self.feed(events.WriterJoined(session.process, session.address))
 
+    def _find_writers(self) -> None:
+        """In one event: with the first of them alone, the first round would have one member, and the others would wait for it."""
+        found = []
+        for session in self._writers:
+            session.loads.pop(self.address.table, None)
+            if not session.leaving:
+                self._parts.add(session.process)
+                found.append(events.WriterJoined(session.process, session.address))
+        self.feed(events.WritersFound(tuple(found)))
+
     def lost(self, session: Session, why: str) -> None:
         """It has no part in anything any more."""
         if session.process in self._parts:
@@ -168,9 +178,7 @@ class OwnedTable:
     async def run(self) -> None:
         """Until the core has drained. Raises what the committer raises: then the ownership has ended."""
         thread = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{self.address.table}")
-        for session in self._writers:
-            session.loads.pop(self.address.table, None)
-            self.joined(session)
+        self._find_writers()
         try:
             async with asyncio.TaskGroup() as tasks:
                 rest = (self._commit(thread), self.compactions.run(), self._look_after())

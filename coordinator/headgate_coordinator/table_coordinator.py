@@ -40,7 +40,7 @@ from headgate_coordinator.round_size import RoundSize
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
 
-_OfWriter = events.WriterJoined | events.WriterLost | events.WriterLeaving | events.LoadReported
+_OfWriter = events.WriterJoined | events.WritersFound | events.WriterLost | events.WriterLeaving | events.LoadReported
 _OfGeneration = (
     events.InstantAsked
     | events.RoundAsked
@@ -167,6 +167,9 @@ class TableCoordinator:
     def _of_writer(self, event: _OfWriter) -> None:
         if isinstance(event, events.WriterJoined):
             self._joined(event)
+        elif isinstance(event, events.WritersFound):
+            for writer in event.writers:
+                self._joined(writer)
         elif isinstance(event, events.WriterLost):
             if event.process in self._members:
                 self._lost(event.process, f"writer {event.process} was lost: {event.why}")

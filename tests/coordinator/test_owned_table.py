@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -72,11 +72,14 @@ class Guard:
 
 
 class Scene:
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
+    """``sessions``: of writers that are there before the table is owned."""
+
+    def __init__(self, threads: ThreadPoolExecutor, writers: Sequence[str]) -> None:
         self.log: list[str] = []
         self.committer = Committer(self.log)
         self.registry = CollectorRegistry()
         board = self.board = Board()
+        self.sessions = [board.writers.join(writer, f"{writer}:1") for writer in writers]
         parts: Any = (
             Address("t", 7, "", "", True),
             TableCoordinator(7, {}, RoundPolicy(first_round_bytes=0), 2, 0.0),
@@ -97,10 +100,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def owned() -> AsyncIterator[tuple[Scene, asyncio.Task[None]]]:
+async def owned(*writers: str) -> AsyncIterator[tuple[Scene, asyncio.Task[None]]]:
     """Serving, with the committer at its first work."""
     with ThreadPoolExecutor(2) as threads:
-        scene = Scene(threads)
+        scene = Scene(threads, writers)
         async with asyncio.timeout(60):
             running = asyncio.ensure_future(scene.table.run())
             try:
@@ -174,6 +177,33 @@ async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> Non
         assert refused_at_once
         assert not scene.table.ended_for_a_request
         assert "the end" not in scene.log
+
+
+async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_in_its_first_round() -> None:
+    """Else the first would have it alone, and the channels of the others would wait for the second round."""
+    async with owned("a", "b", "c") as (scene, _):
+        await settled()
+        for session in scene.sessions:
+            order = session._queue.get_nowait()
+            assert order is not None
+            assert [member.process for member in order.table.adopt.plan.members] == ["a", "b", "c"]
+            assert session._queue.empty()
+
+
+async def test_a_writer_that_leaves_already_has_no_part_in_the_first_round() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        scene = Scene(threads, ["a", "b"])
+        leaves, stays = scene.sessions
+        leaves.leaving = True
+        running = asyncio.ensure_future(scene.table.run())
+        await scene.until("Maintain")
+        order = stays._queue.get_nowait()
+        assert order is not None
+        assert [member.process for member in order.table.adopt.plan.members] == ["b"]
+        assert said(leaves) == []
+        scene.committer.gate.set()
+        running.cancel()
+        await asyncio.wait([running])
 
 
 def said(session: Session) -> list[str]:
