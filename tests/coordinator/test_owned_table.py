@@ -196,14 +196,16 @@ async def test_a_writer_that_leaves_already_has_no_part_in_the_first_round() -> 
         leaves, stays = scene.sessions
         leaves.leaving = True
         running = asyncio.ensure_future(scene.table.run())
-        await scene.until("Maintain")
-        order = stays._queue.get_nowait()
-        assert order is not None
-        assert [member.process for member in order.table.adopt.plan.members] == ["b"]
-        assert said(leaves) == []
-        scene.committer.gate.set()
-        running.cancel()
-        await asyncio.wait([running])
+        try:
+            await scene.until("Maintain")
+            order = stays._queue.get_nowait()
+            assert order is not None
+            assert [member.process for member in order.table.adopt.plan.members] == ["b"]
+            assert said(leaves) == []
+        finally:
+            scene.committer.gate.set()
+            running.cancel()
+            await asyncio.wait([running])
 
 
 def said(session: Session) -> list[str]:

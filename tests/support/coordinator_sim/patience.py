@@ -6,6 +6,9 @@ from headgate_coordinator.instructions import Instruction
 from headgate_coordinator.policy import RoundPolicy
 from support.coordinator_sim.slots import ViolationError
 
+_ROUNDING_S = 1e-6
+"""The owner adds the time to a moment, this subtracts two moments."""
+
 
 class Patience:
     """Sees all that one owner is told and says. Raises ViolationError."""
@@ -54,5 +57,5 @@ class Patience:
         """A round of which something goes on is not given up for its time."""
         generation = int(text.split()[1])
         latest = max((at for (each, _), at in self._went_on.items() if each == generation), default=-1e9)
-        if " went on for " in text and now - latest < self._policy.checkpoint_timeout:
+        if " went on for " in text and now - latest < self._policy.checkpoint_timeout - _ROUNDING_S:
             raise ViolationError(f"{text}, but something did {now - latest:g} s ago")
