@@ -16,7 +16,7 @@ class Patience:
     def __init__(self, policy: RoundPolicy) -> None:
         self._policy = policy
         self._went_on: dict[tuple[int, int], float] = {}
-        self._refused: dict[type[Instruction], float] = {}
+        self._refused: dict[tuple[type[Instruction], int], float] = {}
         self._aborts = 0
         self._aborted_at = 0.0
 
@@ -26,9 +26,9 @@ class Patience:
             case events.Progressed() | events.BarrierPassed() | events.Flushed():
                 self._went_on[event.generation, event.round] = now
             case events.InstantRefused():
-                self._refused[instructions.IssueInstant] = now
+                self._refused[instructions.IssueInstant, event.generation] = now
             case events.CommitRefused():
-                self._refused[instructions.Commit] = now
+                self._refused[instructions.Commit, event.generation] = now
             case events.SlotWon():  # the store takes slots: what waits for it need not wait longer
                 self._aborts = 0
                 self._refused.clear()
@@ -42,13 +42,14 @@ class Patience:
                 self._aborts, self._aborted_at = self._aborts + 1, now
                 self._check_stuck(text, now)
             case instructions.IssueInstant() | instructions.Commit():
-                if now - self._refused.pop(type(instruction), -1e9) < self._policy.checkpoint_min_interval:
+                refused_at = self._refused.pop((type(instruction), instruction.generation), -1e9)
+                if now - refused_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} is tried again at once after a refusal")
             case instructions.Send(_, generation, instructions.Adopt(plan)) if generation > 1 and plan.round == 1:
                 if plan.intake != self._policy.first_round_bytes:
                     raise ViolationError(f"the first round behind an abort takes {plan.intake} bytes")
             case instructions.Send(_, _, instructions.Grant()):
-                if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval:
+                if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} right behind {self._aborts} aborts in a row")
             case _:
                 pass
