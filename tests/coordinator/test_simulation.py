@@ -35,7 +35,7 @@ MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.KeepsUnusedInstants: 0,
     mutants.PublishesEmptyRoundsAtOnce: 0,
     mutants.RaisesBeforeDraining: 18,
-    mutants.RefusesUnknownIncarnations: 1768,
+    mutants.RefusesUnknownIncarnations: 1963,
     mutants.SendsBarriersEarly: 26,
     mutants.TakesAnyIncarnation: 0,
     mutants.TellsBeforeTheSlot: 0,
