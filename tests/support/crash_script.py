@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
@@ -52,7 +52,7 @@ def after(commits: int) -> Rows:
 
 def run(url: str, say: Callable[[str], None]) -> None:
     """Says "created" once and "returned" after each commit."""
-    ownership.FOLD_EVERY = FOLD_EVERY
+    commit_log.FOLD_EVERY = FOLD_EVERY
     table = _create(url)
     say("created")
     for number, (kind, rows) in enumerate(batches()):
@@ -73,7 +73,7 @@ def examine(url: str, said: Sequence[str], *, read_first: bool = True) -> None:
 
     After a power cut the next writer has to put unsynced names in place before all can be read: ``read_first=False``.
     """
-    ownership.FOLD_EVERY = FOLD_EVERY
+    commit_log.FOLD_EVERY = FOLD_EVERY
     returned = list(said).count("returned")
     if "created" not in said:
         _create(url, exist_ok=True)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.slot import Kind, slot_path
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_slot, read_state

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.commitlog.slot import (
     BOUND_FOLDER,
@@ -20,6 +21,7 @@ from headgate_tables.commitlog.slot import (
 )
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
+from headgate_tables.commitlog.unpublished import Unpublished
 from headgate_tables.errors import (
     CorruptFileError,
     MissingFileError,
@@ -99,7 +101,7 @@ def test_p1_an_interrupt_right_after_the_slot_was_won_does_not_let_the_next_one_
         raise KeyboardInterrupt("pressed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(CommitLog, "_publish_own", interrupt)
+        patch.setattr(Unpublished, "publish_own", interrupt)
         with pytest.raises(KeyboardInterrupt, match="pressed"):
             commit(log, instant)
     log.begin()
@@ -139,7 +141,7 @@ def test_t6_names_that_were_given_up_are_not_put_back_by_who_takes_over(store: F
     log.commit(instant, [DataFile("data/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/y", b"y")])
     names = ["data/file", "done/x"]
     log.decide(Kind.CLEAN, lambda time: {"instant": time, "completion": time, "names": names, "earliest": ""})
-    log.delete_given_up()
+    log.dead_names.delete_given_up()
     successor = open_log(store)
     successor.own()
     assert [store.size(name) for name in names] == [None, None]
@@ -159,10 +161,10 @@ def test_d1_names_count_as_deleted_when_they_are(store: FaultyStore, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
         with pytest.raises(StoreUnavailableError):
-            log.delete_given_up()
+            log.dead_names.delete_given_up()
     commit(log)
     assert list(log.state.deleting.values()) == [["done/x"]]
-    log.delete_given_up()
+    log.dead_names.delete_given_up()
     commit(log)
     assert log.state.deleting == {}
 

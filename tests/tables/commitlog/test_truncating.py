@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, number_name
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_state

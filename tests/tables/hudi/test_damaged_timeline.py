@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER, slot_path
 from headgate_tables.errors import CorruptFileError, MissingFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.properties import PROPERTIES_PATH
@@ -153,7 +153,7 @@ def test_a_missing_slot_keeps_from_writing_and_not_from_reading(table: hudi.Tabl
 def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 2)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 2)
     table.upsert(rows(("a", 1, "x")))
     before = text(table)
     fold = max(full(table, FOLD_FOLDER).iterdir())

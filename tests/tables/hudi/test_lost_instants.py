@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi.timeline.active import read_timeline
 from support.other_program import other_program
@@ -73,7 +73,7 @@ def test_reads_name_a_deleted_instant_and_a_repair_puts_it_back(number: int, all
 
 
 def test_the_next_owner_puts_it_back_before_it_does_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 1)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     table = written(tmp_path)
     table.tidy()
     assert not table._log.unfolded  # type: ignore[union-attr]
@@ -88,7 +88,7 @@ def test_the_next_owner_puts_it_back_before_it_does_anything(tmp_path: Path, mon
 def test_what_no_slot_says_any_more_is_named_and_nothing_is_archived_or_compacted_over_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 2)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 2)
     table = written(tmp_path)
     table.configure({**SMALL, "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "6"})
     for number in range(4):

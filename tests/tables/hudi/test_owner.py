@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.commitlog.slot import SLOT_FOLDER, STAGE_FOLDER, Kind
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
@@ -282,7 +282,7 @@ def test_d1_names_are_in_a_slot_before_their_files_go(store: Noting, monkeypatch
 def test_files_that_a_paused_writer_leaves_later_are_swept_with_the_next_fold(
     store: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 4)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 4)
     table = opened(store)
     round_of(store, table, ("z", 1, "z")).commit()
     aborted = table.transaction(tidy=False)
@@ -303,7 +303,7 @@ def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
     store: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sweeps that find nothing do not end that, time does: ``headgate.log.retire.after``, an hour unless it is set."""
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 1)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     table = opened(store)
     round_of(store, table, ("z", 1, "z")).commit()
     aborted = table.transaction(tidy=False)
@@ -325,7 +325,7 @@ def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
 def test_slots_stay_for_the_time_that_the_table_is_set_to(
     store: Noting, monkeypatch: pytest.MonkeyPatch, setting: str | None, *, goes: bool
 ) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 2)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 2)
     table = opened(store)
     table.configure({"headgate.log.retire.after": setting})
     for number in range(6):
@@ -338,7 +338,7 @@ def test_slots_stay_for_the_time_that_the_table_is_set_to(
 
 
 def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 3)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 3)
     table = opened(store)
     round_of(store, table, ("z", 1, "z")).commit(channels={"c": [1, 1, "me", 1]})
     transaction = round_of(store, table, ("a", 1, "a"))
@@ -355,7 +355,7 @@ def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, mo
 
 
 def test_beginning_without_tidying_leaves_sweep_and_fold_to_the_caller(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 1)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     first = opened(store)
     round_of(store, first, ("z", 1, "z")).commit()
     lost = round_of(store, first, ("a", 1, "lost"))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import (
     DeposedError,
     FixCall,
@@ -94,7 +94,7 @@ class Writing(RuleBasedStateMachine):
         self.system = System(self.clock, CountedIds(), "testhost", 1)
         self.open: list[Open] = []
         self.commits = 0
-        self.fold_every = ownership.FOLD_EVERY
+        self.fold_every = commit_log.FOLD_EVERY
 
     def handle(self) -> hudi.Table:
         """A new handle, as another process would have it."""
@@ -102,7 +102,7 @@ class Writing(RuleBasedStateMachine):
 
     @initialize(shape=shapes(), fold_every=st.sampled_from([2, 5, 100]), store=st.sampled_from([FailingStore, InPlaceStore]))
     def create(self, shape: Shape, fold_every: int, store: type[FailingStore]) -> None:
-        ownership.FOLD_EVERY = fold_every
+        commit_log.FOLD_EVERY = fold_every
         self.store = store
         self.shape = shape
         note(f"{shape.definition()}")
@@ -272,7 +272,7 @@ class Writing(RuleBasedStateMachine):
                 if self.commits:
                     assert_same_rows(without_meta(read_by_hudi_rs(self.path)), self.shape.expected(self.model.rows()), "hudi-rs")
         finally:
-            ownership.FOLD_EVERY = self.fold_every
+            commit_log.FOLD_EVERY = self.fold_every
             self.folder.cleanup()
 
     # --- helpers ---

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import OutcomeUnknownError, StoreDeniedError, StoreFullError
 from support.disks import fill, remount, run_as_nobody, small_disk
 from support.refusals import refused
@@ -97,7 +97,7 @@ def test_wherever_the_space_ends_the_call_is_done_or_not_done_and_says_so(disk: 
 
 
 def test_a_fold_that_finds_the_disk_full_is_no_failed_commit(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FOLD_EVERY", 4)
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 4)
     table = create(disk, buckets=1)
     for number in range(2):
         table.upsert(rows(("a", number, f"{number}")))

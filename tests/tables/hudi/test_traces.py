@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
 from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind
 from headgate_tables.commitlog.state import Holder
@@ -84,7 +84,7 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
         return link(source, target)
 
     def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
-        if folder == STAGE_FOLDER and b._log is not None and b._log.owned and not b._log._behind:
+        if folder == STAGE_FOLDER and b._log is not None and b._log.owned and not b._log._claim.unpublished:
             b._store.list_folder = real_b  # type: ignore[method-assign]
             c._store.link = killed  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt, match="killed"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from headgate_tables import hudi
-from headgate_tables.commitlog import ownership
+from headgate_tables.commitlog import commit_log
 from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.hudi.timeline.active import read_timeline
@@ -50,7 +50,7 @@ class Living(RuleBasedStateMachine):
         self.clock = SetClock()
         self.latest = self.clock.now
         self.system = system(self.clock)
-        self.fold_every = ownership.FOLD_EVERY
+        self.fold_every = commit_log.FOLD_EVERY
         self.open: tuple[hudi.Transaction, Sequence[Entry]] | None = None
         self.saved: dict[str, str] = {}
 
@@ -61,7 +61,7 @@ class Living(RuleBasedStateMachine):
         keep=st.sampled_from([(2, 4), (3, 8), (10, 60)]),
     )
     def create(self, event_time: bool, store: type[FailingStore], fold_every: int, keep: tuple[int, int]) -> None:
-        ownership.FOLD_EVERY = fold_every
+        commit_log.FOLD_EVERY = fold_every
         self.store = store
         ordering = "n" if event_time else None
         options: Any = {"record_key": "id", "partition_by": "p", "ordering": ordering, "buckets": 1, "system": self.system}
@@ -236,14 +236,14 @@ class Living(RuleBasedStateMachine):
                     assert {(r["p"], r["id"]): (r["n"], r["v"]) for r in rows} == self.replay.rows(), "hudi-rs"
                     assert len(rows) == len(self.replay.rows())
         finally:
-            ownership.FOLD_EVERY = self.fold_every
+            commit_log.FOLD_EVERY = self.fold_every
             self.folder.cleanup()
 
     def nothing_is_left_over(self) -> None:
         """Once nothing is open: no file of an instant that did not complete, and slots only behind the last folds."""
         table = self.handle()
         cancel(table)
-        ownership.FOLD_EVERY = 1
+        commit_log.FOLD_EVERY = 1
         for _ in range(3):
             table.win_offsets({})
             table.tidy()

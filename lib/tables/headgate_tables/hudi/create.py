@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.ownership import create_log
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.errors import OptionError, TableExistsError
 from headgate_tables.hudi.definition import Definition

@@ -5,7 +5,7 @@ Who reads without one shows rows missing, old ones again, or both a base file an
 
 from collections.abc import Collection, Mapping, Sequence
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.state import LogState

@@ -5,7 +5,7 @@ On a local disk that is staged bytes and pending timeline files; on an object st
 
 from collections.abc import Collection, Iterator, Sequence
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import REVOKED
 from headgate_tables.commitlog.slot import STAGE_FOLDER
 from headgate_tables.hudi.timeline.active import list_instants
@@ -21,9 +21,9 @@ def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool 
     """Deletes the files of dead instants, and what slots gave up by name. A takeover looks for the files of all dead instants,
     else for those that died less than ``forget_after_ms`` ago: a paused process may still create them (rule W3).
     """
-    log.delete_given_up()
+    log.dead_names.delete_given_up()
     store.delete(_late_outputs(log))
-    dead, gone = log.dead, log.state.gone if takeover else {}
+    dead, gone = log.dead_names.by_instant, log.state.gone if takeover else {}
     if not dead and not gone:
         return
     steps = _leftovers(store, log, {*dead, *gone})
@@ -35,7 +35,7 @@ def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool 
     forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) >= forget_after_ms]
     if fresh or forgotten:
         log.bury(fresh, forgotten)
-    log.looked_for(dead)
+    log.dead_names.looked_for(dead)
     for step in steps:
         store.delete([path for _, path in step])
 

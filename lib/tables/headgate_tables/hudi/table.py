@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.ownership import CommitLog, create_log
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.publish import DataFile, data_files, given_up
 from headgate_tables.commitlog.slot import ANCHOR, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
@@ -373,7 +374,7 @@ class Table(TableReader, TableServices):
             self._took_over = False
             sweep(self._store, log, forget_after_ms=retire_after_ms, takeover=True)
             drop_revoked_stages(self._store, log)
-        if log.fold_is_due() or log.sweep_is_due:
+        if log.fold_is_due() or log.dead_names.sweep_is_due:
             sweep(self._store, log, forget_after_ms=retire_after_ms)
         if log.fold_is_due():
             log.fold()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
@@ -81,7 +81,7 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
     definition = Definition.decode(log.state.config)
     found = survey(store, layout, definition, log.state, read_state(store, folds=False)[1], roll_back=roll_back)
     log.adopt(found.newest, found.body)
-    log.delete_given_up()
+    log.dead_names.delete_given_up()
     return found.result
 
 

@@ -127,7 +127,13 @@ class Maintainer:
         straddling = slices.straddling(
             retained.completion if retained else NEVER, [saved["point"] for saved in state.savepoints.values()]
         )
-        walls = [*state.reserved, *state.plans, *state.savepoints, *owned.log.unsettled, *([straddling] if straddling else [])]
+        walls = [
+            *state.reserved,
+            *state.plans,
+            *state.savepoints,
+            *owned.log.dead_names.unsettled,
+            *([straddling] if straddling else []),
+        ]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default=NEVER))
         return Figures(
             due=len(slices.due),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headgate_tables.commitlog.ownership import CommitLog
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.settings import TableSettings

@@ -59,7 +59,7 @@ def remove_savepoint(owned: Owned, instant: str) -> None:
     """Lets the files of a savepoint go with the next cleaning. Raises OptionError for one that is not there."""
     names = savepoint_files(instant, _saved(owned, instant))
     owned.log.decide(Kind.SAVEPOINT, lambda _: {"removed": instant, "names": names})
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
 
 
 def savepoint_files(instant: str, saved: Mapping[str, Any]) -> list[str]:
@@ -117,7 +117,7 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
         }
 
     owned.log.decide(Kind.RESTORE, body)
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
     owned.snapshots.forget()
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 

@@ -20,7 +20,7 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 
 def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
     """One CLEAN slot, then the files go. Nothing is decided when there is nothing to delete."""
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
     drop_expired_leases(owned.store, owned.clock.now_ms())
     chosen = _choose_dead(owned)
     earliest = chosen.earliest.completion if chosen.earliest else ""
@@ -28,7 +28,7 @@ def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
         return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.held)
     owned.check()
     instant = _win_clean(owned, chosen, earliest)
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
     view = owned.view()
     for partition, paths in chosen.files.items():
         view.remove_files(partition, [path.rpartition("/")[2] for path in paths])
@@ -89,7 +89,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
 
     ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits.
     """
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
     chosen = _choose_archivable(owned, forced=forced)
     left = len(owned.view().timeline.completed) - len(chosen)
     if plan_only or not chosen:
@@ -103,7 +103,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(owned.store, folder)
     owned.log.decide(Kind.ARCHIVE, lambda _: {"until": chosen[-1].time, "names": names})
-    owned.log.delete_given_up()
+    owned.log.dead_names.delete_given_up()
     owned.view().timeline.drop_until(chosen[-1].time)
     return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
 
@@ -121,7 +121,7 @@ def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
         savepoints=list(state.savepoints),
         straddling=straddling,
         retained=retained,
-        dead=owned.log.unsettled,
+        dead=owned.log.dead_names.unsettled,
         replacing=[instant for _, instant in view.replaced_groups()],
         forced=forced,
     )

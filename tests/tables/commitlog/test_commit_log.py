@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.ownership import FOLD_EVERY, CommitLog, create_log
+from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
+from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot, decode_slot, seal, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder, LogState

@@ -1,0 +1,167 @@
+"""One handle's claim on the log: from its FENCE slot on it may append, until another process wins a slot or an error ends it.
+
+Loading and reading never write; a handle that lost a slot to somebody else is deposed and stays so (rules T1, C2).
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headgate_tables.commitlog.slot import Kind, Slot, slot_path
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.tail import read_boundary, read_state
+from headgate_tables.commitlog.times import TimeGenerator
+from headgate_tables.commitlog.win import win
+from headgate_tables.errors import (
+    DeposedError,
+    OutcomeUnknownError,
+    ReopenTable,
+    SyncFailedError,
+    TableOwnedError,
+    TablesError,
+    TransactionError,
+)
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+ALIVE = 2
+"""Round instants alive at a time (rule RO1): one filling, one committing."""
+
+
+class Claim:
+    """``state``: what was read or decided last. ``unfolded``: the slots behind the newest fold. ``unpublished``: those of them
+    whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
+    """
+
+    def __init__(self, store: Store, system: System, holder: Holder, *, take_over: bool) -> None:
+        self.store = store
+        self.system = system
+        self.state, self.unfolded = read_state(store)
+        self.unpublished: list[Slot] = []
+        self._holder = holder
+        self._take_over = take_over
+        self.first_instant = ""
+        self._times: TimeGenerator | None = None
+        self._deposed = False
+        self._failed: ReopenTable | None = None
+
+    @property
+    def fenced(self) -> bool:
+        """Whether this handle has won a FENCE slot, whatever came then."""
+        return self._times is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether this handle may append, as far as it knows."""
+        return self.fenced and not self._deposed and self._failed is None
+
+    @property
+    def times(self) -> TimeGenerator:
+        """What issues the table's times (rule TM1). Raises TransactionError before the fence."""
+        if self._times is None:
+            raise TransactionError("this handle has not fenced the table", fix="Begin a transaction first.")
+        return self._times
+
+    def check(self) -> None:
+        """Raises what ended the handle, if anything did."""
+        if self._failed is not None:
+            raise self._failed
+        if self._deposed:
+            raise self._deposed_error()
+
+    def check_owner(self) -> None:
+        """Looks whether another process has won a slot since; one request, two on an object store. Writes nothing.
+
+        Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
+        """
+        self.check()
+        following = self.state.n + 1
+        taken = self.store.size(slot_path(following)) is not None or read_boundary(self.store) >= following
+        if self.fenced and taken:
+            self._deposed = True
+            raise self._deposed_error()
+
+    def end(self, error: ReopenTable) -> None:
+        """From now on ``check`` raises ``error``."""
+        self._failed = error
+
+    def depose(self) -> None:
+        """Notes that another process owns the table."""
+        self._deposed = True
+
+    def fence(self, *, accepting: bool = False) -> None:
+        """Wins a FENCE slot, with which a new epoch begins and two instants are reserved (rule T1).
+
+        ``accepting``: times that are ahead of the clock are accepted in it. Raises TableOwnedError when a cluster holds the
+        table, ClockError, OutcomeUnknownError.
+        """
+        while not self._fence(accepting=accepting):
+            pass
+
+    def _fence(self, *, accepting: bool) -> bool:
+        """One try. False: somebody else won the number; look again."""
+        self.state, self.unfolded = read_state(self.store)
+        holder = self.state.holder
+        if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
+            raise TableOwnedError(
+                f"the table belongs to {holder.describe()}",
+                fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open with take_over=True.",
+            )
+        times = TimeGenerator(self.system.clock, self.state.time, self.state.ahead)
+        ahead = times.accept() if accepting else None
+        reserved = [times.next() for _ in range(ALIVE)]
+        body = {"holder": self._holder.encode(), "reserved": reserved, **({"ahead": ahead} if ahead else {})}
+        self.unpublished = list(self.unfolded)
+        if not self._win(self._slot(Kind.FENCE, body, self.state.epoch + 1)):
+            return False
+        self._times, self.first_instant = times, reserved[0]
+        return True
+
+    def append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
+        """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
+        slot = self._slot(kind, body, self.state.epoch)
+        if not self._win(slot):
+            self._deposed = True
+            raise self._deposed_error()
+        return slot
+
+    @contextlib.contextmanager
+    def ending_on_failed_sync(self) -> Iterator[None]:
+        """Hazard H14: tried again, the same sync would succeed without the data."""
+        try:
+            yield
+        except SyncFailedError as error:
+            self._failed = error
+            raise
+
+    def _win(self, slot: Slot) -> bool:
+        """Sends the slot and takes it in. What ends this in between, a person's interrupt too, leaves the outcome unknown."""
+        self._failed = OutcomeUnknownError(
+            f"the request for slot {slot.n} was interrupted",
+            fix="Open the table again; `commits()` tells whether the commit stands.",
+        )
+        try:
+            own_hash = win(self.store, self.system.clock, slot)
+        except ReopenTable as error:
+            self._failed = error
+            raise
+        except TablesError:
+            self._failed = None
+            raise
+        if own_hash is not None:
+            if slot.kind is Kind.COMMIT or slot.body.get("publish"):
+                self.unpublished.append(slot)
+            self.unfolded.append(slot)
+            self.state.apply(slot, own_hash)
+        self._failed = None
+        return own_hash is not None
+
+    def _slot(self, kind: Kind, body: Mapping[str, Any], epoch: int) -> Slot:
+        return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, kind, body)
+
+    def _deposed_error(self) -> DeposedError:
+        holder = read_state(self.store)[0].holder
+        return DeposedError(
+            f"{holder.describe() if holder else 'another process'} took the table over",
+            fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",
+        )

@@ -1,0 +1,276 @@
+"""One table's commit log as this process holds it: fence, begin, commit, decide, fold (rules C2, C6, TM4, RO5, G1).
+
+Each part of it is a module: ``claim`` (who may append), ``reservations`` (instants of transactions), ``unpublished`` (files of
+slots that were won) and ``dead_names`` (files that must go).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headgate_tables.commitlog.claim import Claim
+from headgate_tables.commitlog.dead_names import DeadNames
+from headgate_tables.commitlog.publish import DataFile, DerivedFile, Usable, encode_derived, ours_alone
+from headgate_tables.commitlog.reservations import Reservations
+from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.times import TimeGenerator
+from headgate_tables.commitlog.truncate import truncate, write_fold
+from headgate_tables.commitlog.unpublished import Unpublished
+from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.errors import ReopenTable
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+FOLD_EVERY = 100
+"""Slots between folds. More: a takeover reads more slots and syncs more files at once; fewer: more commits wait for a fold."""
+
+
+class CommitLog:
+    """The log of the table in ``store``. Loading it writes nothing; the first write fences.
+
+    ``usable``: see ``publish``. ``dead_names``: files that must go.
+    """
+
+    def __init__(
+        self, store: Store, system: System, holder: Holder, *, take_over: bool = False, usable: Usable = ours_alone
+    ) -> None:
+        self.store = store
+        self._system = system
+        self._claim = Claim(store, system, holder, take_over=take_over)
+        self._reservations = Reservations(self._claim)
+        self._unpublished = Unpublished(self._claim, usable)
+        self.dead_names = DeadNames(self._claim, self._reservations)
+        self._serves = False
+
+    @property
+    def state(self) -> LogState:
+        """What was read or decided last."""
+        return self._claim.state
+
+    @property
+    def owned(self) -> bool:
+        """Whether this handle holds the table, as far as it knows."""
+        return self._claim.holds
+
+    @property
+    def open_instants(self) -> Sequence[str]:
+        """Instants of the transactions that are open now, oldest first."""
+        return self._reservations.open
+
+    @property
+    def unfolded(self) -> Sequence[Slot]:
+        """Slots behind the newest fold."""
+        return tuple(self._claim.unfolded)
+
+    def own(self) -> bool:
+        """Fences if this handle does not own the table yet; true the first time that this comes to its end.
+
+        Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
+        Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
+        """
+        self.fence()
+        self._unpublished.catch_up()
+        newly, self._serves = not self._serves, True
+        return newly
+
+    def fence(self) -> None:
+        """``own`` without putting anything in place: another program may have archived or rolled back what slots decided
+        (hazard H8), so that only ``adopt`` can tell what is still missing. Raises as ``own``.
+        """
+        self._claim.check()
+        if not self._claim.fenced:
+            self._claim.fence()
+
+    def check_owner(self) -> None:
+        """Looks whether another process has won a slot since; one request, two on an object store. Writes nothing.
+
+        Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
+        """
+        self._claim.check_owner()
+
+    def accept_future_times(self) -> str:
+        """Goes on above times that are ahead of the clock, in a slot that says so, fencing first if need be.
+
+        Returns the time from which it goes on, "" when none is ahead: then nothing was written. Raises as ``own``.
+        """
+        self._claim.check()
+        if not self._claim.fenced:
+            if TimeGenerator(self._system.clock, self.state.time).accept() is None:
+                return ""
+            self._claim.fence(accepting=True)
+            return self.state.ahead.floor if self.state.ahead is not None else ""
+        ahead = self._claim.times.accept()
+        if ahead is None:
+            return ""
+        self._append(Kind.RESERVE, {"reserved": self._reservations.renewed(), "ahead": ahead})
+        return ahead.floor
+
+    def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
+        """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
+
+        ``newest``: the largest time on the timeline; all issued from here on are above it, the instants reserved now too.
+        Raises ClockError (nothing was decided then), DeposedError, OutcomeUnknownError.
+        """
+        self._claim.check()
+        times = self._claim.times
+        times.observe(newest)
+        time = times.next()
+        reserved = self._reservations.fresh()
+        self._append(Kind.ADOPT, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
+        self._unpublished.catch_up()
+
+    def begin(self) -> str:
+        """The instant of a new transaction. Raises TransactionError when two are open."""
+        self.own()
+        self._reservations.check_room()
+        if self._reservations.are_stale:
+            self._append(Kind.RESERVE, {"reserved": self._reservations.fresh()})
+        elif self._reservations.are_used_up:
+            self._append(Kind.RESERVE, {"reserved": self._reservations.renewed()})
+        return self._reservations.give_out()
+
+    def age_ms(self, instant: str) -> int:
+        """How long ago the instant was issued, by the wall clock. Raises ClockError."""
+        return self._claim.times.age_ms(instant)
+
+    def commit(
+        self,
+        instant: str,
+        files: Sequence[DataFile],
+        derive: Callable[[str], Sequence[DerivedFile]],
+        channels: Mapping[str, Sequence[Any]] | None = None,
+        decided: Callable[[], None] | None = None,
+    ) -> str:
+        """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
+
+        ``derive`` makes the derived files from the completion time. ``channels``: records that changed (see LogState).
+        ``decided`` is called between the two: whatever happens then, the commit stands (rule C6).
+        Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
+        error that is no ReopenTable nothing was decided and the transaction is open still.
+        """
+        self._reservations.check_open(instant)
+        self._reservations.check_oldest(instant)
+        times = self._claim.times
+        self._unpublished.catch_up()
+        completion = times.next()
+        body = {
+            "instant": instant,
+            "completion": completion,
+            "reserved": self._reservations.renewed(ending=instant),
+            "files": [file.encode() for file in files],
+            "channels": dict(channels or {}),
+            "min_reader": 1,
+            "min_writer": 1,
+            "publish": encode_derived(derive(completion)),
+        }
+        slot = self._append(Kind.COMMIT, body)
+        self._reservations.end(instant)
+        if decided is not None:
+            decided()
+        self._unpublished.publish_own(slot)
+        return completion
+
+    def decide(self, kind: Kind, build: Callable[[str], Mapping[str, Any]]) -> str:
+        """Wins a slot of a table service and publishes what it derives.
+
+        ``build`` makes the body from a fresh time, which is also returned: the instant of what begins, the completion time of
+        what ends. The view it looks at is that of this moment: no slot is in flight (rule TM2). Open transactions stay open,
+        but for RESTORE. Raises as ``commit``.
+        """
+        self.own()
+        time = self._claim.times.next()
+        body = build(time)
+        if kind is Kind.RESTORE:
+            self._reservations.end_all()
+            reserved = self._reservations.fresh()
+        else:
+            reserved = self._reservations.renewed()
+        slot = self._append(kind, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
+        if slot in self._claim.unpublished:
+            self._unpublished.publish_own(slot)
+        return time
+
+    def next_time(self) -> str:
+        """A time of the table's one generator (rule TM1), for a service that needs two. Raises ClockError."""
+        self.own()
+        return self._claim.times.next()
+
+    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+        """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
+
+        It derives no file. Transactions that are open stay so. Raises DeposedError, OutcomeUnknownError; after any error that
+        is no ReopenTable nothing was decided.
+        """
+        self.own()
+        records = {name: list(record) for name, record in channels.items()}
+        self._append(
+            Kind.OFFSETS,
+            {
+                "channels": records,
+                "forget": list(forget),
+                "reserved": self._reservations.renewed(),
+                "min_reader": 1,
+                "min_writer": 1,
+            },
+        )
+
+    def bury_given_up(self) -> bool:
+        """Makes the instants of abandoned transactions dead in a slot now (rules RO4, TM4); False when there are none."""
+        self._claim.check()
+        if not self._reservations.given_up:
+            return False
+        self.bury({}, ())
+        return True
+
+    def close(self) -> None:
+        """Ends the handle: open transactions lapse."""
+        self._claim.end(ReopenTable("the table was closed", fix="Open it again to write."))
+
+    def release(self, instant: str) -> None:
+        """Ends a transaction that never showed its instant to anybody; the next one may use it."""
+        self._reservations.check_open(instant)
+        self._reservations.take_back(instant)
+
+    def abandon(self, instant: str) -> None:
+        """Ends a transaction without a commit: its instant is dead from the next slot on (rule TM4). Writes nothing."""
+        self._reservations.check_open(instant)
+        self._reservations.end(instant)
+
+    def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
+        """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted, ``swept`` ones are gone (rule D1)."""
+        self._append(
+            Kind.DEAD,
+            {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._reservations.renewed()},
+        )
+
+    def create(self, path: str, content: bytes) -> None:
+        """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError."""
+        create_for_certain(self.store, self._system.clock, path, content, durable=False)
+
+    def fold_is_due(self) -> bool:
+        """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
+        return self.state.n - self.state.folded >= FOLD_EVERY
+
+    def fold(self) -> None:
+        """Makes everything published durable, then writes K(n) and advances the boundary (rules G1, G2)."""
+        self._claim.check()
+        self._unpublished.catch_up()
+        self._unpublished.make_durable()
+        with self._claim.ending_on_failed_sync():
+            write_fold(self.store, self._system.clock, self.state)
+        self.state.folded = self.state.n
+        self._claim.unfolded.clear()
+
+    def truncate(self, retire_after_ms: int) -> None:
+        """Deletes slots that a fold older than ``retire_after_ms`` holds (rule G3)."""
+        self._claim.check()
+        truncate(self.store, self._system.clock, retire_after_ms)
+
+    def make_durable(self) -> None:
+        """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
+        self._unpublished.make_durable()
+
+    def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
+        slot = self._claim.append(kind, self.dead_names.stated_in(body))
+        self.dead_names.have_been_stated(slot.body)
+        return slot

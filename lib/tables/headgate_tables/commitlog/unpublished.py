@@ -1,0 +1,65 @@
+"""Slots that were won and whose files are not in place yet: published in order, whoever won them (rules P1, T6, W2)."""
+
+from headgate_tables.commitlog.claim import Claim
+from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish
+from headgate_tables.commitlog.slot import STAGE_FOLDER, Slot
+from headgate_tables.commitlog.tail import read_state
+from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TablesError
+
+
+class Unpublished:
+    """Of the handle with ``claim``. ``usable``: see ``publish``."""
+
+    def __init__(self, claim: Claim, usable: Usable) -> None:
+        self._claim = claim
+        self._store = claim.store
+        self._clock = claim.system.clock
+        self._usable = usable
+
+    def catch_up(self) -> None:
+        """Publishes all of them. What fails here is tried again before anything new is decided, so that slots are published in
+        order (rule P1). Raises as ``publish``, SyncFailedError.
+        """
+        claim = self._claim
+        if claim.unpublished:
+            self._revoke_stages()
+        while claim.unpublished:
+            with claim.ending_on_failed_sync():
+                publish(self._store, self._clock, claim.unpublished[0], given_up(claim.unfolded), self._usable)
+            del claim.unpublished[0]
+
+    def publish_own(self, slot: Slot) -> None:
+        """Publishes the slot that this handle has just won.
+
+        A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2).
+        Raises OutcomeUnknownError: the slot stands, but readers do not see it yet.
+        """
+        try:
+            try:
+                publish(self._store, self._clock, slot, given_up([slot]), self._usable)
+            except MissingFileError:
+                if read_state(self._store)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
+                    raise
+                self._claim.depose()
+        except TablesError as error:
+            raise OutcomeUnknownError(
+                f"slot {slot.n} has decided the commit for good, but readers do not see it yet: {error.message}",
+                fix="Do not send the rows again. Remove the cause; the next write to the table puts the commit in place.",
+            ) from error
+        self._claim.unpublished.remove(slot)
+
+    def make_durable(self) -> None:
+        """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
+        with self._claim.ending_on_failed_sync():
+            make_durable(self._store, self._claim.unfolded)
+
+    def _revoke_stages(self) -> None:
+        """Older epochs cannot link any more (rule W2); what they won is found under the new name by ``publish``."""
+        if not self._store.stages:
+            return
+        epoch = self._claim.state.epoch
+        for folder in self._store.list_folder(STAGE_FOLDER).folders:
+            if folder.isdigit() and int(folder) < epoch:
+                # A fresh name: a process that does not know of us yet may have made the folder again after the last time.
+                fresh = f"{folder}{REVOKED}-{epoch}-{self._claim.system.ids.token()}"
+                self._store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{fresh}")
