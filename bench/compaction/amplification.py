@@ -15,8 +15,8 @@ from bench.compaction.under_ingest import data_bytes
 from bench.tables.compare import differences
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 from headgate_tables import hudi
+from headgate_tables.hudi.operation import Plan
 from headgate_tables.hudi.services.compaction import compact_slice
-from headgate_tables.hudi.services.operation import Plan
 from support.events import EVENTS_SCHEMA
 
 BUCKETS = 8

@@ -14,9 +14,9 @@ from headgate_runtime.logs import get_logger
 from headgate_tables.commitlog.slot import ANCHOR, stage_folder
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
 from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction import compact_slice
-from headgate_tables.hudi.services.operation import Compacted, Operation
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store

@@ -18,7 +18,7 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import Clock
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import ReopenTable
-from headgate_tables.hudi.services.operation import Compacted, Operation
+from headgate_tables.hudi.operation import Compacted, Operation
 
 _log = structlog.get_logger()
 

@@ -30,7 +30,7 @@ from headgate_coordinator.operations import (
     Running,
     SlotOffered,
 )
-from headgate_tables.hudi.services.operation import Compacted, Operation
+from headgate_tables.hudi.operation import Compacted, Operation
 
 LOSSES = 3
 """Lost compactors count as one failed attempt when they are so many: one that runs out of memory never says that it failed."""

@@ -8,7 +8,7 @@ from headgate_coordinator.compactions import Compactions
 from headgate_coordinator.operations import PlanOutcome, PlanProgress
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import Clock
-from headgate_tables.hudi.services.operation import Plan
+from headgate_tables.hudi.operation import Plan
 
 
 class Followed(Protocol):

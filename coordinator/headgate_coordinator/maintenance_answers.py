@@ -7,7 +7,7 @@ from headgate_coordinator.operations import PlanOutcome
 from headgate_coordinator.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.services.operation import Operation, Plan
+from headgate_tables.hudi.operation import Operation, Plan
 from headgate_tables.hudi.services.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, RestoreResult
 from headgate_tables.hudi.services.settings import SETTINGS, TableSettings
 

@@ -22,7 +22,7 @@ from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.services.operation import Plan
+from headgate_tables.hudi.operation import Plan
 from headgate_tables.hudi.services.results import AdoptResult
 
 _log = structlog.get_logger()

@@ -18,7 +18,7 @@ from headgate_runtime.world import World
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.services.operation import Compacted, Plan
+from headgate_tables.hudi.operation import Compacted, Plan
 from support.scripted_giver import CompactorLink, ScriptedGiver, scripted_giver
 from support.tables import create, rows
 

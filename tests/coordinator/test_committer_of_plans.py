@@ -12,7 +12,7 @@ from headgate_coordinator.instructions import WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.hudi import Holder, Table, open_table
-from headgate_tables.hudi.services.operation import Compacted
+from headgate_tables.hudi.operation import Compacted
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import System
 from support.systems import FaultyStore

@@ -16,7 +16,7 @@ from headgate_coordinator.messages import Address
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.operations import FinishPlan, FinishRefused, PlanClosed, PlanOpened, Tick
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
-from headgate_tables.hudi.services.operation import Operation
+from headgate_tables.hudi.operation import Operation
 from support.operations import operation
 
 ATTEMPTS = 2

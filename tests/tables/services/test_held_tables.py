@@ -7,7 +7,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.errors import OptionError, RangeGoneError
-from headgate_tables.hudi.services.leases import LEASE_FOLDER
+from headgate_tables.hudi.leases import LEASE_FOLDER
 from support.systems import FaultyStore, system
 from support.tables import SHORT, create, notes, rows
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables.errors import OptionError, ReopenTable, StoreUnavailableError
-from headgate_tables.hudi.services.leases import (
+from headgate_tables.hudi.leases import (
     GRACE_MS,
     LEASE_FOLDER,
     LONGEST_S,

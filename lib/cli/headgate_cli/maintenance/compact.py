@@ -11,7 +11,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.progress import CompactionBar
 from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
 from headgate_cli.output import Output, size
-from headgate_tables.hudi.services.operation import Operation
+from headgate_tables.hudi.operation import Operation
 
 _NOBODY = "No compactor is connected to the owner: the plan waits for one (`headgate compactor --coordinator HOST:PORT`)."
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
-from headgate_tables.hudi.services.leases import held_points
+from headgate_tables.hudi.leases import held_points
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean
 from headgate_tables.hudi.timeline.history import archived_completions

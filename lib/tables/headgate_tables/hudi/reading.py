@@ -5,10 +5,10 @@ from typing import Any
 
 from headgate_tables.errors import OptionError, StoreUnavailableError
 from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.leases import ReaderLease, take_lease
 from headgate_tables.hudi.query import Mode, newest, select
 from headgate_tables.hudi.results import CommitInfo, Verification
 from headgate_tables.hudi.scan import Filter, Scan
-from headgate_tables.hudi.services.leases import ReaderLease, take_lease
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.verify import verify
 from headgate_tables.hudi.view import FileGroup

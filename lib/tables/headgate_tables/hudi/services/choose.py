@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import base_name
-from headgate_tables.hudi.services.operation import Operation, PinnedFile
+from headgate_tables.hudi.operation import Operation, PinnedFile
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.urgency import Rules, Urgency, load_of
 from headgate_tables.hudi.timeline.instant import NEVER

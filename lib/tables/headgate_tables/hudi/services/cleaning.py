@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from headgate_tables.hudi.services.operation import Plan
+from headgate_tables.hudi.operation import Plan
 from headgate_tables.hudi.services.retention import age_horizon, earliest_retained
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import NEVER, Instant

@@ -21,12 +21,12 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.merge import Entries, Mask
+from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.deciding import decide
-from headgate_tables.hudi.services.operation import Compacted, Operation
 from headgate_tables.hudi.services.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.pinned import PinnedSlice
 from headgate_tables.hudi.services.settings import TableSettings

@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.operation import Operation, Plan
 from headgate_tables.hudi.services.archiving import straddles
-from headgate_tables.hudi.services.operation import Operation, Plan
 from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.slice_loads import LogLoad, SliceLoad

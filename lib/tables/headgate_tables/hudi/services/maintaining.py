@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from headgate_tables.hudi.operation import Compacted, Plan
 from headgate_tables.hudi.services.due import BUNCH, Due, Figures, due
 from headgate_tables.hudi.services.live_slices import LiveSlices
-from headgate_tables.hudi.services.operation import Compacted, Plan
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning import overdue, plan_compaction
 from headgate_tables.hudi.services.results import Maintained, SliceFigures

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
-from headgate_tables.hudi.services.operation import Operation, Plan
+from headgate_tables.hudi.operation import Operation, Plan
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots

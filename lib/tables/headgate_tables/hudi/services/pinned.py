@@ -23,9 +23,9 @@ from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks
 from headgate_tables.hudi.merge import Entries
+from headgate_tables.hudi.operation import Operation, PinnedFile
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
-from headgate_tables.hudi.services.operation import Operation, PinnedFile
 from headgate_tables.hudi.services.parquet_batches import BATCH_ROWS, ParquetBatches, RepeatingTexts
 from headgate_tables.hudi.slice_reader import drop_compacted
 from headgate_tables.storage.store import Store

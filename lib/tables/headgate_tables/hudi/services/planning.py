@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.errors import TransactionError
+from headgate_tables.hudi.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.choose import choose_slices, operation_of
-from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.stuck import after_plan
 from headgate_tables.hudi.services.urgency import overdue_since

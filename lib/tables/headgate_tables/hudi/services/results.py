@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
+from headgate_tables.hudi.operation import Compacted, Operation, Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from headgate_tables.hudi.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services import configuring, embedded, planning, savepoints, setting_aside, trimming
 from headgate_tables.hudi.services.maintaining import Maintainer
-from headgate_tables.hudi.services.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import (
     ArchiveResult,

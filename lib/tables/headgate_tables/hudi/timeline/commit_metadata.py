@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from headgate_tables.hudi.log.names import parse_base_name
-from headgate_tables.hudi.services.operation import Compacted
+from headgate_tables.hudi.operation import Compacted
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 from headgate_tables.hudi.timeline.compaction_plan import base_instant
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
-from headgate_tables.hudi.services.operation import Operation, PinnedFile, Plan
+from headgate_tables.hudi.operation import Operation, PinnedFile, Plan
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 
 _BARE_NAMES = 2
