@@ -12,6 +12,7 @@ from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.hudi.log.names import parse_log_name
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, State, parse_instant
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
@@ -74,7 +75,7 @@ async def _compact_all(address: str) -> None:
 
 def what_services_did(url: str) -> Services:
     """Reads every slot; none is deleted within an hour of its making."""
-    _, slots = read_state(open_store(url, None, SystemIds()), folds=False)
+    _, slots = read_state(open_store(url, None, SystemIds()), LOG_LAYOUT, folds=False)
     done = _of(slots, Kind.PLAN_DONE)
     archived = [parse_instant(_name(path)) for path in _dead(slots, Kind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]
     return Services(

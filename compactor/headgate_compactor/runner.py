@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
-from headgate_tables.commitlog.slot import ANCHOR, stage_folder
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
 from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction import compact_slice
@@ -87,7 +87,7 @@ class Runner:
 
     def _compact(self, job: Job) -> Compacted:
         order = job.order
-        store = open_store(order.url, self._options, self._ids, anchor=ANCHOR)
+        store = open_store(order.url, self._options, self._ids, anchor=LOG_LAYOUT.root)
         operation = Operation.decode(json.loads(order.operation))
         job.input_bytes, job.base_rows = operation.input_bytes, _base_rows(store, operation)
         definition = Definition.decode(json.loads(order.definition))
@@ -97,7 +97,7 @@ class Runner:
             _layout(store, definition),
             operation,
             order.attempt.instant,
-            stage=stage_folder(order.attempt.epoch, self._process) if store.stages else "",
+            stage=LOG_LAYOUT.stage_folder(order.attempt.epoch, self._process) if store.stages else "",
             settings=TableSettings.of(order.settings),
             progress=job.progress,
             attempt=str(order.attempt.number),

@@ -12,7 +12,8 @@ import pyarrow as pa
 from headgate_coordinator import events, instructions
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import Instruction, Plan
-from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER, Kind
+from headgate_tables.commitlog.slot import Kind
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
 
 Reached = Callable[[str], None]
@@ -93,7 +94,7 @@ class SteppedStore:
         return outcome
 
     def _created(self, path: str) -> None:
-        if path.startswith(FOLD_FOLDER):
+        if path.startswith(LOG_LAYOUT.folds):
             self._reached("fold_written")
         elif not path.startswith(_OURS) and not path.endswith(_SHOWN_BEFORE):
             self._reached("derived_file")
@@ -147,7 +148,7 @@ class SteppedStore:
 
 
 def _slot_step(path: str, content: Buffers) -> str:
-    if not path.startswith(SLOT_FOLDER):
+    if not path.startswith(LOG_LAYOUT.slots):
         return ""
     data = b"".join(_bytes(piece) for piece in content)
     return next((step for kind, step in _SLOT_STEPS.items() if b'"kind":"%s"' % kind.encode() in data), "")

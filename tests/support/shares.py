@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import headgate
 from headgate_tables.commitlog.publish import data_files
-from headgate_tables.commitlog.slot import SLOT_FOLDER, STAGE_FOLDER, decode_slot, slot_path
+from headgate_tables.commitlog.slot import decode_slot
 from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Store
 from support.cluster import Cluster
 from support.processes import READY_S, Died
@@ -20,10 +21,10 @@ Written: TypeAlias = Mapping[str, Sequence[str]]
 def written(store: Store) -> Sequence[Written]:
     """By round with rows, as they were committed to a table in a local store."""
     rounds: list[Written] = []
-    for number in range(len(store.list_folder(SLOT_FOLDER).files)):
+    for number in range(len(store.list_folder(LOG_LAYOUT.slots).files)):
         paths: dict[str, list[str]] = defaultdict(list)
-        for file in data_files(decode_slot(store.get(slot_path(number)).to_pybytes(), number)):
-            epoch, process, _ = file.stage.removeprefix(f"{STAGE_FOLDER}/").split("/")
+        for file in data_files(decode_slot(store.get(LOG_LAYOUT.slot_path(number)).to_pybytes(), LOG_LAYOUT, number)):
+            epoch, process, _ = file.stage.removeprefix(f"{LOG_LAYOUT.stages}/").split("/")
             assert epoch.isdigit(), file.stage
             paths[process].append(file.path)
         if paths:

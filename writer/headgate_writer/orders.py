@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import Ids
 from headgate_writer.adopted import AdoptedTable, Member, Plan
@@ -29,6 +29,6 @@ def read_adopt(order: wire.TableOrder, storage_options: Mapping[str, str], ids: 
         url=order.adopt.url,
         definition=Definition.decode(json.loads(order.adopt.definition)),
         drop_beaten=order.adopt.drop_beaten,
-        store=open_store(order.adopt.url, storage_options, ids, anchor=ANCHOR),
+        store=open_store(order.adopt.url, storage_options, ids, anchor=LOG_LAYOUT.root),
         restored=order.adopt.restored,
     )

@@ -9,7 +9,7 @@ import pytest
 from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot, decode_slot, seal, slot_path, stage_folder
+from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot, decode_slot, seal
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.commitlog.times import format_time
@@ -25,6 +25,7 @@ from headgate_tables.errors import (
     UnsupportedTableError,
 )
 from headgate_tables.storage.store import Outcome
+from support.log_layout import LOG_LAYOUT
 from support.systems import NOON, FaultyStore, SetClock, answers, system
 
 LIBRARY = Holder("library", "testhost", 1)
@@ -34,14 +35,14 @@ CLUSTER = Holder("cluster", "testhost", 2, "localhost:7070")
 @pytest.fixture
 def store(tmp_path: Path) -> FaultyStore:
     made = FaultyStore(tmp_path / "table")
-    create_log(made, system(), {"answer": 42}, [("props", b"a=b")])
+    create_log(made, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     return made
 
 
 def open_log(
     store: FaultyStore, clock: SetClock | None = None, holder: Holder = LIBRARY, *, take_over: bool = False
 ) -> CommitLog:
-    return CommitLog(store, system(clock), holder, take_over=take_over)
+    return CommitLog(store, LOG_LAYOUT, system(clock), holder, take_over=take_over)
 
 
 def commit(log: CommitLog, instant: str = "") -> tuple[str, str]:
@@ -51,23 +52,23 @@ def commit(log: CommitLog, instant: str = "") -> tuple[str, str]:
 
 
 def stage(store: FaultyStore, log: CommitLog, name: str) -> DataFile:
-    path = f"{stage_folder(log.state.epoch, 'process')}/{name}"
+    path = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/{name}"
     store.stage([(path, [b"rows"])])
     return DataFile(f"data/{name}", 4, "", path)
 
 
 def test_creating_wins_slot_zero_and_derives_its_files(store: FaultyStore) -> None:
     assert store.get("props").to_pybytes() == b"a=b"
-    assert read_slot(store, 0)[0].kind is Kind.CONFIG
+    assert read_slot(store, LOG_LAYOUT, 0)[0].kind is Kind.CONFIG
     with pytest.raises(TableExistsError):
-        create_log(store, system(), {}, [])
+        create_log(store, LOG_LAYOUT, system(), {}, [])
 
 
 def test_opening_writes_nothing_and_the_first_transaction_fences(store: FaultyStore) -> None:
     log = open_log(store)
-    assert read_state(store)[0].n == 0
+    assert read_state(store, LOG_LAYOUT)[0].n == 0
     log.begin()
-    state = read_state(store)[0]
+    state = read_state(store, LOG_LAYOUT)[0]
     assert (state.n, state.epoch, state.holder) == (1, 1, LIBRARY)
 
 
@@ -113,7 +114,7 @@ def test_a_floor_that_was_accepted_accepts_no_further_jump(store: FaultyStore) -
 def test_no_time_in_the_future_is_nothing_to_accept(store: FaultyStore) -> None:
     log = open_log(store)
     assert log.accept_future_times() == ""
-    assert read_state(store)[0].n == 0
+    assert read_state(store, LOG_LAYOUT)[0].n == 0
 
 
 def test_who_asks_the_log_learns_of_another_owner_without_a_slot_of_his_own(store: FaultyStore) -> None:
@@ -125,7 +126,7 @@ def test_who_asks_the_log_learns_of_another_owner_without_a_slot_of_his_own(stor
     with pytest.raises(DeposedError):
         older.check_owner()
     assert not older.owned
-    assert read_state(store)[0].epoch == 2, "asking wrote something"
+    assert read_state(store, LOG_LAYOUT)[0].epoch == 2, "asking wrote something"
 
 
 def test_who_asks_the_log_learns_of_another_owner_whose_slots_are_folded_and_deleted(store: FaultyStore) -> None:
@@ -135,7 +136,7 @@ def test_who_asks_the_log_learns_of_another_owner_whose_slots_are_folded_and_del
         commit(other)
         other.fold()
     other.truncate(0)
-    assert store.size(slot_path(sleeper.state.n + 1)) is None
+    assert store.size(LOG_LAYOUT.slot_path(sleeper.state.n + 1)) is None
     with pytest.raises(DeposedError):
         sleeper.check_owner()
 
@@ -174,9 +175,9 @@ def test_tm1_a_successor_with_a_slow_clock_starts_above_every_time_in_the_log(st
 def test_tm4_an_instant_is_in_a_slot_before_it_is_used_and_the_next_two_are_reserved(store: FaultyStore) -> None:
     log = open_log(store)
     instant = log.begin()
-    assert instant in read_state(store)[0].reserved
+    assert instant in read_state(store, LOG_LAYOUT)[0].reserved
     commit(log, instant)
-    reserved = read_state(store)[0].reserved
+    reserved = read_state(store, LOG_LAYOUT)[0].reserved
     assert len(reserved) == 2
     assert instant not in reserved
 
@@ -207,7 +208,7 @@ def test_ro2_transactions_commit_in_the_order_of_their_instants(store: FaultySto
         log.begin()
     commit(log, older)
     commit(log, newer)
-    assert list(read_state(store)[0].commits) == [older, newer]
+    assert list(read_state(store, LOG_LAYOUT)[0].commits) == [older, newer]
 
 
 def test_c4_a_deposed_log_says_so_and_stays_deposed(store: FaultyStore) -> None:
@@ -218,7 +219,7 @@ def test_c4_a_deposed_log_says_so_and_stays_deposed(store: FaultyStore) -> None:
         with pytest.raises(DeposedError, match="took the table over"):
             commit(first, *first.open_instants)
         assert not first.owned
-    assert returned[0] in read_state(store)[0].commits
+    assert returned[0] in read_state(store, LOG_LAYOUT)[0].commits
 
 
 def test_c4_an_unknown_outcome_repeats_the_same_bytes_at_the_same_slot(store: FaultyStore) -> None:
@@ -226,10 +227,10 @@ def test_c4_an_unknown_outcome_repeats_the_same_bytes_at_the_same_slot(store: Fa
     instant = log.begin()
     slot = log.state.n + 1
     store.after_create = lambda path, outcome: (
-        Outcome.UNKNOWN if path == slot_path(slot) and outcome is Outcome.CREATED else outcome
+        Outcome.UNKNOWN if path == LOG_LAYOUT.slot_path(slot) and outcome is Outcome.CREATED else outcome
     )
     commit(log, instant)
-    state = read_state(store)[0]
+    state = read_state(store, LOG_LAYOUT)[0]
     assert state.n == slot
     assert list(state.commits) == [instant]
 
@@ -261,7 +262,7 @@ def test_a_full_disk_leaves_the_transaction_open_to_be_committed_later(store: Fa
         commit(log, instant)
     store.before_create = answers()
     commit(log, instant)
-    assert list(read_state(store)[0].commits) == [instant]
+    assert list(read_state(store, LOG_LAYOUT)[0].commits) == [instant]
 
 
 def test_g4_a_slot_won_below_the_boundary_is_not_ours(store: FaultyStore) -> None:
@@ -272,7 +273,7 @@ def test_g4_a_slot_won_below_the_boundary_is_not_ours(store: FaultyStore) -> Non
     for _ in range(3):
         commit(other)
     other.fold()
-    store.delete([slot_path(n) for n in range(other.state.n + 1)])
+    store.delete([LOG_LAYOUT.slot_path(n) for n in range(other.state.n + 1)])
     with pytest.raises(DeposedError):
         commit(sleeper)
     assert open_log(store).state.commits == other.state.commits
@@ -288,7 +289,7 @@ def test_g4_a_slot_won_at_the_boundary_itself_is_not_ours(store: FaultyStore) ->
     taken = [sleeper.state.n + 1, asking.state.n + 1]
     assert other.state.n == taken[1]
     other.fold()
-    store.delete([slot_path(n) for n in taken])
+    store.delete([LOG_LAYOUT.slot_path(n) for n in taken])
     with pytest.raises(DeposedError):
         asking.check_owner()
     with pytest.raises(DeposedError):
@@ -302,7 +303,7 @@ def test_g4_who_wins_the_number_that_the_boundary_names_has_won_nothing(store: F
     other.own()
     other.fold()
     assert other.state.n == other.state.folded == sleeper.state.n + 1
-    store.delete([slot_path(other.state.n)])
+    store.delete([LOG_LAYOUT.slot_path(other.state.n)])
     with pytest.raises(DeposedError):
         commit(sleeper)
     assert open_log(store).state.commits == {}
@@ -335,14 +336,14 @@ def test_w2_a_deposed_leader_whose_slot_was_won_still_returns_it_as_committed(st
     file = stage(store, log, "a")
 
     def successor(path: str, outcome: Outcome) -> Outcome:
-        if path == slot_path(2):
+        if path == LOG_LAYOUT.slot_path(2):
             store.after_create = lambda path, outcome: outcome
             open_log(store).own()
         return outcome
 
     store.after_create = successor
     completion = log.commit(instant, [file], lambda completion: [("done/x", b"x")])
-    assert read_state(store)[0].commits == {instant: completion}
+    assert read_state(store, LOG_LAYOUT)[0].commits == {instant: completion}
     assert store.get("data/a").to_pybytes() == b"rows"
 
 
@@ -352,14 +353,14 @@ def test_a_fold_holds_the_whole_state_and_is_read_instead_of_its_slots(store: Fa
         commit(log)
     assert log.state.n == FOLD_EVERY - 1
     log.fold()
-    whole, slots = read_state(store, folds=False)
-    folded, after = read_state(store)
+    whole, slots = read_state(store, LOG_LAYOUT, folds=False)
+    folded, after = read_state(store, LOG_LAYOUT)
     assert after == []
     assert log.unfolded == ()
     assert len(slots) == FOLD_EVERY
     assert folded.encode() == whole.encode()
     commit(log)
-    assert len(read_state(store)[1]) == 1
+    assert len(read_state(store, LOG_LAYOUT)[1]) == 1
 
 
 def test_g1_staged_names_go_only_when_their_links_are_synced(store: FaultyStore) -> None:
@@ -377,9 +378,9 @@ def test_the_library_does_not_fence_a_cluster_unless_told_so(store: FaultyStore)
     open_log(store, holder=CLUSTER).own()
     with pytest.raises(TableOwnedError, match="localhost:7070"):
         open_log(store).own()
-    assert read_state(store)[0].holder == CLUSTER
+    assert read_state(store, LOG_LAYOUT)[0].holder == CLUSTER
     open_log(store, take_over=True).own()
-    assert read_state(store)[0].holder == LIBRARY
+    assert read_state(store, LOG_LAYOUT)[0].holder == LIBRARY
 
 
 def test_d1_names_are_in_a_slot_before_they_may_be_deleted(store: FaultyStore) -> None:
@@ -387,20 +388,20 @@ def test_d1_names_are_in_a_slot_before_they_may_be_deleted(store: FaultyStore) -
     dead = log.begin()
     log.abandon(dead)
     log.bury({dead: ["x"]}, [])
-    assert read_state(store)[0].dead == {dead: ["x"]}
+    assert read_state(store, LOG_LAYOUT)[0].dead == {dead: ["x"]}
     log.bury({}, [dead])
-    assert read_state(store)[0].dead == {}
+    assert read_state(store, LOG_LAYOUT)[0].dead == {}
 
 
 @pytest.mark.parametrize("position", [0, 20, 90, -2])
 def test_a_flipped_bit_in_a_slot_is_seen(store: FaultyStore, tmp_path: Path, position: int) -> None:
     commit(open_log(store))
-    path = tmp_path / "table" / slot_path(2)
+    path = tmp_path / "table" / LOG_LAYOUT.slot_path(2)
     data = bytearray(path.read_bytes())
     data[position] ^= 1
     path.write_bytes(data)
     with pytest.raises((CorruptFileError, UnsupportedTableError)):
-        read_state(store)
+        read_state(store, LOG_LAYOUT)
 
 
 def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
@@ -408,13 +409,13 @@ def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
     log = open_log(store)
     commit(log)
     commit(log)
-    store.delete([slot_path(2)])
+    store.delete([LOG_LAYOUT.slot_path(2)])
     with pytest.raises(CorruptFileError, match="gap"):
-        read_state(store)
+        read_state(store, LOG_LAYOUT)
     for n, before in ((1, GENESIS_HASH), (0, "f" * 64)):
         forged = Slot(n, 9, "0" * 32, before, Kind.FENCE, {"holder": LIBRARY.encode(), "reserved": []})
         with pytest.raises(CorruptFileError, match="chain"):
-            LogState().apply(forged, "")
+            LogState(LOG_LAYOUT).apply(forged, "")
 
 
 def test_a_slot_of_an_unknown_kind_is_refused_not_skipped() -> None:
@@ -422,7 +423,7 @@ def test_a_slot_of_an_unknown_kind_is_refused_not_skipped() -> None:
     _, _, payload = data.partition(b"\n")
     content = json.loads(payload) | {"kind": "REPARTITION"}
     with pytest.raises(UnsupportedTableError, match="REPARTITION"):
-        decode_slot(seal(content), 3)
+        decode_slot(seal(content), LOG_LAYOUT, 3)
 
 
 def test_four_logs_that_fence_at_once_leave_one_chain(store: FaultyStore) -> None:
@@ -433,4 +434,4 @@ def test_four_logs_that_fence_at_once_leave_one_chain(store: FaultyStore) -> Non
     for log in logs[:-1]:
         with pytest.raises(DeposedError):
             commit(log)
-    assert read_state(store)[0].epoch == 4
+    assert read_state(store, LOG_LAYOUT)[0].epoch == 4

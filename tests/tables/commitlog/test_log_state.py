@@ -12,13 +12,14 @@ from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import Holder, LogState
 from headgate_tables.commitlog.times import Ahead, TimeGenerator, format_time
 from headgate_tables.errors import CorruptFileError
+from support.log_layout import LOG_LAYOUT
 from support.systems import NOON, SetClock
 
 FIRST, SECOND, THIRD, FOURTH = (format_time(NOON + 1_000 * number) for number in range(1, 5))
 
 
 def state_after(*decisions: tuple[Kind, Mapping[str, Any]]) -> LogState:
-    state = LogState()
+    state = LogState(LOG_LAYOUT)
     for n, (kind, body) in enumerate([(Kind.CONFIG, {"time": format_time(NOON)}), *decisions]):
         slot = Slot(n, 1, f"{n:032x}", state.last_hash, kind, body)
         state.apply(slot, hash_of(slot.encode()))
@@ -47,6 +48,7 @@ def adopted(**more: Any) -> tuple[Kind, dict[str, Any]]:
 
 def test_a_fold_gives_back_all_that_the_state_holds() -> None:
     full = LogState(
+        LOG_LAYOUT,
         n=7,
         last_hash="a" * 64,
         epoch=3,
@@ -69,9 +71,11 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         ahead=Ahead(FOURTH, 1_000),
         folded=7,
     )
-    unset = [each.name for each in dataclasses.fields(LogState) if getattr(full, each.name) == getattr(LogState(), each.name)]
-    assert unset == []
-    assert LogState.decode(json.loads(json.dumps(full.encode()))) == full
+    unset = [
+        each.name for each in dataclasses.fields(LogState) if getattr(full, each.name) == getattr(LogState(LOG_LAYOUT), each.name)
+    ]
+    assert unset == ["layout"]
+    assert LogState.decode(json.loads(json.dumps(full.encode())), LOG_LAYOUT) == full
 
 
 def test_an_instant_is_ours_with_the_completion_that_a_slot_decided_and_with_no_other() -> None:
@@ -150,9 +154,9 @@ def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_program
 
 def test_adopting_deletes_data_before_the_instants_that_tell_of_them() -> None:
     """Hazard H9: without its instant on the timeline a file would pass for an archived commit's."""
-    state = state_after(adopted(names=[".hoodie/timeline/1.deltacommit.requested", "p/file", ".hoodie/.temp/1/marker"]))
-    assert [paths[0] for paths in state.deleting.values()] == ["p/file", ".hoodie/timeline/1.deltacommit.requested"]
-    assert list(state.deleting.values())[1][1:] == [".hoodie/.temp/1/marker"]
+    state = state_after(adopted(names=["meta/timeline/1.deltacommit.requested", "p/file", "meta/.temp/1/marker"]))
+    assert [paths[0] for paths in state.deleting.values()] == ["p/file", "meta/timeline/1.deltacommit.requested"]
+    assert list(state.deleting.values())[1][1:] == ["meta/.temp/1/marker"]
 
 
 def test_adopting_never_takes_back_what_was_archived_or_cleaned_before() -> None:
@@ -167,9 +171,9 @@ def test_adopting_never_takes_back_what_was_archived_or_cleaned_before() -> None
 
 def test_a_slot_under_another_number_is_seen() -> None:
     data = Slot(3, 1, "0" * 32, "0" * 64, Kind.OFFSETS, {"channels": {}, "forget": []}).encode()
-    assert decode_slot(data, 3).n == 3
+    assert decode_slot(data, LOG_LAYOUT, 3).n == 3
     with pytest.raises(CorruptFileError, match="it says that it is slot 3"):
-        decode_slot(data, 4)
+        decode_slot(data, LOG_LAYOUT, 4)
 
 
 def test_a_time_in_whole_seconds_of_another_program_stands_for_the_end_of_its_second() -> None:

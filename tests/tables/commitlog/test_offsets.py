@@ -6,7 +6,7 @@ import pytest
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.slot import Kind, slot_path
+from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
@@ -18,6 +18,7 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.storage.store import Outcome
+from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
 
 LIBRARY = Holder("library", "testhost", 1)
@@ -30,12 +31,12 @@ TWO = {"two": [1, 0, "you", 2_000]}
 @pytest.fixture
 def store(tmp_path: Path) -> FaultyStore:
     made = FaultyStore(tmp_path / "table")
-    create_log(made, system(), {"answer": 42}, [("props", b"a=b")])
+    create_log(made, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     return made
 
 
 def open_log(store: FaultyStore, holder: Holder = CLUSTER) -> CommitLog:
-    return CommitLog(store, system(SetClock()), holder)
+    return CommitLog(store, LOG_LAYOUT, system(SetClock()), holder)
 
 
 def commit(log: CommitLog, instant: str, **channels: list[object]) -> None:
@@ -43,14 +44,14 @@ def commit(log: CommitLog, instant: str, **channels: list[object]) -> None:
 
 
 def newest(store: FaultyStore) -> Kind:
-    return read_slot(store, read_state(store)[0].n)[0].kind
+    return read_slot(store, LOG_LAYOUT, read_state(store, LOG_LAYOUT)[0].n)[0].kind
 
 
 def test_ch4_a_record_is_in_a_slot_when_winning_it_returns(store: FaultyStore) -> None:
     log = open_log(store)
     log.win_offsets(ONE)
     assert newest(store) is Kind.OFFSETS
-    assert log.state.channels == read_state(store)[0].channels == ONE
+    assert log.state.channels == read_state(store, LOG_LAYOUT)[0].channels == ONE
 
 
 def test_ro5_offsets_alone_derive_no_file(store: FaultyStore) -> None:
@@ -67,16 +68,16 @@ def test_records_of_offsets_and_commits_are_one_registry_and_the_later_slot_coun
     commit(log, log.begin(), one=[1, 7, "me", 3_000])
     log.win_offsets({"two": [2, 5, "you", 4_000]})
     expected = {"one": [1, 7, "me", 3_000], "two": [2, 5, "you", 4_000]}
-    assert log.state.channels == read_state(store)[0].channels == open_log(store).state.channels == expected
+    assert log.state.channels == read_state(store, LOG_LAYOUT)[0].channels == open_log(store).state.channels == expected
 
 
 def test_ch5_a_forgotten_channel_is_gone_and_may_come_back(store: FaultyStore) -> None:
     log = open_log(store)
     log.win_offsets(ONE | TWO)
     log.win_offsets({}, ["one", "never there"])
-    assert read_state(store)[0].channels == TWO
+    assert read_state(store, LOG_LAYOUT)[0].channels == TWO
     log.win_offsets(ONE, ["two"])
-    assert read_state(store)[0].channels == ONE
+    assert read_state(store, LOG_LAYOUT)[0].channels == ONE
 
 
 def test_g1_records_survive_a_fold_and_a_takeover(store: FaultyStore) -> None:
@@ -87,7 +88,7 @@ def test_g1_records_survive_a_fold_and_a_takeover(store: FaultyStore) -> None:
     successor = open_log(store, OTHER_CLUSTER)
     successor.own()
     assert successor.state.folded == log.state.folded > 0
-    assert successor.state.channels == read_state(store, folds=False)[0].channels == ONE | TWO
+    assert successor.state.channels == read_state(store, LOG_LAYOUT, folds=False)[0].channels == ONE | TWO
 
 
 def test_tm4_an_offsets_slot_keeps_open_instants_alive_and_makes_given_up_ones_dead(store: FaultyStore) -> None:
@@ -95,13 +96,13 @@ def test_tm4_an_offsets_slot_keeps_open_instants_alive_and_makes_given_up_ones_d
     older, younger = log.begin(), log.begin()
     log.abandon(younger)
     log.win_offsets(ONE)
-    state = read_state(store)[0]
+    state = read_state(store, LOG_LAYOUT)[0]
     assert older in state.reserved
     assert younger in state.dead
     assert younger not in state.reserved
     assert log.begin() > younger
     commit(log, older)
-    assert list(read_state(store)[0].commits) == [older]
+    assert list(read_state(store, LOG_LAYOUT)[0].commits) == [older]
 
 
 def test_ro4_given_up_instants_become_dead_in_a_slot_of_their_own(store: FaultyStore) -> None:
@@ -112,7 +113,7 @@ def test_ro4_given_up_instants_become_dead_in_a_slot_of_their_own(store: FaultyS
     log.abandon(instant)
     assert log.bury_given_up()
     assert newest(store) is Kind.DEAD
-    assert instant in read_state(store)[0].dead
+    assert instant in read_state(store, LOG_LAYOUT)[0].dead
     n = log.state.n
     assert not log.bury_given_up()
     assert log.state.n == n
@@ -127,7 +128,7 @@ def test_p1_offsets_wait_until_an_older_commit_is_published(store: FaultyStore) 
     n = log.state.n
     with pytest.raises(StoreUnavailableError):
         log.win_offsets(ONE)
-    assert read_state(store)[0].n == n
+    assert read_state(store, LOG_LAYOUT)[0].n == n
     store.before_create = lambda path: None
     log.win_offsets(ONE)
     assert store.size(f"done/{instant}")
@@ -146,7 +147,7 @@ def test_offsets_that_the_store_refused_are_not_in_the_registry(store: FaultySto
     assert not log.state.channels
     store.before_create = lambda path: None
     log.win_offsets(TWO)
-    assert log.state.channels == read_state(store)[0].channels == TWO
+    assert log.state.channels == read_state(store, LOG_LAYOUT)[0].channels == TWO
 
 
 def test_c4_a_deposed_owner_wins_no_offsets(store: FaultyStore) -> None:
@@ -157,17 +158,17 @@ def test_c4_a_deposed_owner_wins_no_offsets(store: FaultyStore) -> None:
     with pytest.raises(DeposedError, match="cluster at localhost:7171"):
         log.win_offsets(TWO)
     successor.win_offsets(TWO)
-    assert read_state(store)[0].channels == ONE | TWO
+    assert read_state(store, LOG_LAYOUT)[0].channels == ONE | TWO
 
 
 def test_c4_offsets_of_unknown_outcome_are_repeated_at_the_same_slot(store: FaultyStore) -> None:
     log = open_log(store)
     log.own()
-    slot = slot_path(log.state.n + 1)
+    slot = LOG_LAYOUT.slot_path(log.state.n + 1)
     store.after_create = lambda path, outcome: Outcome.UNKNOWN if path == slot and outcome is Outcome.CREATED else outcome
     log.win_offsets(ONE)
-    assert read_state(store)[0].channels == ONE
-    assert slot_path(log.state.n) == slot
+    assert read_state(store, LOG_LAYOUT)[0].channels == ONE
+    assert LOG_LAYOUT.slot_path(log.state.n) == slot
 
 
 def test_c6_decided_is_told_when_the_slot_is_won_and_before_anything_is_published(store: FaultyStore) -> None:
@@ -176,7 +177,7 @@ def test_c6_decided_is_told_when_the_slot_is_won_and_before_anything_is_publishe
     told: list[tuple[bool, int | None]] = []
 
     def decided() -> None:
-        told.append((instant in read_state(store)[0].commits, store.size(f"done/{instant}")))
+        told.append((instant in read_state(store, LOG_LAYOUT)[0].commits, store.size(f"done/{instant}")))
 
     log.commit(instant, [], lambda completion: [(f"done/{instant}", b"done")], None, decided)
     assert told == [(True, None)]
@@ -205,7 +206,7 @@ def test_a_cluster_takes_the_table_of_a_cluster_and_a_library_does_not(store: Fa
         open_log(store, LIBRARY).begin()
     third = open_log(store)
     third.own()
-    assert read_state(store)[0].holder == CLUSTER
+    assert read_state(store, LOG_LAYOUT)[0].holder == CLUSTER
 
 
 def test_ro2_offsets_between_two_rounds_change_nothing_about_their_order(store: FaultyStore) -> None:
@@ -216,4 +217,4 @@ def test_ro2_offsets_between_two_rounds_change_nothing_about_their_order(store: 
         commit(log, younger)
     commit(log, older)
     commit(log, younger)
-    assert list(read_state(store)[0].commits) == [older, younger]
+    assert list(read_state(store, LOG_LAYOUT)[0].commits) == [older, younger]

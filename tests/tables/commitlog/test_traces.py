@@ -7,18 +7,9 @@ import pytest
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
+from headgate_tables.commitlog.layout import number_name
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import (
-    BOUND_FOLDER,
-    FOLD_FOLDER,
-    SLOT_FOLDER,
-    Kind,
-    Slot,
-    decode_slot,
-    number_name,
-    slot_path,
-    stage_folder,
-)
+from headgate_tables.commitlog.slot import Kind, Slot, decode_slot
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.unpublished import Unpublished
@@ -33,6 +24,7 @@ from headgate_tables.errors import (
     UnsupportedTableError,
 )
 from headgate_tables.storage.store import Listing, Outcome
+from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
 
 LIBRARY = Holder("library", "testhost", 1)
@@ -41,12 +33,12 @@ LIBRARY = Holder("library", "testhost", 1)
 @pytest.fixture
 def store(tmp_path: Path) -> FaultyStore:
     made = FaultyStore(tmp_path / "table")
-    create_log(made, system(), {"answer": 42}, [("props", b"a=b")])
+    create_log(made, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     return made
 
 
 def open_log(store: FaultyStore, clock: SetClock | None = None) -> CommitLog:
-    return CommitLog(store, system(clock), LIBRARY)
+    return CommitLog(store, LOG_LAYOUT, system(clock), LIBRARY)
 
 
 def commit(log: CommitLog, instant: str = "") -> str:
@@ -111,7 +103,7 @@ def test_p1_an_interrupt_right_after_the_slot_was_won_does_not_let_the_next_one_
 def test_p1_what_the_store_does_not_take_is_tried_again_until_it_is_there_and_before_anything_younger(store: FaultyStore) -> None:
     log = open_log(store)
     older, younger = log.begin(), log.begin()
-    staged = f"{stage_folder(log.state.epoch, 'process')}/younger"
+    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/younger"
     store.stage([(staged, [b"rows"])])
     store.before_create = unknown(10**6, "done/")
     with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
@@ -129,14 +121,14 @@ def test_p1_what_the_store_does_not_take_is_tried_again_until_it_is_there_and_be
     store.after_create = noted
     assert store.size(staged) == 4, "the stage of the present epoch was taken away"
     log.commit(younger, [DataFile("data/younger", 4, "", staged)], lambda completion: [(f"done/{younger}", b"x")])
-    assert order == [f"done/{older}", slot_path(log.state.n), f"done/{younger}"]
+    assert order == [f"done/{older}", LOG_LAYOUT.slot_path(log.state.n), f"done/{younger}"]
 
 
 def test_t6_names_that_were_given_up_are_not_put_back_by_who_takes_over(store: FaultyStore) -> None:
     """The staged bytes of a cleaned file are there until the next fold, and so is the slot that committed it."""
     log = open_log(store)
     instant = log.begin()
-    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/file"
     store.stage([(staged, [b"rows"])])
     log.commit(instant, [DataFile("data/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/y", b"y")])
     names = ["data/file", "done/x"]
@@ -180,7 +172,7 @@ def test_p2_another_programs_file_under_a_name_of_ours_is_reported_and_stays(
     tmp_path: Path, kind: type[FaultyStore], found: bytes
 ) -> None:
     store = kind(tmp_path / "table")
-    create_log(store, system(), {"answer": 42}, [("props", b"a=b")])
+    create_log(store, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     instant = commit(open_log(store))
     store.replace(f"done/{instant}", [found])
     with pytest.raises(CorruptFileError, match=f"done/{instant} is there, but holds something else"):
@@ -191,7 +183,7 @@ def test_p2_another_programs_file_under_a_name_of_ours_is_reported_and_stays(
 def test_p2_a_file_of_another_size_is_not_the_committed_one(store: FaultyStore) -> None:
     log = open_log(store)
     instant = log.begin()
-    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/file"
     store.stage([(staged, [b"rows"])])
     log.commit(instant, [DataFile("data/file", 4, "", staged)], lambda completion: [("done/x", b"x")])
     store.delete([staged])
@@ -205,7 +197,7 @@ def test_g1_before_a_fold_all_names_and_derived_bytes_are_synced_and_only_then_s
 ) -> None:
     log = open_log(store)
     instant = log.begin()
-    staged = f"{stage_folder(log.state.epoch, 'process')}/file"
+    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/file"
     store.stage([(staged, [b"rows"])])
     log.commit(instant, [DataFile("data/p/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/empty", b"")])
     steps: list[tuple[str, set[str]]] = []
@@ -238,7 +230,7 @@ def test_g4_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
     real = store.list_folder
 
     def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
-        if folder == BOUND_FOLDER and left[0]:
+        if folder == LOG_LAYOUT.bounds and left[0]:
             left[0] -= 1
             raise busy()
         return real(folder, after=after, sizes=sizes)
@@ -255,33 +247,35 @@ def test_g4_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
 def test_c4_a_taken_slot_that_cannot_be_read_is_no_failed_commit(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(store)
     instant = log.begin()
-    store.after_create = lambda path, outcome: Outcome.UNKNOWN if SLOT_FOLDER in path and outcome is Outcome.CREATED else outcome
+    store.after_create = lambda path, outcome: (
+        Outcome.UNKNOWN if LOG_LAYOUT.slots in path and outcome is Outcome.CREATED else outcome
+    )
     left = [1]
     real = store.get
 
     def get(path: str) -> object:
-        if SLOT_FOLDER in path and left[0]:
+        if LOG_LAYOUT.slots in path and left[0]:
             left[0] -= 1
             raise busy()
         return real(path)
 
     monkeypatch.setattr(store, "get", get)
     commit(log, instant)
-    assert list(read_state(store)[0].commits) == [instant]
+    assert list(read_state(store, LOG_LAYOUT)[0].commits) == [instant]
     assert not left[0]
 
 
 def test_g2_the_boundary_waits_for_the_fold(store: FaultyStore) -> None:
     log = open_log(store)
     commit(log)
-    store.before_create = unknown(10**6, FOLD_FOLDER)
+    store.before_create = unknown(10**6, LOG_LAYOUT.folds)
     with pytest.raises(StoreUnavailableError, match=r"busy|did not say"):
         log.fold()
-    assert read_boundary(store) == log.state.folded == -1
-    store.before_create = unknown(2, FOLD_FOLDER)
+    assert read_boundary(store, LOG_LAYOUT) == log.state.folded == -1
+    store.before_create = unknown(2, LOG_LAYOUT.folds)
     log.fold()
-    assert store.size(f"{FOLD_FOLDER}/{number_name(log.state.n)}")
-    assert read_boundary(store) == log.state.folded == log.state.n
+    assert store.size(f"{LOG_LAYOUT.folds}/{number_name(log.state.n)}")
+    assert read_boundary(store, LOG_LAYOUT) == log.state.folded == log.state.n
 
 
 def test_h14_after_a_failed_sync_nothing_is_folded_by_this_handle(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +292,7 @@ def test_h14_after_a_failed_sync_nothing_is_folded_by_this_handle(store: FaultyS
     for attempt in (log.fold, log.begin):
         with pytest.raises(ReopenTable, match="fsync failed"):
             attempt()
-    assert store.list_folder(FOLD_FOLDER).files == []
+    assert store.list_folder(LOG_LAYOUT.folds).files == []
 
 
 def test_t5_a_fold_says_what_its_slots_say_also_after_a_rollback_that_no_slot_holds_yet(store: FaultyStore) -> None:
@@ -307,12 +301,12 @@ def test_t5_a_fold_says_what_its_slots_say_also_after_a_rollback_that_no_slot_ho
     dead = log.begin()
     log.abandon(dead)
     log.fold()
-    folded, whole = read_state(store)[0], read_state(store, folds=False)[0]
+    folded, whole = read_state(store, LOG_LAYOUT)[0], read_state(store, LOG_LAYOUT, folds=False)[0]
     assert folded.encode() == whole.encode()
     commit(log)
     assert dead in log.state.dead
     assert dead not in log.state.commits
-    assert read_state(store, folds=False)[0].encode() == log.state.encode()
+    assert read_state(store, LOG_LAYOUT, folds=False)[0].encode() == log.state.encode()
 
 
 def test_ro4_an_abandoned_instant_is_not_given_out_again(store: FaultyStore) -> None:
@@ -335,7 +329,7 @@ def test_ro2_an_instant_given_back_is_not_younger_than_one_that_is_open(store: F
         commit(log, third)
     commit(log, second)
     commit(log, third)
-    assert third in read_state(store)[0].commits
+    assert third in read_state(store, LOG_LAYOUT)[0].commits
 
 
 def test_t1_a_listing_that_misses_a_slot_created_meanwhile_is_no_gap(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,14 +344,14 @@ def test_t1_a_listing_that_misses_a_slot_created_meanwhile_is_no_gap(store: Faul
         return Listing([name for name in listing.files if name != number_name(log.state.n - 1)], listing.folders)
 
     monkeypatch.setattr(store, "list_folder", list_folder)
-    assert read_state(store)[0].encode() == log.state.encode()
+    assert read_state(store, LOG_LAYOUT)[0].encode() == log.state.encode()
 
 
 def test_a_slot_for_a_newer_version_is_refused_not_misread() -> None:
     for key in ("min_reader", "min_writer"):
         data = Slot(3, 1, "0" * 32, "0" * 64, Kind.COMMIT, {"min_reader": 1, "min_writer": 1, key: 2}).encode()
         with pytest.raises(UnsupportedTableError, match="Upgrade"):
-            decode_slot(data, 3)
+            decode_slot(data, LOG_LAYOUT, 3)
 
 
 @pytest.mark.parametrize("left", [0, 7])
@@ -385,8 +379,8 @@ def test_the_properties_of_a_new_table_are_durable_when_it_is_created(
 
     monkeypatch.setattr(FaultyStore, "create", create)
     other = FaultyStore(Path(store._root).parent / "other")
-    create_log(other, system(), {}, [("props", b"a=b")])
-    assert durable == {slot_path(0): True, "props": True}
+    create_log(other, LOG_LAYOUT, system(), {}, [("props", b"a=b")])
+    assert durable == {LOG_LAYOUT.slot_path(0): True, "props": True}
 
 
 def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(
@@ -395,7 +389,7 @@ def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(
     """The first try to own the table fails after the stages were renamed; the old leader stages once more; the second try."""
     old, new = open_log(store), open_log(store)
     commit(old)
-    staged = f"{stage_folder(old.state.epoch, 'process')}/file"
+    staged = f"{LOG_LAYOUT.stage_folder(old.state.epoch, 'process')}/file"
     store.stage([(staged, [b"1"])])
     with monkeypatch.context() as patch:
         patch.setattr(store, "create", lambda path, content, durable: _or_busy(store, path, content, durable=durable))
@@ -419,7 +413,7 @@ def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
     """The staged bytes are gone (a successor has them), and whether there is a successor cannot be read."""
     log = open_log(store)
     instant = log.begin()
-    path = f"{stage_folder(log.state.epoch, 'process')}/file"
+    path = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/file"
     real = store.list_folder
     monkeypatch.setattr(store, "list_folder", lambda folder, **options: _or_fail(real, folder, **options))
     with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
@@ -427,7 +421,7 @@ def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
 
 
 def _or_fail(real: Callable[..., Listing], folder: str, **options: object) -> Listing:
-    if folder == FOLD_FOLDER:
+    if folder == LOG_LAYOUT.folds:
         raise busy()
     return real(folder, **options)
 
@@ -436,7 +430,7 @@ def test_creating_a_table_whose_files_cannot_be_put_in_place_says_that_it_is_the
     other = FaultyStore(Path(store._root).parent / "other")
     other.before_create = unknown(10**6, "props")
     with pytest.raises(OutcomeUnknownError, match="decided the table"):
-        create_log(other, system(), {}, [("props", b"a=b")])
+        create_log(other, LOG_LAYOUT, system(), {}, [("props", b"a=b")])
     other.before_create = lambda path: None
     open_log(other).own()
     assert other.get("props").to_pybytes() == b"a=b"

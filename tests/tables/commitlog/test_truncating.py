@@ -7,11 +7,12 @@ import pytest
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, number_name
+from headgate_tables.commitlog.layout import number_name
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import TableExistsError
 from headgate_tables.storage.store import Outcome
+from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
 
 HOUR_MS = 3_600_000
@@ -26,14 +27,14 @@ def clock() -> SetClock:
 @pytest.fixture
 def store(tmp_path: Path, clock: SetClock) -> FaultyStore:
     made = FaultyStore(tmp_path / "table")
-    create_log(made, system(clock), {"answer": 42}, [("props", b"a=b")])
+    create_log(made, LOG_LAYOUT, system(clock), {"answer": 42}, [("props", b"a=b")])
     return made
 
 
 @pytest.fixture
 def log(store: FaultyStore, clock: SetClock) -> CommitLog:
     """Folded three times, a minute apart, with two commits before each fold and one after the last."""
-    made = CommitLog(store, system(clock), Holder("library", "testhost", 1))
+    made = CommitLog(store, LOG_LAYOUT, system(clock), Holder("library", "testhost", 1))
     for _ in range(3):
         commit(made)
         commit(made)
@@ -55,51 +56,51 @@ def numbers(store: FaultyStore, folder: str) -> list[int]:
 def test_slots_stay_as_long_as_a_paused_process_may_send_one_of_their_numbers(
     store: FaultyStore, clock: SetClock, log: CommitLog
 ) -> None:
-    folds = numbers(store, FOLD_FOLDER)
-    everything = numbers(store, SLOT_FOLDER)
+    folds = numbers(store, LOG_LAYOUT.folds)
+    everything = numbers(store, LOG_LAYOUT.slots)
     clock.now += HOUR_MS - 120_000 - 1  # one millisecond before the first fold is an hour old
     log.truncate(HOUR_MS)
-    assert numbers(store, SLOT_FOLDER) == everything
+    assert numbers(store, LOG_LAYOUT.slots) == everything
     clock.now += 1
     log.truncate(HOUR_MS)
-    assert numbers(store, SLOT_FOLDER) == [0, *range(folds[0] + 1, log.state.n + 1)]
+    assert numbers(store, LOG_LAYOUT.slots) == [0, *range(folds[0] + 1, log.state.n + 1)]
     clock.now += 60_000
     log.truncate(HOUR_MS)
-    assert numbers(store, SLOT_FOLDER) == [0, *range(folds[1] + 1, log.state.n + 1)]
+    assert numbers(store, LOG_LAYOUT.slots) == [0, *range(folds[1] + 1, log.state.n + 1)]
 
 
 def test_slot_0_stays_and_keeps_anybody_from_making_another_table_here(store: FaultyStore, log: CommitLog) -> None:
     log.truncate(0)
-    assert numbers(store, SLOT_FOLDER)[0] == 0
+    assert numbers(store, LOG_LAYOUT.slots)[0] == 0
     with pytest.raises(TableExistsError):
-        create_log(store, system(), {}, [])
+        create_log(store, LOG_LAYOUT, system(), {}, [])
 
 
 def test_however_old_the_newest_fold_is_slots_follow_the_one_before_it(
     store: FaultyStore, clock: SetClock, log: CommitLog
 ) -> None:
     """Who checks the log reads the slots between two folds, and compares."""
-    older = numbers(store, FOLD_FOLDER)[1]
+    older = numbers(store, LOG_LAYOUT.folds)[1]
     clock.now += 1_000 * HOUR_MS
     log.truncate(HOUR_MS)
-    assert numbers(store, SLOT_FOLDER) == [0, *range(older + 1, log.state.n + 1)]
-    checked, slots = read_state(store, folds=False)
+    assert numbers(store, LOG_LAYOUT.slots) == [0, *range(older + 1, log.state.n + 1)]
+    checked, slots = read_state(store, LOG_LAYOUT, folds=False)
     assert [slot.n for slot in slots] == list(range(older + 1, log.state.n + 1))
-    assert checked.encode() == read_state(store)[0].encode() == log.state.encode()
+    assert checked.encode() == read_state(store, LOG_LAYOUT)[0].encode() == log.state.encode()
 
 
 def test_folds_and_boundaries_go_but_for_the_one_that_holds_the_deleted_slots_and_the_newer_ones(
     store: FaultyStore, log: CommitLog
 ) -> None:
-    folds = numbers(store, FOLD_FOLDER)
+    folds = numbers(store, LOG_LAYOUT.folds)
     log.truncate(0)
-    assert numbers(store, FOLD_FOLDER) == numbers(store, BOUND_FOLDER) == folds[1:]
+    assert numbers(store, LOG_LAYOUT.folds) == numbers(store, LOG_LAYOUT.bounds) == folds[1:]
 
 
 def test_the_newest_fold_is_the_one_that_is_read(store: FaultyStore, log: CommitLog) -> None:
-    state, slots = read_state(store)
+    state, slots = read_state(store, LOG_LAYOUT)
     assert [slot.n for slot in slots] == list(range(state.folded + 1, log.state.n + 1))
-    assert state.folded == numbers(store, FOLD_FOLDER)[-1]
+    assert state.folded == numbers(store, LOG_LAYOUT.folds)[-1]
 
 
 def test_fold_and_boundary_are_durable_before_any_slot_goes(
@@ -115,20 +116,20 @@ def test_fold_and_boundary_are_durable_before_any_slot_goes(
     monkeypatch.setattr(store, "create", create)
     log.fold()
     name = number_name(log.state.n)
-    assert durable == {f"{FOLD_FOLDER}/{name}": True, f"{BOUND_FOLDER}/{name}": True}
+    assert durable == {f"{LOG_LAYOUT.folds}/{name}": True, f"{LOG_LAYOUT.bounds}/{name}": True}
 
 
 def test_with_one_fold_alone_nothing_goes(store: FaultyStore, clock: SetClock) -> None:
-    log = CommitLog(store, system(clock), Holder("library", "testhost", 1))
+    log = CommitLog(store, LOG_LAYOUT, system(clock), Holder("library", "testhost", 1))
     commit(log)
     log.fold()
     log.truncate(0)
-    assert numbers(store, SLOT_FOLDER) == list(range(log.state.n + 1))
+    assert numbers(store, LOG_LAYOUT.slots) == list(range(log.state.n + 1))
 
 
 def test_a_boundary_without_its_time_retires_nothing(store: FaultyStore, log: CommitLog) -> None:
     """A power cut on a disk that lied may leave the name alone."""
-    folds = numbers(store, FOLD_FOLDER)
-    store.replace(f"{BOUND_FOLDER}/{number_name(folds[1])}", [b""])
+    folds = numbers(store, LOG_LAYOUT.folds)
+    store.replace(f"{LOG_LAYOUT.bounds}/{number_name(folds[1])}", [b""])
     log.truncate(0)
-    assert numbers(store, SLOT_FOLDER)[:2] == [0, folds[0] + 1]
+    assert numbers(store, LOG_LAYOUT.slots)[:2] == [0, folds[0] + 1]

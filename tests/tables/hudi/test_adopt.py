@@ -27,6 +27,7 @@ from headgate_tables.errors import (
     UnsupportedTableError,
 )
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean_plan
@@ -242,7 +243,7 @@ def test_instants_are_in_utc_and_above_all_others_from_then_on(tmp_path: Path) -
     table = hudi.open_table(str(path), system=system(clock))
     table.adopt(buckets=2)
     assert properties_of(path)["hoodie.table.timeline.timezone"] == "UTC"
-    state = read_state(open_store(str(path), None, SystemIds()))[0]
+    state = read_state(open_store(str(path), None, SystemIds()), LOG_LAYOUT)[0]
     assert all(reserved > newest for reserved in state.reserved)
     result = table.upsert(table.scan().to_table())
     assert result.instant > newest
@@ -375,7 +376,7 @@ def test_the_log_of_an_adopted_table_begins_with_its_definition_a_fence_and_what
     path = Path(unpack("h102_v8_mor_bucket_part2_url", tmp_path))
     table = hudi.open_table(str(path))
     table.adopt(buckets=2)
-    state, slots = read_state(open_store(str(path), None, SystemIds()))
+    state, slots = read_state(open_store(str(path), None, SystemIds()), LOG_LAYOUT)
     assert [slot.kind for slot in slots] == [Kind.CONFIG, Kind.FENCE, Kind.ADOPT]
     assert state.commits == {commit.instant: commit.completion for commit in table.commits()}
     definition = Definition.decode(state.config)

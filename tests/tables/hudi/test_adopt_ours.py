@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import SLOT_FOLDER, Kind
+from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
     ClockError,
@@ -31,6 +31,7 @@ from headgate_tables.errors import (
 )
 from headgate_tables.hudi.changes import ChangeWriter, place, split
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction import compact_slice
 from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.storage.open import open_store
@@ -50,7 +51,7 @@ def timeline(path: Path) -> set[str]:
 
 
 def slots(path: Path) -> list[str]:
-    return sorted(os.listdir(path / SLOT_FOLDER))
+    return sorted(os.listdir(path / LOG_LAYOUT.slots))
 
 
 def contents(path: Path) -> dict[Path, bytes]:
@@ -58,7 +59,7 @@ def contents(path: Path) -> dict[Path, bytes]:
 
 
 def state_of(path: Path) -> Any:
-    return read_state(open_store(str(path), None, SystemIds()))[0]
+    return read_state(open_store(str(path), None, SystemIds()), LOG_LAYOUT)[0]
 
 
 def assert_healthy(table: hudi.Table, wanted: dict[str, str]) -> None:
@@ -497,7 +498,7 @@ def test_what_was_won_is_named_in_one_slot(table: hudi.Table, path: Path) -> Non
         other.upsert(rows(("c", 1, "theirs")))
         other.plan_compaction(forced=True)
     table.adopt()
-    state, found = read_state(open_store(table.url, None, SystemIds()))
+    state, found = read_state(open_store(table.url, None, SystemIds()), LOG_LAYOUT)
     assert [slot.kind for slot in found][-1] is Kind.ADOPT
     assert not state.deleting
     assert min(state.reserved) > max(

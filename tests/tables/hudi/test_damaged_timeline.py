@@ -11,8 +11,8 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER, slot_path
 from headgate_tables.errors import CorruptFileError, MissingFileError, TablesError, UnsupportedTableError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from support.damage import changed, flip, full, layered_table, text, wrong_paths
 from support.golden import comparable, expected_rows, unpack
@@ -127,13 +127,13 @@ def test_properties_that_vanish_stop_an_open_handle(table: hudi.Table) -> None:
 @pytest.mark.parametrize("position", [0, 20, 100, -2])
 def test_a_flipped_bit_in_a_slot_keeps_from_writing_and_not_from_reading(table: hudi.Table, slot: int, position: int) -> None:
     before, commits = text(table), table.commits()
-    path = full(table, slot_path(slot))
+    path = full(table, LOG_LAYOUT.slot_path(slot))
     with changed(path, flip(path.read_bytes(), position)):
         damaged = hudi.open_table(table.url)
         assert (text(damaged), damaged.commits()) == (before, commits)
         files = sorted(full(table, "").rglob("*"))
         for _ in range(2):
-            with refused(CorruptFileError, slot_path(slot), "Restore"):
+            with refused(CorruptFileError, LOG_LAYOUT.slot_path(slot), "Restore"):
                 damaged.upsert(rows(("a", 1, "x")))
         assert sorted(full(table, "").rglob("*")) == files
         assert not damaged.verify().ok
@@ -143,10 +143,10 @@ def test_a_flipped_bit_in_a_slot_keeps_from_writing_and_not_from_reading(table: 
 
 def test_a_missing_slot_keeps_from_writing_and_not_from_reading(table: hudi.Table) -> None:
     before = text(table)
-    with changed(full(table, slot_path(2)), None):
+    with changed(full(table, LOG_LAYOUT.slot_path(2)), None):
         damaged = hudi.open_table(table.url)
         assert text(damaged) == before
-        with refused(CorruptFileError, f"{SLOT_FOLDER} has a gap", "restore"):
+        with refused(CorruptFileError, f"{LOG_LAYOUT.slots} has a gap", "restore"):
             damaged.upsert(rows(("a", 1, "x")))
 
 
@@ -156,7 +156,7 @@ def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 2)
     table.upsert(rows(("a", 1, "x")))
     before = text(table)
-    fold = max(full(table, FOLD_FOLDER).iterdir())
+    fold = max(full(table, LOG_LAYOUT.folds).iterdir())
     with changed(fold, flip(fold.read_bytes(), 200)):
         damaged = hudi.open_table(table.url)
         assert text(damaged) == before

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import ANCHOR, SLOT_FOLDER
 from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TableGoneError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import System
 from support.systems import FaultyStore
@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[hudi.Table], object]] = {
 
 
 def handle(folder: Path, kind: type[FaultyStore] = FaultyStore) -> hudi.Table:
-    return hudi.Table(kind(folder / "table", anchor=ANCHOR), System.real(), take_over=False, metadata_table="refuse")
+    return hudi.Table(kind(folder / "table", anchor=LOG_LAYOUT.root), System.real(), take_over=False, metadata_table="refuse")
 
 
 @pytest.mark.parametrize("kind", [FaultyStore, InPlace], ids=["staged", "in place"])
@@ -59,7 +59,7 @@ def test_a_commit_that_is_won_when_the_folder_goes_is_put_in_place_when_it_is_ba
     assert isinstance(store, FaultyStore)
 
     def move(path: str, outcome: Outcome) -> Outcome:
-        if path.startswith(SLOT_FOLDER):
+        if path.startswith(LOG_LAYOUT.slots):
             (tmp_path / "table").rename(tmp_path / "away")
         return outcome
 
@@ -86,8 +86,8 @@ def test_a_table_without_its_hidden_folder_is_gone_too(tmp_path: Path) -> None:
     create(tmp_path)
     table = handle(tmp_path)
     table.upsert(rows(("a", 1, "x")))
-    left = sorted(path.name for path in (tmp_path / "table").iterdir() if path.name != ANCHOR)
-    shutil.rmtree(tmp_path / "table" / ANCHOR)
+    left = sorted(path.name for path in (tmp_path / "table").iterdir() if path.name != LOG_LAYOUT.root)
+    shutil.rmtree(tmp_path / "table" / LOG_LAYOUT.root)
     for call in CALLS.values():
         with pytest.raises(TableGoneError):
             call(table)

@@ -14,6 +14,7 @@ from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, TableExistsError, TableOwnedError, UnsafeStoreError
 from headgate_tables.hudi import changes
 from headgate_tables.hudi.catalog import Catalog
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
@@ -76,7 +77,7 @@ class Place:
 
     def slots(self, kind: Kind) -> list[Slot]:
         store = open_store(self.url, self.endpoint.options, SystemIds())
-        return [slot for slot in read_state(store, folds=False)[1] if slot.kind is kind]
+        return [slot for slot in read_state(store, LOG_LAYOUT, folds=False)[1] if slot.kind is kind]
 
     def found(self) -> dict[str, str]:
         """id to note by a new handle and by hudi-rs, which must agree; verify() has nothing to say."""

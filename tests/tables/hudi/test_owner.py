@@ -8,7 +8,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.commitlog.slot import SLOT_FOLDER, STAGE_FOLDER, Kind
+from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
     DeposedError,
@@ -19,6 +19,7 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.hudi.changes import ChangeWriter, WriteStatus, place, split
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Listing, Outcome, Store
 from headgate_tables.system import SystemIds
@@ -75,14 +76,14 @@ def round_of(store: Store, table: hudi.Table, *entries: tuple[str, int, str], **
 
 def files_of(store: Store, instant: str) -> list[str]:
     """Everything under the instant that a sweep has to remove, from data files to the timeline."""
-    stages = [f"{STAGE_FOLDER}/{folder}" for folder in store.list_folder(STAGE_FOLDER).folders]
+    stages = [f"{LOG_LAYOUT.stages}/{folder}" for folder in store.list_folder(LOG_LAYOUT.stages).folders]
     folders = [f"{stage}/{process}" for stage in stages for process in store.list_folder(stage).folders]
     found = [f"{folder}/{name}" for folder in ["p", TIMELINE_FOLDER, *folders] for name in store.list_folder(folder).files]
     return [path for path in found if instant in path]
 
 
 def kinds(store: Store) -> list[Kind]:
-    return [read_slot(store, n)[0].kind for n in range(len(store.list_folder(SLOT_FOLDER).files))]
+    return [read_slot(store, LOG_LAYOUT, n)[0].kind for n in range(len(store.list_folder(LOG_LAYOUT.slots).files))]
 
 
 # --- owning ---
@@ -94,7 +95,7 @@ def test_own_fences_once_and_says_which_epoch(store: Noting) -> None:
     assert (first.own(), first.own(), first.epoch) == (1, 1, 1)
     second = opened(store, THERE)
     assert (second.epoch, second.own(), second.epoch) == (1, 2, 2)
-    assert read_state(store)[0].holder == THERE
+    assert read_state(store, LOG_LAYOUT)[0].holder == THERE
     assert kinds(store) == [Kind.CONFIG, Kind.FENCE, Kind.FENCE]
     for call in (first.bury_dead, first.tidy, lambda: first.win_offsets({"c": [1, 0, "me", 1]})):
         with pytest.raises(DeposedError):
@@ -191,7 +192,7 @@ def test_c6_decided_comes_between_the_slot_and_what_readers_see(store: Noting) -
 
     def decided() -> None:
         fresh = hudi.open_table(table.url)
-        seen.append((list(read_state(store)[0].commits), len(fresh.commits())))
+        seen.append((list(read_state(store, LOG_LAYOUT)[0].commits), len(fresh.commits())))
 
     transaction.commit(channels={"c": [1, 9, "me", 5]}, decided=decided)
     assert seen == [([transaction.instant], 0)]
@@ -233,7 +234,7 @@ def test_ro4_an_aborted_rounds_instant_is_dead_in_a_slot_before_a_new_one_begins
     transaction.rollback()
     assert table.bury_dead()
     assert not table.bury_dead()
-    assert transaction.instant in read_state(store)[0].dead
+    assert transaction.instant in read_state(store, LOG_LAYOUT)[0].dead
     again = round_of(store, table, ("a", 1, "again"))
     assert again.instant > transaction.instant
     again.commit()
@@ -269,7 +270,7 @@ def test_d1_names_are_in_a_slot_before_their_files_go(store: Noting, monkeypatch
     real = store.delete
 
     def delete(paths: Sequence[str]) -> None:
-        named = read_state(store)[0].dead.get(aborted.instant) or []
+        named = read_state(store, LOG_LAYOUT)[0].dead.get(aborted.instant) or []
         paths = list(paths)
         assert set(paths) <= set(named), "deleted, and no slot had named it"
         real(paths)
@@ -312,7 +313,7 @@ def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
     for number in range(3):
         table.tidy()
         table.win_offsets({"c": [1, number, "me", number]})
-    assert aborted.instant in read_state(store)[0].dead
+    assert aborted.instant in read_state(store, LOG_LAYOUT)[0].dead
     written(store, table, aborted.instant, ("a", 1, "zombie"))
     if not store.stages:
         store.create(f"{TIMELINE_FOLDER}/{aborted.instant}.deltacommit.requested", [b""], durable=False)
@@ -331,8 +332,8 @@ def test_slots_stay_for_the_time_that_the_table_is_set_to(
     for number in range(6):
         table.win_offsets({"c": [1, number, "me", number]})
         table.tidy()
-    slots = sorted(int(name) for name in store.list_folder(SLOT_FOLDER).files)
-    assert read_state(store)[0].folded > 2
+    slots = sorted(int(name) for name in store.list_folder(LOG_LAYOUT.slots).files)
+    assert read_state(store, LOG_LAYOUT)[0].folded > 2
     assert (len(slots) < slots[-1] + 1) == goes
     assert slots[0] == 0
 
@@ -343,10 +344,10 @@ def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, mo
     round_of(store, table, ("z", 1, "z")).commit(channels={"c": [1, 1, "me", 1]})
     transaction = round_of(store, table, ("a", 1, "a"))
     table.win_offsets({"d": [1, 0, "me", 1]})
-    before = read_state(store)[0]
+    before = read_state(store, LOG_LAYOUT)[0]
     assert before.folded == -1
     table.tidy()
-    after = read_state(store)[0]
+    after = read_state(store, LOG_LAYOUT)[0]
     assert after.folded == before.n
     assert transaction.instant in after.reserved
     transaction.commit(channels={"c": [1, 2, "me", 2]})
@@ -362,9 +363,9 @@ def test_beginning_without_tidying_leaves_sweep_and_fold_to_the_caller(store: No
     second = opened(store, THERE)
     transaction = round_of(store, second, ("b", 1, "b"))
     assert files_of(store, lost.instant)
-    assert read_state(store)[0].folded == -1
+    assert read_state(store, LOG_LAYOUT)[0].folded == -1
     transaction.commit()
     second.tidy()
     assert files_of(store, lost.instant) == []
-    assert read_state(store)[0].folded > 0
+    assert read_state(store, LOG_LAYOUT)[0].folded > 0
     assert notes(hudi.open_table(second.url)) == {"z": "z", "b": "b"}

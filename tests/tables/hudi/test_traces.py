@@ -10,7 +10,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
-from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind
+from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.commitlog.times import format_time
@@ -23,6 +23,7 @@ from headgate_tables.errors import (
     TableOwnedError,
     TransactionError,
 )
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
@@ -55,7 +56,7 @@ def data_files(table: hudi.Table, instant: str) -> list[str]:
 
 
 def slots(table: hudi.Table) -> list[Any]:
-    return [read_slot(table._store, n)[0] for n in range(read_state(table._store)[0].n + 1)]
+    return [read_slot(table._store, LOG_LAYOUT, n)[0] for n in range(read_state(table._store, LOG_LAYOUT)[0].n + 1)]
 
 
 def busy(*arguments: object, **named: object) -> Any:
@@ -79,12 +80,12 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
     real_b, link = b._store.list_folder, c._store.link
 
     def killed(source: str, target: str) -> Outcome:
-        if c._log is not None and source.startswith(f"{STAGE_FOLDER}/{c.epoch}/"):
+        if c._log is not None and source.startswith(f"{LOG_LAYOUT.stages}/{c.epoch}/"):
             raise KeyboardInterrupt("killed")
         return link(source, target)
 
     def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
-        if folder == STAGE_FOLDER and b._log is not None and b._log.owned and not b._log._claim.unpublished:
+        if folder == LOG_LAYOUT.stages and b._log is not None and b._log.owned and not b._log._claim.unpublished:
             b._store.list_folder = real_b  # type: ignore[method-assign]
             c._store.link = killed  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt, match="killed"):
@@ -115,7 +116,7 @@ def test_g1_a_revoked_stage_goes_only_when_what_was_won_in_it_is_durable(tmp_pat
         sync(paths, folders)
 
     def noted_delete(folder: str) -> None:
-        steps.append("delete" if folder.startswith(f"{STAGE_FOLDER}/1.revoked") else folder)
+        steps.append("delete" if folder.startswith(f"{LOG_LAYOUT.stages}/1.revoked") else folder)
         delete_folder(folder)
 
     monkeypatch.setattr(successor._store, "sync", noted_sync)
@@ -155,7 +156,7 @@ def test_names_given_up_are_in_one_slot_only_and_are_forgotten_in_the_end(tmp_pa
     assert len(buried) == len(set(buried)) == 8
     clock.now += FORGET_AFTER_MS + 1_000
     opened(tmp_path, clock=clock).upsert(rows(("b", 1, "x")))
-    state = read_state(table._store)[0]
+    state = read_state(table._store, LOG_LAYOUT)[0]
     assert transaction.instant in state.gone
     assert transaction.instant not in state.dead
 
@@ -238,7 +239,7 @@ def test_properties_that_change_while_they_are_checked_are_checked_again(tmp_pat
 
 def test_only_an_owner_removes_a_metadata_table(tmp_path: Path) -> None:
     table = create(tmp_path)
-    CommitLog(table._store, system(), Holder("cluster", "testhost", 2, "localhost:7070")).own()
+    CommitLog(table._store, LOG_LAYOUT, system(), Holder("cluster", "testhost", 2, "localhost:7070")).own()
     path = tmp_path / "table" / PROPERTIES_PATH
     path.write_bytes(render(parse(path.read_bytes(), "") | {"hoodie.table.metadata.partitions": "files"}, "Updated"))
     (tmp_path / "table/.hoodie/metadata/files").mkdir(parents=True)
@@ -310,7 +311,7 @@ def test_ro5_offsets_without_rows_publish_no_instant(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.transaction().commit(channels={"c": [1, 7]})
     assert timeline(tmp_path) == []
-    assert read_state(table._store)[0].channels == {"c": [1, 7]}
+    assert read_state(table._store, LOG_LAYOUT)[0].channels == {"c": [1, 7]}
     table.upsert(rows(("a", 1, "x")))
     assert agree(table) == {"a": "x"}
 

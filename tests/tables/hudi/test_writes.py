@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.errors import DeposedError, ForeignWriterError, MetadataTableError, TransactionError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from support.systems import SetClock, system
 from support.tables import SCHEMA, create, keys, notes, rows
@@ -267,7 +267,7 @@ def test_nothing_to_write_is_no_commit(tmp_path: Path) -> None:
     table = create(tmp_path)
     assert table.upsert(SCHEMA.empty_table()).instant == ""
     assert table.commits() == []
-    assert not (tmp_path / "table" / slot_path(2)).exists()
+    assert not (tmp_path / "table" / LOG_LAYOUT.slot_path(2)).exists()
 
 
 def test_a_stream_of_batches_is_written_as_one_commit(tmp_path: Path) -> None:

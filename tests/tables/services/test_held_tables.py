@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import ANCHOR
 from headgate_tables.errors import OptionError, RangeGoneError
 from headgate_tables.hudi.leases import LEASE_FOLDER
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, system
 from support.tables import SHORT, create, notes, rows
 
@@ -55,7 +55,7 @@ def test_a_lease_that_a_cleaning_has_overtaken_is_given_back_and_another_one_tak
     table = create(tmp_path)
     table.configure(KEEP_LITTLE)
     table.upsert(rows(("a", 1, "early")))
-    store = FaultyStore(tmp_path / "table", anchor=ANCHOR)
+    store = FaultyStore(tmp_path / "table", anchor=LOG_LAYOUT.root)
     reader = hudi.Table(store, system(), take_over=False, metadata_table="refuse")
     points: list[str] = []
 

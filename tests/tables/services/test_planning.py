@@ -7,6 +7,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import TransactionError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import State
 from support.replay import Entry
@@ -70,7 +71,7 @@ def test_a_late_output_of_a_dropped_operation_is_deleted_and_never_read(served: 
     plan = served.plan()
     [dropped] = [each for each in plan.operations if each.partition == "b"]
     served.finish(plan, drop="b")
-    assert read_state(served.table._store)[0].refused == {plan.instant: [dropped.path]}
+    assert read_state(served.table._store, LOG_LAYOUT)[0].refused == {plan.instant: [dropped.path]}
     served.run(dropped, plan)
     late = served.path / dropped.path
     assert late.exists()
@@ -86,7 +87,7 @@ def test_a_plan_of_which_nothing_is_finished_is_cancelled(served: Served) -> Non
     plan = served.plan()
     assert served.table.finish_plan(plan.instant, [], dict.fromkeys(plan.operations, "the test drops it")) == ""
     assert served.table.plans == {}
-    assert plan.instant in read_state(served.table._store)[0].dead
+    assert plan.instant in read_state(served.table._store, LOG_LAYOUT)[0].dead
     served.table.tidy()
     assert states(served.table, plan.instant) == {}
     served.assert_shown()

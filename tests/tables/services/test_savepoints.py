@@ -8,6 +8,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import OptionError, TransactionError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.planning import plan_names
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
@@ -111,7 +112,7 @@ def test_an_open_plan_is_cancelled_and_its_late_outputs_are_nobodys(table: hudi.
     assert plan is not None
     assert table.restore(point).plans == 1
     assert table.plans == {}
-    assert read_state(table._store)[0].dead[plan.instant] == plan_names(plan)
+    assert read_state(table._store, LOG_LAYOUT)[0].dead[plan.instant] == plan_names(plan)
     assert names_with(tmp_path, [plan.instant]) == []
     wanted = notes(table)
     (tmp_path / "table" / plan.operations[0].path).write_bytes(b"a compactor that was paused")
@@ -157,9 +158,9 @@ def test_completed_instants_go_newest_first_and_before_their_data(table: hudi.Ta
 
 def test_a_commit_is_saved_once_however_often_it_is_asked_for(table: hudi.Table) -> None:
     point = table.savepoint("first")
-    slots = read_state(table._store)[0].n
+    slots = read_state(table._store, LOG_LAYOUT)[0].n
     assert table.savepoint("again") == point
-    assert read_state(table._store)[0].n == slots
+    assert read_state(table._store, LOG_LAYOUT)[0].n == slots
     assert len([each for each in list_instants(table._store) if each.action == "savepoint" and each.completion]) == 1
 
 

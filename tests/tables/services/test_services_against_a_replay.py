@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.commitlog.slot import FOLD_FOLDER, SLOT_FOLDER
 from headgate_tables.errors import RangeGoneError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.view import list_data_files
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
@@ -252,8 +252,8 @@ class Living(RuleBasedStateMachine):
         assert {path for path, _ in list_data_files(table._store)} == known
         assert not view.timeline.pending
         assert not table._log.state.deleting  # type: ignore[union-attr]
-        assert len(list((self.path / SLOT_FOLDER).iterdir())) <= 6
-        assert len(list((self.path / FOLD_FOLDER).iterdir())) <= 3
+        assert len(list((self.path / LOG_LAYOUT.slots).iterdir())) <= 6
+        assert len(list((self.path / LOG_LAYOUT.folds).iterdir())) <= 3
 
     # --- helpers ---
 

@@ -11,6 +11,7 @@ from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import ForeignWriterError, StoreFullError
 from headgate_tables.hudi.leases import GRACE_MS, LEASE_FOLDER
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services import trimming
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.history import archived_completions, archived_metadata, obsolete_history
@@ -108,7 +109,7 @@ def test_the_plan_of_a_compaction_is_in_the_history_too(table: hudi.Table) -> No
 def test_nothing_leaves_the_timeline_when_the_history_cannot_be_written(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, slots = completed(table), read_state(table._store)[0].n
+    before, slots = completed(table), read_state(table._store, LOG_LAYOUT)[0].n
 
     def full(*_: object) -> None:
         raise StoreFullError("full", fix="Free space.")
@@ -117,7 +118,7 @@ def test_nothing_leaves_the_timeline_when_the_history_cannot_be_written(
         patch.setattr(trimming, "append_history", full)
         with pytest.raises(StoreFullError):
             table.archive()
-    assert read_state(table._store)[0].n == slots
+    assert read_state(table._store, LOG_LAYOUT)[0].n == slots
     assert completed(table) == before
     assert table.archive().instants
 

@@ -28,9 +28,9 @@ def behind(proxy: FaultyProxy, s3: S3Endpoint, bucket: str) -> Store:
 
 def test_a_store_with_exclusive_creates_passes_again_and_again_and_is_left_clean(store: Store) -> None:
     for _ in range(3):
-        probe(store, SystemIds())
-    assert store.list_folder(".hoodie/.headgate/probe").files == []
-    assert store.list_folder(".hoodie/.headgate/probe").folders == []
+        probe(store, "probes", SystemIds())
+    assert store.list_folder("probes").files == []
+    assert store.list_folder("probes").folders == []
 
 
 def test_a_store_that_ignores_conditions_is_refused_and_left_clean(tmp_path: Path) -> None:
@@ -38,39 +38,39 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_clean(tmp_path: Pat
         store = open_store(endpoint.make_bucket("bucket") + "/table", endpoint.options, SystemIds())
         assert store.create("file", [b"1"], durable=True) is Outcome.CREATED
         with pytest.raises(UnsafeStoreError, match=r"[2-8] of 8 simultaneous creates of one file succeeded.*\. Move the table"):
-            probe(store, SystemIds())
+            probe(store, "probes", SystemIds())
         assert endpoint.keys("bucket") == ["table/file"]
 
 
 def test_a_store_that_leaves_some_racers_without_a_verdict_passes(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", 409, 409, 503)
-    probe(behind, SystemIds())
+    probe(behind, "probes", SystemIds())
 
 
 def test_a_store_that_gives_no_verdict_at_all_is_unavailable(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", *[503] * 8)
     with pytest.raises(StoreUnavailableError, match="did not say"):
-        probe(behind, SystemIds())
+        probe(behind, "probes", SystemIds())
     proxy.arm("PUT", *[None] * 8, 503)
     with pytest.raises(StoreUnavailableError, match="did not say"):
-        probe(behind, SystemIds())
+        probe(behind, "probes", SystemIds())
 
 
 def test_a_store_that_takes_no_create_at_all_is_refused(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", *[412] * 8)
     with pytest.raises(UnsafeStoreError, match="none of several"):
-        probe(behind, SystemIds())
+        probe(behind, "probes", SystemIds())
 
 
 @UNSIGNED
 def test_a_store_that_lets_two_simultaneous_creates_succeed_is_refused(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", *[Fault.DROP_CONDITION] * 8)
     with pytest.raises(UnsafeStoreError, match="8 of 8 simultaneous creates of one file succeeded"):
-        probe(behind, SystemIds())
+        probe(behind, "probes", SystemIds())
 
 
 @UNSIGNED
 def test_a_store_that_lets_a_later_create_succeed_is_refused(behind: Store, proxy: FaultyProxy) -> None:
     proxy.arm("PUT", *[None] * 8, Fault.DROP_CONDITION)
     with pytest.raises(UnsafeStoreError, match="a create on a name that was taken succeeded"):
-        probe(behind, SystemIds())
+        probe(behind, "probes", SystemIds())

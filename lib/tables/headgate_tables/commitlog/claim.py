@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headgate_tables.commitlog.slot import Kind, Slot, slot_path
+from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
@@ -33,10 +34,11 @@ class Claim:
     whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
     """
 
-    def __init__(self, store: Store, system: System, holder: Holder, *, take_over: bool) -> None:
+    def __init__(self, store: Store, layout: LogLayout, system: System, holder: Holder, *, take_over: bool) -> None:
         self.store = store
+        self.layout = layout
         self.system = system
-        self.state, self.unfolded = read_state(store)
+        self.state, self.unfolded = read_state(store, layout)
         self.unpublished: list[Slot] = []
         self._holder = holder
         self._take_over = take_over
@@ -76,7 +78,8 @@ class Claim:
         """
         self.check()
         following = self.state.n + 1
-        taken = self.store.size(slot_path(following)) is not None or read_boundary(self.store) >= following
+        is_there = self.store.size(self.layout.slot_path(following)) is not None
+        taken = is_there or read_boundary(self.store, self.layout) >= following
         if self.fenced and taken:
             self._deposed = True
             raise self._deposed_error()
@@ -100,7 +103,7 @@ class Claim:
 
     def _fence(self, *, accepting: bool) -> bool:
         """One try. False: somebody else won the number; look again."""
-        self.state, self.unfolded = read_state(self.store)
+        self.state, self.unfolded = read_state(self.store, self.layout)
         holder = self.state.holder
         if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
@@ -141,7 +144,7 @@ class Claim:
             fix="Open the table again; `commits()` tells whether the commit stands.",
         )
         try:
-            own_hash = win(self.store, self.system.clock, slot)
+            own_hash = win(self.store, self.layout, self.system.clock, slot)
         except ReopenTable as error:
             self._failed = error
             raise
@@ -160,7 +163,7 @@ class Claim:
         return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, kind, body)
 
     def _deposed_error(self) -> DeposedError:
-        holder = read_state(self.store)[0].holder
+        holder = read_state(self.store, self.layout)[0].holder
         return DeposedError(
             f"{holder.describe() if holder else 'another process'} took the table over",
             fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",

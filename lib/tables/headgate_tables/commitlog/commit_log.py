@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.dead_names import DeadNames
+from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.publish import DataFile, DerivedFile, Usable, encode_derived, ours_alone
 from headgate_tables.commitlog.reservations import Reservations
 from headgate_tables.commitlog.slot import Kind, Slot
@@ -32,11 +33,19 @@ class CommitLog:
     """
 
     def __init__(
-        self, store: Store, system: System, holder: Holder, *, take_over: bool = False, usable: Usable = ours_alone
+        self,
+        store: Store,
+        layout: LogLayout,
+        system: System,
+        holder: Holder,
+        *,
+        take_over: bool = False,
+        usable: Usable = ours_alone,
     ) -> None:
         self.store = store
+        self.layout = layout
         self._system = system
-        self._claim = Claim(store, system, holder, take_over=take_over)
+        self._claim = Claim(store, layout, system, holder, take_over=take_over)
         self._reservations = Reservations(self._claim)
         self._unpublished = Unpublished(self._claim, usable)
         self.dead_names = DeadNames(self._claim, self._reservations)
@@ -264,7 +273,7 @@ class CommitLog:
     def truncate(self, retire_after_ms: int) -> None:
         """Deletes slots that a fold older than ``retire_after_ms`` holds (rule G3)."""
         self._claim.check()
-        truncate(self.store, self._system.clock, retire_after_ms)
+        truncate(self.store, self.layout, self._system.clock, retire_after_ms)
 
     def make_durable(self) -> None:
         """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""

@@ -39,7 +39,7 @@ class DeadNames:
     def _is_settled(self, instant: str, names: Sequence[str]) -> bool:
         first = self._claim.first_instant
         own = self._claim.store.stages and bool(first) and instant >= first
-        return own and instant in self._looked_for and all(name.startswith(".hoodie/") for name in names)
+        return own and instant in self._looked_for and not any(self._claim.layout.is_data(name) for name in names)
 
     def looked_for(self, instants: Iterable[str]) -> None:
         """Notes that somebody has looked for what these dead instants left behind."""
@@ -47,14 +47,14 @@ class DeadNames:
 
     def delete_given_up(self) -> None:
         """Deletes the files whose names slots have declared dead (rule D1); the next slot says that they are gone."""
-        store = self._claim.store
+        store, is_data = self._claim.store, self._claim.layout.is_data
         for key, names in self._claim.state.deleting.items():
             if key not in self._deleted:
                 # One after the other, in the slot's order: a reader of the timeline must never find a gap in it (hazard H8).
                 for name in names:
-                    if name.startswith(".hoodie/"):
+                    if not is_data(name):
                         store.delete([name])
-                store.delete(name for name in names if not name.startswith(".hoodie/"))
+                store.delete(name for name in names if is_data(name))
                 self._deleted.add(key)
 
     def stated_in(self, body: Mapping[str, Any]) -> Mapping[str, Any]:

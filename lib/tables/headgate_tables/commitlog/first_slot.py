@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.publish import DerivedFile, encode_derived, publish
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.state import LogState
@@ -13,16 +14,18 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 
-def create_log(store: Store, system: System, config: Mapping[str, Any], derived: Sequence[DerivedFile]) -> None:
+def create_log(
+    store: Store, layout: LogLayout, system: System, config: Mapping[str, Any], derived: Sequence[DerivedFile]
+) -> None:
     """Wins slot 0 = CONFIG and publishes what it derives. Raises TableExistsError when the slot is taken."""
-    time = TimeGenerator(system.clock, LogState().time).next()
+    first = LogState(layout)
+    time = TimeGenerator(system.clock, first.time).next()
     body = {**config, "time": time, "publish": encode_derived(derived)}
-    first = LogState()
     slot = Slot(0, 0, system.ids.token(), first.last_hash, Kind.CONFIG, body)
-    if win(store, system.clock, slot) is None:
+    if win(store, layout, system.clock, slot) is None:
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
     try:
-        publish(store, system.clock, slot)
+        publish(store, layout, system.clock, slot)
     except TablesError as error:
         raise OutcomeUnknownError(
             f"slot 0 has decided the table, but its files are not in place yet: {error.message}",

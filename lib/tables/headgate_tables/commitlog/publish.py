@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headgate_tables.commitlog.slot import STAGE_FOLDER, Kind, Slot
+from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.storage.store import Outcome, Store
@@ -65,7 +66,9 @@ def given_up(slots: Sequence[Slot]) -> set[str]:
     return {name for slot in slots for name in slot.body.get("names", ())}
 
 
-def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = (), usable: Usable = ours_alone) -> None:
+def publish(
+    store: Store, layout: LogLayout, clock: Clock, slot: Slot, dead: Collection[str] = (), usable: Usable = ours_alone
+) -> None:
     """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn, or
     it is another program's and not ``usable``.
 
@@ -74,7 +77,7 @@ def publish(store: Store, clock: Clock, slot: Slot, dead: Collection[str] = (), 
     """
     for file in data_files(slot):
         if file.stage and file.path not in dead:
-            _link(store, file)
+            _link(store, layout, file)
     for path, content in derived_files(slot):
         if path in dead:
             continue
@@ -98,8 +101,8 @@ def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) 
     store.replace(path, [content])
 
 
-def _link(store: Store, file: DataFile) -> None:
-    for stage in itertools.chain([file.stage], _revoked_names(store, file.stage)):
+def _link(store: Store, layout: LogLayout, file: DataFile) -> None:
+    for stage in itertools.chain([file.stage], _revoked_names(store, layout, file.stage)):
         try:
             store.link(stage, file.path)
         except FileNotFoundError:
@@ -112,12 +115,12 @@ def _link(store: Store, file: DataFile) -> None:
         )
 
 
-def _revoked_names(store: Store, stage: str) -> Iterator[str]:
+def _revoked_names(store: Store, layout: LogLayout, stage: str) -> Iterator[str]:
     """Rule W2: a successor renames the stage folder of an older epoch before it rolls forward."""
-    epoch, _, rest = stage.removeprefix(STAGE_FOLDER + "/").partition("/")
-    for folder in store.list_folder(STAGE_FOLDER).folders:
+    epoch, _, rest = stage.removeprefix(f"{layout.stages}/").partition("/")
+    for folder in store.list_folder(layout.stages).folders:
         if folder.startswith(epoch + REVOKED):
-            yield f"{STAGE_FOLDER}/{folder}/{rest}"
+            yield f"{layout.stages}/{folder}/{rest}"
 
 
 def make_durable(store: Store, slots: Sequence[Slot]) -> None:

@@ -11,17 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 FORMAT = 1
-ANCHOR = ".hoodie"
-"""Is there as long as the table is, whoever made it."""
-HEADGATE_FOLDER = ".hoodie/.headgate"
-"""Hudi leaves it alone (fact HF9)."""
-SLOT_FOLDER = f"{HEADGATE_FOLDER}/slot"
-FOLD_FOLDER = f"{HEADGATE_FOLDER}/fold"
-BOUND_FOLDER = f"{HEADGATE_FOLDER}/bound"
-STAGE_FOLDER = f"{HEADGATE_FOLDER}/stage"
 GENESIS_HASH = "0" * 64
 _MAGIC = b"headgate-slot"
 
@@ -63,21 +56,6 @@ class Slot:
         return seal(content | {"kind": self.kind.value, "body": self.body})
 
 
-def number_name(n: int) -> str:
-    """Slots, folds and boundaries are named by 20 digits, so that names sort as numbers do."""
-    return f"{n:020d}"
-
-
-def slot_path(n: int) -> str:
-    """Where slot ``n`` lies, from the table's root."""
-    return f"{SLOT_FOLDER}/{number_name(n)}"
-
-
-def stage_folder(epoch: int, process: str) -> str:
-    """Where a process of this epoch puts data files until their slot is won (rule W2); ``process`` is its random id."""
-    return f"{STAGE_FOLDER}/{epoch}/{process}"
-
-
 def hash_of(data: bytes) -> str:
     """What the next slot's ``prev_hash`` holds."""
     return hashlib.sha256(data).hexdigest()
@@ -108,9 +86,9 @@ def unseal(data: bytes, path: str) -> dict[str, Any]:
     return content
 
 
-def decode_slot(data: bytes, n: int) -> Slot:
+def decode_slot(data: bytes, layout: LogLayout, n: int) -> Slot:
     """Slot ``n`` from its bytes. Raises CorruptFileError or UnsupportedTableError (unknown kind)."""
-    path = slot_path(n)
+    path = layout.slot_path(n)
     content = unseal(data, path)
     if content.get("n") != n:
         raise _damaged(path, f"it says that it is slot {content.get('n')}")

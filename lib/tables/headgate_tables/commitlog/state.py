@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot
 from headgate_tables.commitlog.times import Ahead
 from headgate_tables.errors import CorruptFileError
@@ -29,7 +30,7 @@ class Holder:
 
 @dataclass(slots=True)
 class LogState:
-    """The commit log after slot ``n``; ``n`` = -1 before any.
+    """The commit log after slot ``n``; ``n`` = -1 before any. No slot says the ``layout``.
 
     ``commits`` maps each completed instant of the active timeline to its completion time, whatever its action; ``reserved``
     holds the round instants alive now, oldest first (rule TM4); ``dead`` the dead instants whose files are not yet known to be
@@ -42,10 +43,11 @@ class LogState:
     that may still be there, under a key that a later slot's ``deleted`` takes out. ``archived``: every instant up to it has left
     the active timeline. ``cleaned``: what the table was before this completion time cannot be read any more, savepoints
     excepted. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
-    ``stuck``: file slices that cannot be compacted, by name, with what `headgate_tables.hudi.services.stuck` keeps of each.
+    ``stuck``: file slices that cannot be compacted, by name, with what the format keeps of each.
     ``ahead``: from where the table goes on though its times are in the future.
     """
 
+    layout: LogLayout
     n: int = -1
     last_hash: str = GENESIS_HASH
     epoch: int = 0
@@ -73,7 +75,7 @@ class LogState:
         if slot.n != self.n + 1 or slot.prev_hash != self.last_hash:
             raise CorruptFileError(
                 f"slot {slot.n} does not follow slot {self.n}: the chain of hashes is broken",
-                fix="A slot was removed or changed from outside; restore `.hoodie/.headgate` from a copy.",
+                fix=f"A slot was removed or changed from outside; restore `{self.layout.folder}` from a copy.",
             )
         body = slot.body
         for key in body.get("deleted", ()):
@@ -193,7 +195,7 @@ class LogState:
         self.savepoints.update(body["savepoints"])
         # Data first: a file whose instant has left the timeline would pass for an archived one (hazard H9).
         for first in (True, False):
-            names = [name for name in body["names"] if name.startswith(".hoodie/") is not first]
+            names = [name for name in body["names"] if self.layout.is_data(name) is first]
             if names:
                 self.deleting[f"adopt {body['time']} {'data' if first else 'timeline'}"] = names
         self.config = {**self.config, **body["config"]}
@@ -258,14 +260,14 @@ class LogState:
         }
 
     @classmethod
-    def decode(cls, content: Mapping[str, Any]) -> "LogState":
+    def decode(cls, content: Mapping[str, Any], layout: LogLayout) -> "LogState":
         """A fold's state."""
         holder = content["holder"]
         fields = {key: content[key] for key in ("n", "last_hash", "epoch", "time", "config", "reserved", "commits", "dead")}
         fields |= {key: content[key] for key in _AS_THEY_ARE} | {"stuck": content.get("stuck", {})}  # younger than format 1
         gone = dict.fromkeys(content["gone"])
         ahead = Ahead(*content["ahead"]) if content.get("ahead") else None  # younger than format 1
-        return cls(holder=Holder(**holder) if holder else None, gone=gone, ahead=ahead, folded=content["n"], **fields)
+        return cls(layout, holder=Holder(**holder) if holder else None, gone=gone, ahead=ahead, folded=content["n"], **fields)
 
 
 _AS_THEY_ARE = ("channels", "plans", "refused", "savepoints", "deleting", "archived", "cleaned", "restored")

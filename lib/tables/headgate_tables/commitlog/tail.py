@@ -1,71 +1,65 @@
 """Reading the log: newest fold, then every slot after it (rules T1, T5). Never writes."""
 
-from headgate_tables.commitlog.slot import (
-    BOUND_FOLDER,
-    FOLD_FOLDER,
-    SLOT_FOLDER,
-    Slot,
-    decode_slot,
-    hash_of,
-    number_name,
-    slot_path,
-    unseal,
-)
+from headgate_tables.commitlog.layout import LogLayout, number_name
+from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unseal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store
 
 
-def read_boundary(store: Store) -> int:
+def read_boundary(store: Store, layout: LogLayout) -> int:
     """Slots up to this number may be deleted (rule G2); -1 when none was declared."""
-    return max((int(name) for name in store.list_folder(BOUND_FOLDER).files if name.isdigit()), default=-1)
+    return max((int(name) for name in store.list_folder(layout.bounds).files if name.isdigit()), default=-1)
 
 
-def read_slot(store: Store, n: int) -> tuple[Slot, str]:
+def read_slot(store: Store, layout: LogLayout, n: int) -> tuple[Slot, str]:
     """Slot ``n`` and the hash of its bytes. Raises FileNotFoundError, CorruptFileError, UnsupportedTableError."""
-    data = store.get(slot_path(n)).to_pybytes()
-    return decode_slot(data, n), hash_of(data)
+    data = store.get(layout.slot_path(n)).to_pybytes()
+    return decode_slot(data, layout, n), hash_of(data)
 
 
-def read_state(store: Store, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
+def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
     """The state after the newest slot, and the slots read for it (those behind the newest fold).
 
     Every slot below the newest is final, because a slot is created only once and in order.
     ``folds=False`` reads from the oldest slot on, for checking. Raises CorruptFileError for a gap or a broken chain.
     """
-    state = _newest_fold(store) if folds else _oldest_state(store)
-    names = store.list_folder(SLOT_FOLDER, after=number_name(state.n) if state.n >= 0 else None).files
+    state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
+    names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
     numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
     slots: list[Slot] = []
     # Slots are created in order, but not listed at one moment: what a listing leaves out below its newest may be there.
     for n in range(state.n + 1, numbers[-1] + 1 if numbers else 0):
         try:
-            slot, own_hash = read_slot(store, n)
+            slot, own_hash = read_slot(store, layout, n)
         except FileNotFoundError as error:
             raise CorruptFileError(
-                f"{SLOT_FOLDER} has a gap: slot {n} is not there, but slot {numbers[-1]} is",
-                fix="A slot was removed from outside; restore `.hoodie/.headgate` from a copy.",
+                f"{layout.slots} has a gap: slot {n} is not there, but slot {numbers[-1]} is",
+                fix=f"A slot was removed from outside; restore `{layout.folder}` from a copy.",
             ) from error
         state.apply(slot, own_hash)
         slots.append(slot)
     return state, slots
 
 
-def _oldest_state(store: Store) -> LogState:
+def _oldest_state(store: Store, layout: LogLayout) -> LogState:
     """Before slot 0; once slots were deleted behind it, the oldest fold that is followed by slots (rule G3)."""
-    first = min((name for name in store.list_folder(SLOT_FOLDER, after=number_name(0)).files if name.isdigit()), default=None)
+    first = min((name for name in store.list_folder(layout.slots, after=number_name(0)).files if name.isdigit()), default=None)
     if first is None or int(first) == 1:
-        return LogState()
-    folds = store.list_folder(FOLD_FOLDER).files
-    return _read_fold(store, min((name for name in folds if name.isdigit() and int(name) >= int(first) - 1), default=None))
+        return LogState(layout)
+    folds = store.list_folder(layout.folds).files
+    return _read_fold(
+        store, layout, min((name for name in folds if name.isdigit() and int(name) >= int(first) - 1), default=None)
+    )
 
 
-def _newest_fold(store: Store) -> LogState:
-    return _read_fold(store, max((name for name in store.list_folder(FOLD_FOLDER).files if name.isdigit()), default=None))
+def _newest_fold(store: Store, layout: LogLayout) -> LogState:
+    names = (name for name in store.list_folder(layout.folds).files if name.isdigit())
+    return _read_fold(store, layout, max(names, default=None))
 
 
-def _read_fold(store: Store, name: str | None) -> LogState:
+def _read_fold(store: Store, layout: LogLayout, name: str | None) -> LogState:
     if name is None:
-        return LogState()
-    path = f"{FOLD_FOLDER}/{name}"
-    return LogState.decode(unseal(store.get(path).to_pybytes(), path))
+        return LogState(layout)
+    path = f"{layout.folds}/{name}"
+    return LogState.decode(unseal(store.get(path).to_pybytes(), path), layout)

@@ -1,6 +1,6 @@
 """The one generator of a table's times (rules TM1, TM3).
 
-A time is text, ``yyyyMMddHHmmssSSS`` in UTC, so that comparing text compares time (Hudi: HoodieInstantTimeGenerator).
+A time is text, ``yyyyMMddHHmmssSSS`` in UTC, so that comparing text compares time.
 """
 
 from datetime import UTC, datetime, timedelta

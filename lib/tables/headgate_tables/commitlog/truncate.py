@@ -1,6 +1,7 @@
 """Folds, the boundary, and the end of old slots (rules G1 to G3): opening a table costs the same after a year as at first."""
 
-from headgate_tables.commitlog.slot import BOUND_FOLDER, FOLD_FOLDER, SLOT_FOLDER, number_name, seal
+from headgate_tables.commitlog.layout import LogLayout, number_name
+from headgate_tables.commitlog.slot import seal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.storage.store import Store
@@ -12,12 +13,12 @@ def write_fold(store: Store, clock: Clock, state: LogState) -> None:
 
     Raises SyncFailedError, StoreUnavailableError.
     """
-    name = number_name(state.n)
-    for path, content in ((f"{FOLD_FOLDER}/{name}", seal(state.encode())), (f"{BOUND_FOLDER}/{name}", b"%d" % clock.now_ms())):
+    name, layout = number_name(state.n), state.layout
+    for path, content in ((f"{layout.folds}/{name}", seal(state.encode())), (f"{layout.bounds}/{name}", b"%d" % clock.now_ms())):
         create_for_certain(store, clock, path, content, durable=True)
 
 
-def truncate(store: Store, clock: Clock, retire_after_ms: int) -> None:
+def truncate(store: Store, layout: LogLayout, clock: Clock, retire_after_ms: int) -> None:
     """Deletes slots up to the newest boundary that is older than ``retire_after_ms``, and older folds and boundaries.
 
     Slot 0 stays: it tells whose table this is, and keeps anybody from making another one here.
@@ -25,18 +26,18 @@ def truncate(store: Store, clock: Clock, retire_after_ms: int) -> None:
     Until then a paused process may still send its slot, which the boundary check then finds out (rule G4). Slots go first:
     a fold without its slots can be opened, slots without a fold cannot.
     """
-    boundaries = sorted(name for name in store.list_folder(BOUND_FOLDER).files if name.isdigit())
+    boundaries = sorted(name for name in store.list_folder(layout.bounds).files if name.isdigit())
     now = clock.now_ms()
     retired = ""
     for name in boundaries[-2::-1]:  # the newest stays out of it, so that a fold is always followed by slots
-        written = store.get(f"{BOUND_FOLDER}/{name}").to_pybytes()
+        written = store.get(f"{layout.bounds}/{name}").to_pybytes()
         if written and now - int(written) >= retire_after_ms:
             retired = name
             break
     if not retired:
         return
-    slots = [name for name in store.list_folder(SLOT_FOLDER).files if name.isdigit() and number_name(0) < name <= retired]
-    store.delete(f"{SLOT_FOLDER}/{name}" for name in slots)
-    for folder in (FOLD_FOLDER, BOUND_FOLDER):
+    slots = [name for name in store.list_folder(layout.slots).files if name.isdigit() and number_name(0) < name <= retired]
+    store.delete(f"{layout.slots}/{name}" for name in slots)
+    for folder in (layout.folds, layout.bounds):
         old = [name for name in store.list_folder(folder).files if name.isdigit() and name < retired]
         store.delete(f"{folder}/{name}" for name in old)

@@ -2,7 +2,7 @@
 
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish
-from headgate_tables.commitlog.slot import STAGE_FOLDER, Slot
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TablesError
 
@@ -13,6 +13,7 @@ class Unpublished:
     def __init__(self, claim: Claim, usable: Usable) -> None:
         self._claim = claim
         self._store = claim.store
+        self._layout = claim.layout
         self._clock = claim.system.clock
         self._usable = usable
 
@@ -25,7 +26,7 @@ class Unpublished:
             self._revoke_stages()
         while claim.unpublished:
             with claim.ending_on_failed_sync():
-                publish(self._store, self._clock, claim.unpublished[0], given_up(claim.unfolded), self._usable)
+                publish(self._store, self._layout, self._clock, claim.unpublished[0], given_up(claim.unfolded), self._usable)
             del claim.unpublished[0]
 
     def publish_own(self, slot: Slot) -> None:
@@ -36,9 +37,9 @@ class Unpublished:
         """
         try:
             try:
-                publish(self._store, self._clock, slot, given_up([slot]), self._usable)
+                publish(self._store, self._layout, self._clock, slot, given_up([slot]), self._usable)
             except MissingFileError:
-                if read_state(self._store)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
+                if read_state(self._store, self._layout)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
                     raise
                 self._claim.depose()
         except TablesError as error:
@@ -57,9 +58,9 @@ class Unpublished:
         """Older epochs cannot link any more (rule W2); what they won is found under the new name by ``publish``."""
         if not self._store.stages:
             return
-        epoch = self._claim.state.epoch
-        for folder in self._store.list_folder(STAGE_FOLDER).folders:
+        stages, epoch = self._layout.stages, self._claim.state.epoch
+        for folder in self._store.list_folder(stages).folders:
             if folder.isdigit() and int(folder) < epoch:
                 # A fresh name: a process that does not know of us yet may have made the folder again after the last time.
                 fresh = f"{folder}{REVOKED}-{epoch}-{self._claim.system.ids.token()}"
-                self._store.rename_folder(f"{STAGE_FOLDER}/{folder}", f"{STAGE_FOLDER}/{fresh}")
+                self._store.rename_folder(f"{stages}/{folder}", f"{stages}/{fresh}")

@@ -1,6 +1,7 @@
 """Winning slot n, or learning who did (rules C3, C4, G4). The only place where a slot is created."""
 
-from headgate_tables.commitlog.slot import Slot, hash_of, slot_path
+from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.slot import Slot, hash_of
 from headgate_tables.commitlog.tail import read_boundary
 from headgate_tables.errors import OperatorNeeded, OutcomeUnknownError, RetryLater, StoreUnavailableError, TablesError
 from headgate_tables.storage.store import Outcome, Store
@@ -11,7 +12,7 @@ ATTEMPTS = 60
 LONGEST_PAUSE_S = 1.0
 
 
-def win(store: Store, clock: Clock, slot: Slot) -> str | None:
+def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None:
     """Creates the slot. Returns the hash of its bytes when it is ours, None when another process has the number.
 
     An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (rule C4).
@@ -20,7 +21,7 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
     when it is certain that nothing was created (StoreFullError, StoreDeniedError, StoreUnavailableError).
     """
     data = slot.encode()
-    path = slot_path(slot.n)
+    path = layout.slot_path(slot.n)
     failed: TablesError | None = None
     for attempt in range(ATTEMPTS):
         try:
@@ -32,7 +33,7 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
             failed, outcome = error, Outcome.UNKNOWN
         if outcome is not Outcome.UNKNOWN:
             try:
-                return _own_hash(store, slot.n, data, outcome)
+                return _own_hash(store, layout, slot.n, data, outcome)
             except (RetryLater, OperatorNeeded) as error:
                 # The number is taken, perhaps by us: a read that fails must not look like a commit that failed.
                 failed = error
@@ -43,10 +44,10 @@ def win(store: Store, clock: Clock, slot: Slot) -> str | None:
     ) from failed
 
 
-def _own_hash(store: Store, n: int, data: bytes, outcome: Outcome) -> str | None:
-    if outcome is Outcome.EXISTS and store.get(slot_path(n)).to_pybytes() != data:
+def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Outcome) -> str | None:
+    if outcome is Outcome.EXISTS and store.get(layout.slot_path(n)).to_pybytes() != data:
         return None
-    return None if read_boundary(store) >= n else hash_of(data)
+    return None if read_boundary(store, layout) >= n else hash_of(data)
 
 
 def create_for_certain(store: Store, clock: Clock, path: str, content: bytes, *, durable: bool) -> Outcome:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.commitlog.slot import stage_folder
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -22,6 +21,7 @@ from headgate_tables.hudi.duplicates import one_row_per_key
 from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.place import Placed, place
 from headgate_tables.hudi.routing import order_by_group
 from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
@@ -74,7 +74,7 @@ class ChangeWriter:
     def __init__(self, store: Store, definition: Definition, *, epoch: int, process: str, ordinal: int) -> None:
         self._store = store
         self._definition = definition
-        self._stage = stage_folder(epoch, process) if store.stages else ""
+        self._stage = LOG_LAYOUT.stage_folder(epoch, process) if store.stages else ""
         self._ordinal = ordinal
         self._layout = layout_of(definition)
         self._avro = avro_schema(definition, meta_columns=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.errors import OptionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, render
 from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
@@ -67,12 +67,12 @@ def create_table(
     def reopen() -> Table:
         return open_table(url, storage_options=storage_options, system=system, wrap_store=wrap_store)
 
-    if store.size(PROPERTIES_PATH) is not None or store.size(slot_path(0)) is not None:
+    if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
-    probe(store, system.ids)
+    probe(store, LOG_LAYOUT.probes, system.ids)
     properties = render(definition.properties(), "Created by Headgate")
     try:
-        create_log(store, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
+        create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
     except TableExistsError:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     return reopen()

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from headgate_tables.commitlog.slot import slot_path
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
@@ -14,6 +13,7 @@ from headgate_tables.errors import (
     TablesError,
     UnsupportedTableError,
 )
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
@@ -69,7 +69,7 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
 
 def check_there(store: Store) -> None:
     """Slot 0 stays for as long as the table is there. Raises TableGoneError."""
-    if store.size(slot_path(0)) is None:
+    if store.size(LOG_LAYOUT.slot_path(0)) is None:
         raise TableGoneError(
             f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; then it goes on."
         )
@@ -154,7 +154,7 @@ class Guard:
         if unknown:
             # Another handle may own the table meanwhile. Its slots come before its files, so a fresh look knows them;
             # winning a slot then says who was deposed (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
-            unknown = not_ours(unknown, read_state(self._store)[0])
+            unknown = not_ours(unknown, read_state(self._store, LOG_LAYOUT)[0])
         if unknown:
             raise ForeignWriterError(
                 f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",

@@ -12,6 +12,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.hudi.guard import not_ours
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import Timeline, list_instants, read_timeline
 from headgate_tables.hudi.timeline.history import archived_completions
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, parse_instant
@@ -78,13 +79,13 @@ class LostInstants:
 
         Slots are read first, then the timeline, then the slots again: what was archived in between is not lost.
         """
-        state, slots = self._known = read_state(self._store)
+        state, slots = self._known = read_state(self._store, LOG_LAYOUT)
         timeline = read_timeline(self._store)
         lost = absent(state, slots, timeline)
         return (self._unexplained(lost, timeline) if lost else lost), timeline
 
     def _unexplained(self, lost: Mapping[str, str], timeline: Timeline) -> Mapping[str, str]:
-        state = read_state(self._store)[0]
+        state = read_state(self._store, LOG_LAYOUT)[0]
         shown = [*timeline.completed.values(), *timeline.pending.values(), *timeline.savepoints.values()]
         if not_ours(shown, state):
             return {}  # another program has written, and may have taken them back: for ``adopt`` to tell
@@ -97,7 +98,7 @@ def put_back(log: CommitLog) -> None:
 
     For the owner alone, right behind a slot of its own: else it could bring back what a successor has archived (hazard H8).
     """
-    state, slots = read_state(log.store, folds=False)
+    state, slots = read_state(log.store, LOG_LAYOUT, folds=False)
     dead, there = given_up(slots), {instant.path for instant in list_instants(log.store)}
     decided = [file for slot in slots for file in derived_files(slot) if file[0] not in dead and _is_active(file[0], state)]
     for path, content in decided:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import REVOKED
-from headgate_tables.commitlog.slot import STAGE_FOLDER
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import list_data_files
@@ -49,7 +49,7 @@ def drop_revoked_stages(store: Store, log: CommitLog) -> None:
     if older:
         log.make_durable()
         for folder in older:
-            store.delete_folder(f"{STAGE_FOLDER}/{folder}")
+            store.delete_folder(f"{LOG_LAYOUT.stages}/{folder}")
 
 
 def drop_staged(store: Store, log: CommitLog, instant: str) -> None:
@@ -94,13 +94,13 @@ def _hides_data(store: Store, log: CommitLog, requested: Instant) -> bool:
 
 
 def _revoked(store: Store) -> list[str]:
-    return [folder for folder in store.list_folder(STAGE_FOLDER).folders if REVOKED in folder] if store.stages else []
+    return [folder for folder in store.list_folder(LOG_LAYOUT.stages).folders if REVOKED in folder] if store.stages else []
 
 
 def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:
     """Path and instant of what was staged; the name begins with the instant (see data_files). In our own epoch's stage lies
     what writers of the cluster left there when their round was given up.
     """
-    for stage in (f"{STAGE_FOLDER}/{folder}" for folder in stages):
+    for stage in (f"{LOG_LAYOUT.stages}/{folder}" for folder in stages):
         for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):
             yield from ((f"{folder}/{name}", name.partition("_")[0]) for name in store.list_folder(folder).files)

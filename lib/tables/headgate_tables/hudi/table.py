@@ -9,7 +9,6 @@ import pyarrow as pa
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.publish import DataFile, data_files, given_up
-from headgate_tables.commitlog.slot import ANCHOR, slot_path, stage_folder
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import (
     CorruptFileError,
@@ -24,6 +23,7 @@ from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, check_features, check_there
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import LostInstants, absent, put_back
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
@@ -69,7 +69,7 @@ def open_table(
     Raises NotATableError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
-    store = open_store(url, storage_options, system.ids, anchor=ANCHOR)
+    store = open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root)
     store = wrap_store(store) if wrap_store else store
     return Table(store, system, take_over=take_over, metadata_table=metadata_table, holder=holder)
 
@@ -85,7 +85,7 @@ class Table(TableReader, TableServices):
         self._holder = holder or Holder("library", system.host, system.pid)
         self._take_over = take_over
         self._guard = Guard(store, metadata_table)
-        self._ours = store.size(slot_path(0)) is not None
+        self._ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
         self._log, self._damage = self._load_log() if self._ours else (None, None)
         self._properties = self._read_properties()
         self._layout = Layout.from_properties(self._properties, f"{store.url}/{PROPERTIES_PATH}")
@@ -234,8 +234,8 @@ class Table(TableReader, TableServices):
     def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
         """Slot 0 of a table that another program made."""
         definition = foreign_table.define(self._store, self._system, self._layout, self._properties, buckets, roll_back=roll_back)
-        probe(self._store, self._system.ids)
-        create_log(self._store, self._system, definition.encode(), [])
+        probe(self._store, LOG_LAYOUT.probes, self._system.ids)
+        create_log(self._store, LOG_LAYOUT, self._system, definition.encode(), [])
         self._log, self._damage = self._load_log()
         if self._log is None:
             raise self._damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
@@ -308,7 +308,7 @@ class Table(TableReader, TableServices):
         """Readers need no slot: a damaged one keeps from writing only."""
         self._process_id = self._system.ids.token()
         try:
-            log = CommitLog(self._store, self._system, self._holder, take_over=self._take_over, usable=is_usable)
+            log = CommitLog(self._store, LOG_LAYOUT, self._system, self._holder, take_over=self._take_over, usable=is_usable)
             return log, None
         except CorruptFileError as error:
             return None, error
@@ -365,7 +365,7 @@ class Table(TableReader, TableServices):
         self._groups = None
 
     def _stage(self, log: CommitLog) -> str:
-        return stage_folder(log.state.epoch, self._process_id) if self._store.stages else ""
+        return LOG_LAYOUT.stage_folder(log.state.epoch, self._process_id) if self._store.stages else ""
 
     def _tidy(self, log: CommitLog) -> None:
         """Before a transaction, not after one: what fails here must not look like a commit that failed."""

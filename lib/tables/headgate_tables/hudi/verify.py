@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from headgate_tables.commitlog.publish import data_files, derived_files, given_up
-from headgate_tables.commitlog.slot import Slot, slot_path
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import LostInstants
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH
@@ -34,14 +35,14 @@ def verify(store: Store, history_folder: str) -> Verification:
     A table that has no slots is checked by its commit metadata alone (sizes, not bytes).
     """
     timeline = read_timeline(store)
-    if store.size(slot_path(0)) is None:
+    if store.size(LOG_LAYOUT.slot_path(0)) is None:
         findings, folders = list(_check_metadata(store, timeline)), list(list_folders(store))
         findings += _check_kinds(folders, timeline)
         return Verification(0, len(timeline.writes()), _count_files(folders, timeline), findings)
     try:
-        state, slots = read_state(store, folds=False)
+        state, slots = read_state(store, LOG_LAYOUT, folds=False)
     except CorruptFileError as error:
-        return Verification(0, len(timeline.writes()), 0, [Finding(slot_path(0).rpartition("/")[0], str(error))])
+        return Verification(0, len(timeline.writes()), 0, [Finding(LOG_LAYOUT.slot_path(0).rpartition("/")[0], str(error))])
     dead = given_up(slots)
     expected = {file.path for slot in slots for file in data_files(slot)} - dead
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]

@@ -8,17 +8,16 @@ from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Ids
 
 _RACERS = 8
-_PROBES = ".hoodie/.headgate/probe"
 
 
-def probe(store: Store, ids: Ids) -> None:
-    """Tries conditional creates and reads after them on a fresh name, and cleans up.
+def probe(store: Store, within: str, ids: Ids) -> None:
+    """Tries conditional creates and reads after them on a fresh name in the folder ``within``, and cleans up.
 
     Eight creates at once give one success; a later one finds the name taken and changes nothing; the file is read and listed
     at once. Takes about 14 requests. Raises UnsafeStoreError when the store fails that, StoreUnavailableError when it did not
     say enough to tell, and whatever a call of the store raises.
     """
-    folder = f"{_PROBES}/{ids.token()}"
+    folder = f"{within}/{ids.token()}"
     fault = _find_fault(store, folder)
     store.delete_folder(folder)
     if fault:

@@ -130,7 +130,7 @@ class Store(Protocol):
         """
 
     def replace(self, path: str, content: Buffers) -> None:
-        """Atomically replaces a file: hoodie.properties, or one that a power cut left torn. Everything else is create-only."""
+        """Atomically replaces a file that others rewrite too, or that a power cut left torn. All else is create-only."""
 
     def link(self, source: str, target: str) -> Outcome:
         """A second name for a staged file, create-only, not durable by itself. Only where ``stages``."""

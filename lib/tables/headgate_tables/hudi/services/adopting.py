@@ -16,6 +16,7 @@ from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, 
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.past import kept_since
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.readable import check_all
@@ -70,8 +71,8 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
     ``survey`` raises, all before anything is written; then as ``Table.own``.
     """
     store = log.store
-    state = log.state if log.owned else read_state(store)[0]
-    found = survey(store, layout, definition, state, read_state(store, folds=False)[1], roll_back=roll_back)
+    state = log.state if log.owned else read_state(store, LOG_LAYOUT)[0]
+    found = survey(store, layout, definition, state, read_state(store, LOG_LAYOUT, folds=False)[1], roll_back=roll_back)
     if not found.foreign and is_utc(store):
         return found.result
     check_clock(clock, found.newest)
@@ -79,7 +80,7 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
     # The properties first: from the next instant on every program counts in the zone that our instants are in.
     set_utc(store)
     definition = Definition.decode(log.state.config)
-    found = survey(store, layout, definition, log.state, read_state(store, folds=False)[1], roll_back=roll_back)
+    found = survey(store, layout, definition, log.state, read_state(store, LOG_LAYOUT, folds=False)[1], roll_back=roll_back)
     log.adopt(found.newest, found.body)
     log.dead_names.delete_given_up()
     return found.result

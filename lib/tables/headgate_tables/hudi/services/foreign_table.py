@@ -10,6 +10,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout, key_generator
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.evolved import check_stored
@@ -58,7 +59,7 @@ def define(
     largest = _largest(snapshot.view)
     definition, found = _sampled(store, definition, _newest_files(snapshot.view))
     definition = replace(definition, buckets=_checked(buckets, found, largest))
-    check_clock(system.clock, survey(store, layout, definition, LogState(), (), roll_back=roll_back).newest)
+    check_clock(system.clock, survey(store, layout, definition, LogState(LOG_LAYOUT), (), roll_back=roll_back).newest)
     return definition
 
 

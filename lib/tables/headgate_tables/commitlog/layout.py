@@ -1,0 +1,60 @@
+"""Where a table's commit log lies. The format hands it in: the log knows no format."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogLayout:
+    """``root``: the folder that the format keeps beside the data, from the table's root. It is there as long as the table is.
+
+    Its files say which data counts (the timeline), so they are deleted one by one, in order; the log lies in it, too.
+    """
+
+    root: str
+
+    @property
+    def folder(self) -> str:
+        """All that is the log's."""
+        return f"{self.root}/.headgate"
+
+    @property
+    def slots(self) -> str:
+        """The folder of slots."""
+        return f"{self.folder}/slot"
+
+    @property
+    def folds(self) -> str:
+        """The folder of folds."""
+        return f"{self.folder}/fold"
+
+    @property
+    def bounds(self) -> str:
+        """The folder of boundaries (rule G2)."""
+        return f"{self.folder}/bound"
+
+    @property
+    def stages(self) -> str:
+        """The folder of stage folders, one an epoch (rule W2)."""
+        return f"{self.folder}/stage"
+
+    @property
+    def probes(self) -> str:
+        """Where a store is tried out before the log begins."""
+        return f"{self.folder}/probe"
+
+    def slot_path(self, n: int) -> str:
+        """Where slot ``n`` lies, from the table's root."""
+        return f"{self.slots}/{number_name(n)}"
+
+    def stage_folder(self, epoch: int, process: str) -> str:
+        """Where a process of this epoch puts data files until their slot is won (rule W2); ``process`` is its random id."""
+        return f"{self.stages}/{epoch}/{process}"
+
+    def is_data(self, path: str) -> bool:
+        """Whether the file is data, and not one of the format's own."""
+        return not path.startswith(f"{self.root}/")
+
+
+def number_name(n: int) -> str:
+    """Slots, folds and boundaries are named by 20 digits, so that names sort as numbers do."""
+    return f"{n:020d}"
