@@ -30,6 +30,7 @@ from headgate_coordinator.operations import (
     Running,
     SlotOffered,
 )
+from headgate_tables.backoff import Backoff
 from headgate_tables.hudi.operation import Compacted, Operation
 
 LOSSES = 3
@@ -51,7 +52,7 @@ class CompactionPolicy:
 
     def pause_after(self, tries: int) -> float:
         """``tries``: that went wrong one after the other."""
-        return float(self.pause * min(2 ** max(tries - 1, 0), LONGEST_PAUSE))
+        return Backoff(self.pause, self.pause * LONGEST_PAUSE).after(max(tries, 1))
 
 
 @dataclass(slots=True)

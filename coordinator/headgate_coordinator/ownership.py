@@ -28,12 +28,12 @@ from headgate_coordinator.storage import Storage
 from headgate_coordinator.table_coordinator import TableCoordinator
 from headgate_coordinator.witnesses import Witnesses
 from headgate_runtime.world import World
+from headgate_tables.backoff import Backoff
 from headgate_tables.errors import DeposedError, OperatorNeeded, SyncFailedError, TablesError
 
 RANK_WAIT_S = 1.0
 """How much longer each further coordinator waits before it stands for a free table."""
-FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
+PAUSES = Backoff(first=0.2, longest=5.0)
 """Between tries at a table that will not open: each try is a few reads, and a fence when it succeeds (rule R5)."""
 CALM_S = 10.0
 """After an ownership that lasted so long the next pause is the first again."""
@@ -220,7 +220,7 @@ class Ownership:
 
     async def _serve(self, table: str) -> None:
         """Owns the table again and again, until it is drained, cancelled, or somebody else's."""
-        pause = FIRST_PAUSE_S
+        failures = 0
         clock = self._world.clock
         try:
             while True:
@@ -233,8 +233,8 @@ class Ownership:
                 before = self._board.troubles.get(table)
                 self._board.troubles[table] = Trouble(trouble, before.since_ms if before else clock.now_ms())
                 _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
-                pause = FIRST_PAUSE_S if clock.monotonic() - began > CALM_S else min(2 * pause, LONGEST_PAUSE_S)
-                await clock.sleep(pause)
+                failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
+                await clock.sleep(PAUSES.after(failures))
         finally:
             self._board.troubles.pop(table, None)
             self._board.adoptions.refuse(table)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from headgate_tables.backoff import Backoff
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -59,9 +61,7 @@ class RoundPolicy:
 
     def pause(self, failures: int) -> float:
         """Seconds until what failed so often in a row is tried again: at once first, then twice as long each time."""
-        if failures < 1:
-            return 0.0
-        return float(min(self.checkpoint_interval, self.checkpoint_min_interval * 2 ** min(failures - 1, 16)))
+        return Backoff(self.checkpoint_min_interval, self.checkpoint_interval).after(failures)
 
     @property
     def flush_target(self) -> float:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_cli.dev.backoff import Backoff
 from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
+from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import MEANING, ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.main import run
@@ -73,11 +73,11 @@ def test_tables_and_those_that_cannot_be_read_are_asked_for_at_once(capsys: pyte
 
 
 def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life() -> None:
-    backoff = Backoff()
-    waits = [backoff.after(0.1) for _ in range(8)]
+    restarts = Restarts()
+    waits = [restarts.pause_after(0.1) for _ in range(8)]
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert backoff.after(60.0) == 0.1
-    assert backoff.after(0.1) == 0.2
+    assert restarts.pause_after(60.0) == 0.1
+    assert restarts.pause_after(0.1) == 0.2
 
 
 def test_every_writer_and_compactor_knows_every_coordinator() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_runtime.world import SystemClock
+from headgate_tables.backoff import Backoff
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
@@ -157,7 +158,7 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_p
 
 
 async def test_streams_that_always_break_at_once_end_the_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate_writer.exchange_link._PAUSE_S", 0.0001)
+    monkeypatch.setattr("headgate_writer.exchange_link._PAUSES", Backoff(0.0001, 1.0))
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))

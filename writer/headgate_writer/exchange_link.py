@@ -13,6 +13,7 @@ from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
+from headgate_tables.backoff import Backoff
 from headgate_writer.adopted import Member
 from headgate_writer.buffers import Budget
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
@@ -24,7 +25,7 @@ notice that the writer is gone, which is the usual reason."""
 _ATTEMPTS: Final = 10
 """Streams in a row that broke without a frame having arrived, until the round is given up."""
 
-_PAUSE_S: Final = 0.01
+_PAUSES: Final = Backoff(first=0.01, longest=UNREACHABLE_S)
 """Before the second of them, and twice as long before each further one: together as long as ``UNREACHABLE_S``. A connection that
 was reset counts as ready until gRPC has closed it, and streams on it break at once
 (test_streams_that_break_at_once_for_a_while_do_not_end_the_round).
@@ -91,7 +92,7 @@ class Link:
                 if attempts == _ATTEMPTS:
                     self._broken(why)
                 elif attempts:
-                    await self._clock.sleep(_PAUSE_S * 2 ** (attempts - 1))
+                    await self._clock.sleep(_PAUSES.after(attempts))
         except ExchangeError as lost:
             self._broken(str(lost))
         finally:

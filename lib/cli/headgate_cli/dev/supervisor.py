@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate_cli.dev.backoff import Backoff
 from headgate_cli.dev.parts import Part
+from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 
@@ -89,7 +89,7 @@ class Supervisor:
             await asyncio.gather(*(kept.ended.wait() for kept in stopping))
 
     async def _keep(self, kept: _Kept) -> None:
-        backoff = Backoff()
+        restarts = Restarts()
         loop = asyncio.get_running_loop()
         while not kept.stop.is_set():
             began = loop.time()
@@ -100,7 +100,7 @@ class Supervisor:
                 break
             if not self._up:
                 raise self._failed_to_start(kept.part, code)
-            wait = backoff.after(loop.time() - began)
+            wait = restarts.pause_after(loop.time() - began)
             self._report("died", {**fields, "restart_in_s": wait})
             await _within(wait, kept.stop.wait())
         kept.ended.set()

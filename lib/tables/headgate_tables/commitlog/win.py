@@ -1,5 +1,6 @@
 """Winning slot n, or learning who did (rules C3, C4, G4). The only place where a slot is created."""
 
+from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.slot import Slot, hash_of
 from headgate_tables.commitlog.tail import read_boundary
@@ -9,7 +10,7 @@ from headgate_tables.system import Clock
 
 ATTEMPTS = 60
 """How often the same bytes are sent to the same slot while the store does not say what became of them."""
-LONGEST_PAUSE_S = 1.0
+PAUSES = Backoff(first=0.02, longest=1.0)
 
 
 def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None:
@@ -37,7 +38,7 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
             except (RetryLater, OperatorNeeded) as error:
                 # The number is taken, perhaps by us: a read that fails must not look like a commit that failed.
                 failed = error
-        clock.sleep(_pause(attempt))
+        clock.sleep(PAUSES.after(attempt + 1))
     raise OutcomeUnknownError(
         f"the store did not say in {ATTEMPTS} attempts whether slot {slot.n} was created",
         fix="Open the table again once the store answers; `commits()` then tells whether this commit is there.",
@@ -59,11 +60,7 @@ def create_for_certain(store: Store, clock: Clock, path: str, content: bytes, *,
         outcome = store.create(path, [content], durable=durable)
         if outcome is not Outcome.UNKNOWN:
             return outcome
-        clock.sleep(_pause(attempt))
+        clock.sleep(PAUSES.after(attempt + 1))
     raise StoreUnavailableError(
         f"the store did not say in {ATTEMPTS} attempts whether {path} was created", fix="Try again once the store answers."
     )
-
-
-def _pause(attempt: int) -> float:
-    return float(min(LONGEST_PAUSE_S, 0.02 * 2**attempt))

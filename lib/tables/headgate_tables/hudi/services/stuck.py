@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.state import LogState
 
 FIRST_REST_MS = 60_000
@@ -63,7 +64,7 @@ def stuck_slices(state: LogState) -> Mapping[Key, StuckSlice]:
 def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> StuckSlice:
     """A plan goes on without the slice; ``known``: what there was to say of it before."""
     before = known or StuckSlice(*key, why)
-    rest = min(FIRST_REST_MS * 2 ** min(before.tries, 20), LONGEST_REST_MS)
+    rest = int(Backoff(FIRST_REST_MS, LONGEST_REST_MS).after(before.tries + 1))
     return replace(before, why=why, tries=before.tries + 1, again=now + rest)
 
 
