@@ -1,4 +1,4 @@
-"""What this coordinator knows now: its tables, those of others, who is alive. Written by ``Ownership``, read by the services.
+"""What this coordinator knows now: its tables, those of others, who is alive. Written by ``Elections``, read by the services.
 
 It also passes on what writers say to the tables that are owned here.
 """

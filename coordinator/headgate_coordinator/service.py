@@ -9,11 +9,11 @@ import structlog
 from headgate_coordinator.board import Board
 from headgate_coordinator.compaction_service import CompactionService
 from headgate_coordinator.control import Coordination
+from headgate_coordinator.elections import Elections
 from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.leases import Holder, Leases
 from headgate_coordinator.maintenance_service import Maintenance
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.ownership import Ownership
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.storage import Storage
 from headgate_coordinator.tables_service import Tables
@@ -75,13 +75,13 @@ async def serve(
         own = board.own = Holder(settings.name or address, world.ids.token(), address)
         leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
         witnesses = Witnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
-        ownership = Ownership(board, leases, storage, settings, world, figures, threads, created, guard, witnesses)
+        elections = Elections(board, leases, storage, settings, world, figures, threads, created, guard, witnesses)
         try:
             if complaint := await leases.complaint():
                 _log.warning("redis is not set up for leases", complaint=complaint)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(ownership.run(draining))
-                await ownership.looked.wait()
+                tasks.create_task(elections.run(draining))
+                await elections.looked.wait()
                 await server.health.set(True, *SERVICES)
                 ready(bound)
         finally:

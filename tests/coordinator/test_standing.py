@@ -9,9 +9,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from headgate_coordinator.board import Board
+from headgate_coordinator.elections import RANK_WAIT_S, SEEN_S, Elections, rank
 from headgate_coordinator.leases import Beat, Holder
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.ownership import RANK_WAIT_S, SEEN_S, Ownership, rank
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World, pass_on
 from headgate_tables.errors import StoreUnavailableError
@@ -108,7 +108,7 @@ async def standing() -> AsyncIterator[Scene]:
         storage, guard = _Storage(scene), None
         parts: Any = (scene.board, scene, storage, settings, world, metrics, threads, created, guard, scene)
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            running = group.create_task(Ownership(*parts).run(draining))
+            running = group.create_task(Elections(*parts).run(draining))
             await scene.looked()
             yield scene
             draining.set()

@@ -1,4 +1,4 @@
-"""Which tables there are, who should own them, and owning them: look, stand, open, serve, give up.
+"""Which tables there are, for which of them this coordinator stands, and serving those that it wins.
 
 Leases only suggest (rules R1, R4); a table is ours once its FENCE slot is won, and stays so until another's is.
 """
@@ -44,7 +44,7 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 
 
-class Ownership:
+class Elections:
     """Keeps ``board`` current and the tables of this coordinator served. ``threads`` runs what blocks. ``created`` is set when
     there is a new table, which then need not wait for the next scan.
     """
