@@ -1,7 +1,9 @@
 """Traces on paper that lost, doubled or hid a commit: pauses, lost answers and power cuts between two steps of the log."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -434,3 +436,55 @@ def test_creating_a_table_whose_files_cannot_be_put_in_place_says_that_it_is_the
     other.before_create = lambda path: None
     open_log(other).own()
     assert other.get("props").to_pybytes() == b"a=b"
+
+
+@pytest.mark.parametrize("step", ["create", "replace", "link", "rename_folder"])
+def test_h14_after_a_failed_sync_of_anything_that_a_handle_writes_it_does_nothing_more(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Also of a commit that is decided: "its outcome is unknown" would let a coordinator go on with another handle."""
+    log = open_log(store)
+    instant = log.begin()
+    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/{instant}_file"
+    store.stage([(staged, [b"rows"])])
+    if step == "rename_folder":
+        store.before_create = unknown(10**6, "done/")
+        with pytest.raises(OutcomeUnknownError):
+            log.commit(instant, [DataFile("p/file", 4, "", staged)], lambda completion: [(f"done/{instant}", b"")])
+        store.before_create = lambda path: None
+        log = open_log(store)
+        work: Callable[[], object] = log.own
+    elif step == "replace":
+        (Path(store.url.removeprefix("file://")) / "done").mkdir()
+        store.create(f"done/{instant}", [b"to"], durable=True)
+        work = partial(log.commit, instant, [], lambda completion: [(f"done/{instant}", b"torn")])
+    else:
+        work = partial(log.commit, instant, [DataFile("p/file", 4, "", staged)], lambda completion: [(f"done/{instant}", b"")])
+
+    real = getattr(store, step)
+
+    def fails(*arguments: Any, **named: Any) -> Any:
+        if step == "create" and "/slot/" in arguments[0]:
+            return real(*arguments, **named)
+        raise SyncFailedError("fsync failed", fix="Check the disk.")
+
+    monkeypatch.setattr(store, step, fails)
+    with pytest.raises(SyncFailedError, match="fsync failed"):
+        work()
+    monkeypatch.undo()
+    for attempt in (log.fold, log.begin, log.own):
+        with pytest.raises(SyncFailedError, match="fsync failed"):
+            attempt()
+
+
+def test_h14_a_table_that_could_not_be_made_durable_is_not_said_to_be_there_perhaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = FaultyStore(tmp_path / "new")
+    made.before_create = lambda path: None if "/slot/" in path else _not_synced()
+    with pytest.raises(SyncFailedError, match="fsync failed"):
+        create_log(made, system(), {}, [("props", b"a=b")])
+
+
+def _not_synced() -> Outcome:
+    raise SyncFailedError("fsync failed", fix="Check the disk.")

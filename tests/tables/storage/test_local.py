@@ -9,9 +9,11 @@ import pytest
 
 from headgate_tables.errors import OptionError, StoreDeniedError, StoreFullError, TableGoneError
 from headgate_tables.storage.local import LocalStore
+from headgate_tables.storage.local_files import make_folder
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
 from support.disks import immutable, remount, small_disk
+from support.failing_syncs import fail_syncs
 from support.store_process import call_store, strace
 
 
@@ -396,3 +398,13 @@ def test_a_file_in_a_folders_place_is_reported(local: Store) -> None:
     local.create("a", [b"x"], durable=False)
     with pytest.raises(OptionError, match=r"Not a directory\. A file stands where a folder"):
         local.create("a/b", [b"x"], durable=False)
+
+
+def test_a_folder_that_somebody_else_makes_in_the_same_moment_is_made_durable_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maker may not have come to that, or may have failed there (hazard H14)."""
+    (root / "p").mkdir(parents=True)
+    syncs = fail_syncs(monkeypatch, "", times=0)
+    make_folder(f"{root}/p")
+    assert syncs.synced == [str(root)]

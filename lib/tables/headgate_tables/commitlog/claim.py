@@ -130,7 +130,7 @@ class Claim:
 
     @contextlib.contextmanager
     def ending_on_failed_sync(self) -> Iterator[None]:
-        """Hazard H14: tried again, the same sync would succeed without the data."""
+        """Hazard H14: tried again, the same sync would succeed without the data. For whatever is written for this handle."""
         try:
             yield
         except SyncFailedError as error:

@@ -5,6 +5,7 @@ slots that were won) and ``dead_names`` (files that must go).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from headgate_tables.commitlog.claim import Claim
@@ -254,7 +255,8 @@ class CommitLog:
 
     def create(self, path: str, content: bytes) -> None:
         """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError."""
-        create_for_certain(self.store, self._system.clock, path, content, durable=False)
+        with self.ending_on_failed_sync():
+            create_for_certain(self.store, self._system.clock, path, content, durable=False)
 
     def fold_is_due(self) -> bool:
         """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
@@ -265,7 +267,7 @@ class CommitLog:
         self._claim.check()
         self._unpublished.catch_up()
         self._unpublished.make_durable()
-        with self._claim.ending_on_failed_sync():
+        with self.ending_on_failed_sync():
             write_fold(self.store, self._system.clock, self.state)
         self.state.folded = self.state.n
         self._claim.unfolded.clear()
@@ -278,6 +280,10 @@ class CommitLog:
     def make_durable(self) -> None:
         """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
         self._unpublished.make_durable()
+
+    def ending_on_failed_sync(self) -> AbstractContextManager[None]:
+        """Around whatever is written for this handle: after a SyncFailedError it does nothing more (hazard H14)."""
+        return self._claim.ending_on_failed_sync()
 
     def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
         slot = self._claim.append(kind, self.dead_names.stated_in(body))

@@ -9,7 +9,7 @@ from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
-from headgate_tables.errors import OutcomeUnknownError, TableExistsError, TablesError
+from headgate_tables.errors import OutcomeUnknownError, SyncFailedError, TableExistsError, TablesError
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
@@ -26,6 +26,8 @@ def create_log(
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
     try:
         publish(store, layout, system.clock, slot)
+    except SyncFailedError:
+        raise  # no outcome that is only unknown: the process may end for it (hazard H14)
     except TablesError as error:
         raise OutcomeUnknownError(
             f"slot 0 has decided the table, but its files are not in place yet: {error.message}",

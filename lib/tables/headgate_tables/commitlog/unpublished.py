@@ -4,7 +4,7 @@ from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TablesError
+from headgate_tables.errors import MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
 
 
 class Unpublished:
@@ -23,7 +23,8 @@ class Unpublished:
         """
         claim = self._claim
         if claim.unpublished:
-            self._revoke_stages()
+            with claim.ending_on_failed_sync():
+                self._revoke_stages()
         while claim.unpublished:
             with claim.ending_on_failed_sync():
                 publish(self._store, self._layout, self._clock, claim.unpublished[0], given_up(claim.unfolded), self._usable)
@@ -33,15 +34,18 @@ class Unpublished:
         """Publishes the slot that this handle has just won.
 
         A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2).
-        Raises OutcomeUnknownError: the slot stands, but readers do not see it yet.
+        Raises OutcomeUnknownError: the slot stands, but readers do not see it yet; SyncFailedError.
         """
         try:
             try:
-                publish(self._store, self._layout, self._clock, slot, given_up([slot]), self._usable)
+                with self._claim.ending_on_failed_sync():
+                    publish(self._store, self._layout, self._clock, slot, given_up([slot]), self._usable)
             except MissingFileError:
                 if read_state(self._store, self._layout)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
                     raise
                 self._claim.depose()
+        except SyncFailedError:
+            raise
         except TablesError as error:
             raise OutcomeUnknownError(
                 f"slot {slot.n} has decided the commit for good, but readers do not see it yet: {error.message}",

@@ -1,5 +1,6 @@
 """Encoded data files reach the store: staged or created in place, durable, described by write statuses (rules W2, W3, C1)."""
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.errors import CorruptFileError, StoreUnavailableError
+from headgate_tables.errors import CorruptFileError, StoreUnavailableError, TablesError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.timeline.commit_metadata import WriteStat
@@ -81,7 +82,8 @@ def _stage(store: Store, writes: Sequence[tuple[str, Buffers]]) -> None:
         store.stage(writes)
     except Exception:
         # No status names them yet, so no rollback would: on a full disk they are what keeps it full.
-        store.delete(path for path, _ in writes)
+        with contextlib.suppress(TablesError):  # the first error is the one to report: it may be a failed sync (hazard H14)
+            store.delete(path for path, _ in writes)
         raise
 
 

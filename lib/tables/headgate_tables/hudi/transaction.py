@@ -188,7 +188,8 @@ class Transaction:
         self._broken = True
         targets = [self._target(group, deletes=deletes) for group in routed.groups]
         flush = self._flusher.deletes if deletes else self._flusher.upserts
-        self.statuses += flush(routed, targets)
+        with self._log.ending_on_failed_sync():
+            self.statuses += flush(routed, targets)
         self._broken = False
         self._superseded += routed.dropped
 

@@ -148,7 +148,7 @@ def make_folder(path: str, given: Collection[str] = ()) -> None:
     try:
         os.mkdir(path)
     except FileExistsError:
-        return
+        pass  # made in this moment by somebody else, who may not have come to its sync, or may have failed there
     except FileNotFoundError:
         make_folder(parent, given)
         with contextlib.suppress(FileExistsError):

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar, cast
 
+from headgate_tables.errors import SyncFailedError
+
 THREADS = 32
 """Helpers of all stores of the process together, begun when they are first needed. More: more requests under way at once, and
 memory for each. A coordinator has a store for every table, so they cannot have threads of their own.
@@ -22,7 +24,9 @@ class Workers:
         self._helpers = size - 1
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """The results in the items' order. After an error no further item is begun; it is raised when the others have ended."""
+        """The results in the items' order. After an error no further item is begun; it is raised when the others have ended,
+        a SyncFailedError before any other.
+        """
         if len(items) < 2:
             return [function(item) for item in items]
         todo = deque(range(len(items)))
@@ -41,13 +45,18 @@ class Workers:
                     raise
 
         helpers = [_pool().submit(work) for _ in range(min(self._helpers, len(items) - 1))]
+        errors: list[BaseException | None] = []
         try:
             work()
+        except BaseException as error:  # noqa: BLE001 - raised below, unless a helper met with something worse
+            errors.append(error)
         finally:
             started = [helper for helper in helpers if not helper.cancel()]
             wait(started)
-        for helper in started:
-            helper.result()
+        errors += [helper.exception() for helper in started]
+        if met := [error for error in errors if error is not None]:
+            # What a failed sync means must not be lost behind a full disk (hazard H14).
+            raise next((error for error in met if isinstance(error, SyncFailedError)), met[0])
         return results
 
 

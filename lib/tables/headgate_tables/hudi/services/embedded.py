@@ -55,16 +55,17 @@ def _attempt(owned: Owned, instant: str, each: Operation, progress: Progress | N
     why = ""
     for _ in range(owned.settings.compaction_attempts):
         try:
-            return compact_slice(
-                owned.store,
-                owned.definition,
-                owned.layout,
-                each,
-                instant,
-                stage=owned.stage,
-                settings=owned.settings,
-                progress=done,
-            )
+            with owned.log.ending_on_failed_sync():
+                return compact_slice(
+                    owned.store,
+                    owned.definition,
+                    owned.layout,
+                    each,
+                    instant,
+                    stage=owned.stage,
+                    settings=owned.settings,
+                    progress=done,
+                )
         except (CorruptFileError, MissingFileError, UnsupportedTableError) as error:
             why = str(error)
     return why

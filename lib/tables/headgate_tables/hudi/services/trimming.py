@@ -98,7 +98,8 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
     times = {each.time for each in chosen}
     files = [each for each in list_instants(owned.store) if each.time in times]
     folder = owned.layout.history_folder
-    append_history(owned.store, folder, [_archived(owned, each, files) for each in chosen])
+    with owned.log.ending_on_failed_sync():
+        append_history(owned.store, folder, [_archived(owned, each, files) for each in chosen])
     # Pending states first and the oldest instant first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(owned.store, folder)
