@@ -6,7 +6,7 @@ One task decides; a second one hands slot work to the committer's thread. Nothin
 import asyncio
 import itertools
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,8 +30,9 @@ from headgate_coordinator.writers import Session, Writers
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
+from headgate_runtime.threads import Threads
 from headgate_runtime.world import World, pass_on
-from headgate_tables.errors import ReopenTable
+from headgate_tables.errors import ReopenTable, SyncFailedError
 from headgate_tables.hudi import Table
 
 _log = structlog.get_logger()
@@ -177,7 +178,7 @@ class OwnedTable:
 
     async def run(self) -> None:
         """Until the core has drained. Raises what the committer raises: then the ownership has ended."""
-        thread = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{self.address.table}")
+        thread = Threads(1, f"commit-{self.address.table}", SyncFailedError)
         self._find_writers()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -192,7 +193,7 @@ class OwnedTable:
             self._let_go()
             try:
                 # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
-                await asyncio.shield(self._loop.run_in_executor(self._threads, thread.shutdown))
+                await asyncio.shield(self._loop.run_in_executor(self._threads, thread.end))
             finally:
                 self._requests.end()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
@@ -24,7 +23,9 @@ from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceS
 from headgate_proto.cluster.v1.coordination_pb2_grpc import add_CoordinationServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.metrics import metrics, served
+from headgate_runtime.threads import Threads
 from headgate_runtime.world import World
+from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import System
 
 THREADS = 8
@@ -62,7 +63,7 @@ async def serve(
     figures = Metrics(registry)
     figures.writers.set_function(lambda: len(board.writers))
     figures.compactors.set_function(lambda: len(board.compactors))
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="store") as threads, served(registry, settings):
+    with Threads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings)
         add_TableServiceServicer_to_server(Tables(board, storage, threads, created), server.grpc)
         maintenance = Maintenance(board, storage, threads, created, settings.operators, world.clock)
@@ -80,7 +81,9 @@ async def serve(
             if complaint := await leases.complaint():
                 _log.warning("redis is not set up for leases", complaint=complaint)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(elections.run(draining))
+                watching = tasks.create_task(threads.failed())
+                owning = tasks.create_task(elections.run(draining))
+                owning.add_done_callback(lambda _: watching.cancel())
                 await elections.looked.wait()
                 await server.health.set(True, *SERVICES)
                 ready(bound)

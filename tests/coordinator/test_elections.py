@@ -16,6 +16,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import OutcomeUnknownError, SyncFailedError
 from headgate_tables.hudi import Holder as TableHolder
 from headgate_tables.hudi import open_table
+from support.failing_syncs import fail_syncs
 from support.redis_server import start_redis
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_writer import scripted_writer
@@ -277,6 +278,20 @@ async def test_a_failed_sync_ends_the_process(tmp_path: Path, redis: str) -> Non
         assert isinstance(failure, BaseExceptionGroup)
         assert failure.subgroup(SyncFailedError) is not None
         await writer.ended.wait()
+
+
+async def test_a_failed_sync_of_a_new_table_ends_the_process_too(
+    tmp_path: Path, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard H14: asked again it would find its slot 0 there, and say that the table is made."""
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        fail_syncs(monkeypatch, "/slot")
+        creating = asyncio.ensure_future(coordinator.create(FLIGHTS, SCHEMA, **OPTIONS))
+        failure = await coordinator.failed()
+        assert isinstance(failure, BaseExceptionGroup)
+        assert failure.subgroup(SyncFailedError) is not None
+        await asyncio.wait([creating])
+        assert creating.exception() is not None
 
 
 async def test_after_an_unknown_outcome_the_table_is_opened_again(tmp_path: Path, redis: str) -> None:

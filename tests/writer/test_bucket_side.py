@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headgate_tables.errors import SyncFailedError
 from headgate_tables.hudi.keys.bucket import file_id, key_group
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
@@ -244,6 +245,30 @@ async def test_whatever_a_flush_meets_breaks_the_round_and_not_the_process(
         assert str(error) in await heard.until_broken()
         await settled()
         assert not heard.flushed
+
+
+async def test_h14_a_flush_whose_sync_failed_is_no_broken_round_but_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round that is broken would be tried again by this process, in the folder that the failed sync was of."""
+    table = OwnedTable(tmp_path)
+
+    def fail(files: object) -> None:
+        raise SyncFailedError("fsync failed", fix="Look at the disk.")
+
+    monkeypatch.setattr(table.store, "stage", fail)
+
+    async def flush() -> None:
+        async with bucket_side(table.adopted()) as (side, heard):
+            side.plan(plan(1, ME))
+            take(side, table, 1, many(range(5)))
+            side.instant(1, table.begin().instant)
+            side.barrier(1, ME)
+            await heard.until_broken()
+
+    with pytest.raises(ExceptionGroup) as ended:
+        await flush()
+    assert ended.value.subgroup(SyncFailedError) is not None
 
 
 async def test_rows_that_come_behind_the_decision_of_their_round_break_the_next_instead_of_getting_lost(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
-from headgate_tables.errors import TablesError
+from headgate_tables.errors import SyncFailedError, TablesError
 from headgate_tables.hudi.changes import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.adopted import AdoptedTable, Plan
@@ -145,7 +145,7 @@ class BucketSide:
         self._count()
 
     async def run(self) -> None:
-        """Flushes until it is cancelled, or ``close``."""
+        """Flushes until it is cancelled, or ``close``. Raises SyncFailedError: this process must not write any more."""
         while not self._over:
             await self._wake.wait()
             self._wake.clear()
@@ -249,6 +249,8 @@ class BucketSide:
         self._share.leaving = int(portion.nbytes.sum())
         try:
             statuses, rest = await self._in_executor(chosen.round, portion)
+        except SyncFailedError:
+            raise  # it ends the process (hazard H14)
         except (TablesError, pa.ArrowException, OSError) as failed:
             self.broken(f"a flush of round {chosen.round} failed: {failed}")
             return

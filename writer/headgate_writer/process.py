@@ -13,7 +13,9 @@ from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served
+from headgate_runtime.threads import Threads
 from headgate_runtime.world import World
+from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import SystemIds
 from headgate_writer.admission import Admission
 from headgate_writer.buffers import Budget
@@ -35,7 +37,10 @@ _GRACE_S = 1.0
 
 
 async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) -> None:
-    """Until ``drain`` is set and the coordinators have let this process go, or ``drain_timeout`` is over."""
+    """Until ``drain`` is set and the coordinators have let this process go, or ``drain_timeout`` is over.
+
+    Raises SyncFailedError in a group: the disk refused to make data durable, and this process must not write any more.
+    """
     async with running(settings, world) as writer:
         await _first(writer.coordinators.welcomed, drain)
         if not drain.is_set():
@@ -83,7 +88,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
     refusals = Refusals()
     with (
         ThreadPoolExecutor(settings.threads, "cpu") as cpu,
-        ThreadPoolExecutor(settings.threads, "flush") as flushing,
+        Threads(settings.threads, "flush", SyncFailedError) as flushing,
         served(registry := metrics("writer"), settings) as metrics_address,
     ):
         async with asyncio.TaskGroup() as group:
@@ -99,11 +104,12 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             )
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
             address = hello.address = settings.advertised(await server.start())
-            looking = group.create_task(coordinators.run())
+            running = [group.create_task(each) for each in (coordinators.run(), flushing.failed())]
             try:
                 yield Writer(settings, server, address, metrics_address, tables, coordinators, budget)
             finally:
-                looking.cancel()
+                for task in running:
+                    task.cancel()
                 tables.close()
                 await server.stop(_GRACE_S)
 

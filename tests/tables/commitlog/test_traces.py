@@ -483,7 +483,7 @@ def test_h14_a_table_that_could_not_be_made_durable_is_not_said_to_be_there_perh
     made = FaultyStore(tmp_path / "new")
     made.before_create = lambda path: None if "/slot/" in path else _not_synced()
     with pytest.raises(SyncFailedError, match="fsync failed"):
-        create_log(made, system(), {}, [("props", b"a=b")])
+        create_log(made, LOG_LAYOUT, system(), {}, [("props", b"a=b")])
 
 
 def _not_synced() -> Outcome:

@@ -1,0 +1,114 @@
+"""Hazard H14: a writer whose disk has refused to make something durable ends, and its rows are sent again to another one."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.world import World
+from headgate_tables.errors import SyncFailedError
+from headgate_tables.storage.local import LocalStore
+from headgate_tables.storage.store import Buffers
+from headgate_writer.process import running, serve
+from headgate_writer.settings import WriterSettings
+from support.failing_syncs import fail_syncs
+from support.producer import producers
+from support.running_writer import TABLE, Cluster
+from support.scripted_owner import OwnedTable, scripted_owner
+from support.tables import create, notes, rows
+
+ROWS = rows(("a", 1, "x"), ("b", 1, "y"))
+
+
+@pytest.mark.parametrize("what", ["stage/1", "_1"], ids=["of the folder that its new stage folder is in", "of a file"])
+async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The stage folder is there after the failure: a later flush would not sync its name any more, and be acknowledged."""
+    table = create(tmp_path)
+    assert table.definition is not None
+    async with asyncio.timeout(60), scripted_owner() as owner:
+        owner.tables.add(TABLE)
+        settings = WriterSettings(coordinator=[owner.address])
+        serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
+        link = await owner.writer()
+        owned = OwnedTable(TABLE, table.url, table.definition)
+        owned.adopt([link])
+        async with producers(link.address) as client:
+            channel = client()
+            await channel.open(TABLE)
+            await owned.grant(link)
+            await channel.opened()
+            await channel.append(ROWS)
+            transaction = table.transaction()
+            transaction.announce()
+            syncs = fail_syncs(monkeypatch, f"/.hoodie/.headgate/{what}" if "/" in what else what)
+            owned.order(link, instant=wire.Instant(round=1, instant=transaction.instant))
+            owned.barrier([link], 1)
+            await asyncio.wait([serving])
+        error = serving.exception()
+        assert isinstance(error, ExceptionGroup)
+        assert error.subgroup(SyncFailedError) is not None
+        assert len(syncs.failed) == 1
+        assert not link.count("flushed")
+        transaction.rollback()
+
+        async with running(settings, World.real()) as other, producers(other.address) as again:
+            link = await owner.writer()
+            owned = OwnedTable(TABLE, table.url, table.definition, generation=2)
+            owned.adopt([link])
+            cluster = Cluster(owner, table, owned, [other], [link], [again])
+            await (await cluster.channel()).append(ROWS)
+            assert await cluster.commit(1) == {"c": 2}
+    assert notes(table) == {"a": "x", "b": "y"}
+
+
+async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for that flush any more, and the next generation uses the same stage folder."""
+    table = create(tmp_path)
+    assert table.definition is not None
+    async with asyncio.timeout(60), scripted_owner() as owner:
+        owner.tables.add(TABLE)
+        settings, flushing = WriterSettings(coordinator=[owner.address]), asyncio.Event()
+        fails = _hold_up(monkeypatch, partial(asyncio.get_running_loop().call_soon_threadsafe, flushing.set))
+        serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
+        link = await owner.writer()
+        owned = OwnedTable(TABLE, table.url, table.definition)
+        owned.adopt([link])
+        async with producers(link.address) as client:
+            channel = client()
+            await channel.open(TABLE)
+            await owned.grant(link)
+            await channel.opened()
+            await channel.append(ROWS)
+            transaction = table.transaction()
+            transaction.announce()
+            owned.order(link, instant=wire.Instant(round=1, instant=transaction.instant))
+            owned.barrier([link], 1)
+            await flushing.wait()
+            OwnedTable(TABLE, table.url, table.definition, generation=2).adopt([link])
+            await channel.ended()
+            fails.set()
+            await asyncio.wait([serving])
+        error = serving.exception()
+        assert isinstance(error, ExceptionGroup)
+        assert error.subgroup(SyncFailedError) is not None
+
+
+def _hold_up(monkeypatch: pytest.MonkeyPatch, begun: Callable[[], object]) -> threading.Event:
+    """Staging waits until the event is set, and then the disk does not sync."""
+    fails = threading.Event()
+
+    def stage(store: LocalStore, files: Sequence[tuple[str, Buffers]]) -> None:
+        begun()
+        fails.wait()
+        raise SyncFailedError("fsync failed", fix="Look at the disk.")
+
+    monkeypatch.setattr(LocalStore, "stage", stage)
+    return fails
