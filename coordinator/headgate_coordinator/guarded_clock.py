@@ -62,6 +62,9 @@ class GuardedClock:
             )
         return now
 
+    def monotonic(self) -> float:
+        return self._wall.monotonic()
+
     def sleep(self, seconds: float) -> None:
         self._wall.sleep(seconds)
 

@@ -117,7 +117,8 @@ class Maintenance(rpc.MaintenanceServiceServicer):
 
     async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
         owned = await self._owner(request.table, context, "repair")
-        return api.RepairResponse(files=await _asked(owned.ask(Table.repair)))
+        repaired = await _asked(owned.ask(Table.repair))
+        return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
         """Channels stay open: rounds wait, and go on."""

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -158,6 +159,33 @@ def test_verify_says_which_file_has_changed(table: str, capsys: pytest.CaptureFi
     damaged.write_bytes(content)
     assert run(["verify", table, "--json"]) == ExitCode.PROBLEMS
     assert damaged.name in json.dumps(lines(capsys)[0]["findings"])
+
+
+def test_verify_removes_an_archived_instant_that_came_back_when_asked(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with hudi.open_table(table) as opened:
+        opened.configure({"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+        opened.compact()
+        first = min(Path(table).glob(".hoodie/timeline/*.deltacommit"))
+        content = first.read_bytes()
+        row = opened.scan().to_table().slice(0, 1)
+        for _ in range(4):
+            opened.upsert(row)
+        assert first.name[:17] in opened.archive().instants
+        opened.win_offsets({})
+    first.write_bytes(content)
+    assert run(["verify", table, "--json"]) == ExitCode.PROBLEMS
+    assert f"{first.name}: archived, but on the timeline again" in " ".join(_problems(capsys))
+    assert run(["verify", table, "--repair"]) == ExitCode.OK
+    assert f"{first.name} was archived and is gone again." in capsys.readouterr().out
+    assert not first.exists()
+    first.write_bytes(content)
+    assert run(["verify", table, "--json", "--repair"]) == ExitCode.OK
+    assert lines(capsys)[0]["removed"] == [f".hoodie/timeline/{first.name}"]
+
+
+def _problems(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    findings: Any = lines(capsys)[0]["findings"]
+    return [f"{finding['path']}: {finding['problem']}" for finding in findings]
 
 
 def test_verify_puts_a_deleted_instant_back_when_asked(table: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,9 @@ class SetClock:
     def now_ms(self) -> int:
         return self.now
 
+    def monotonic(self) -> float:
+        return self.now / 1000
+
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 

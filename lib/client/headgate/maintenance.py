@@ -106,7 +106,7 @@ class Maintenance:
         return await self._call(lambda stub: stub.Adopt, request)
 
     async def repair(self) -> api.RepairResponse:
-        """Puts files of the timeline back that somebody has deleted."""
+        """Puts files of the timeline back that somebody has deleted, and removes those of archived instants that came back."""
         return await self._call(lambda stub: stub.Repair, api.RepairRequest(table=self._table))
 
     async def accept_future_times(self) -> str:

@@ -13,10 +13,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall-clock time and waiting."""
+    """Wall-clock time, time that only grows, and waiting."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC. May jump back."""
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown beginning; never goes back, and goes on while the machine sleeps."""
 
     def sleep(self, seconds: float) -> None:
         """Waits before a repeated request."""
@@ -37,6 +40,9 @@ class SystemClock:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

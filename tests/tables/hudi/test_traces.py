@@ -1,5 +1,6 @@
 """Traces on paper that lost, doubled or hid rows: two processes, pauses at any line, an object store without stages."""
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog import claim
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
 from headgate_tables.commitlog.slot import Kind
@@ -125,7 +127,11 @@ def test_g1_a_revoked_stage_goes_only_when_what_was_won_in_it_is_durable(tmp_pat
     assert "sync p" in steps[: steps.index("delete")]
 
 
-def test_a_dead_instant_that_a_paused_process_shows_after_hours_is_ours_and_is_swept(tmp_path: Path) -> None:
+def test_a_dead_instant_that_a_paused_process_shows_after_hours_is_ours_and_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request was on the way for so long, so that it could not ask any more who owns the table."""
+    monkeypatch.setattr(claim, "LATE_S", math.inf)
     clock = SetClock()
     create(tmp_path, system=system(clock))
     sleeper = opened(tmp_path, clock=clock)

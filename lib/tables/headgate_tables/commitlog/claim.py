@@ -4,6 +4,7 @@ Loading and reading never write; a handle that lost a slot to somebody else is d
 """
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,10 @@ from headgate_tables.system import System
 
 ALIVE = 2
 """Round instants alive at a time (rule RO1): one filling, one committing."""
+LATE_S = 60.0
+"""Who puts a file in place so long after it last knew that the table is its own asks the log first (hazard H8). Shorter: commits
+that a busy store holds up ask, too. Longer: dead instants have to be remembered far longer (headgate.log.retire.after).
+"""
 
 
 class Claim:
@@ -46,6 +51,7 @@ class Claim:
         self._times: TimeGenerator | None = None
         self._deposed = False
         self._failed: ReopenTable | None = None
+        self._owned_at = -math.inf
 
     @property
     def fenced(self) -> bool:
@@ -77,12 +83,21 @@ class Claim:
         Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
         """
         self.check()
+        asked_at = self.system.clock.monotonic()
         following = self.state.n + 1
         is_there = self.store.size(self.layout.slot_path(following)) is not None
         taken = is_there or read_boundary(self.store, self.layout) >= following
         if self.fenced and taken:
             self._deposed = True
             raise self._deposed_error()
+        self._owned_at = asked_at
+
+    def ask_if_late(self) -> None:
+        """Before a file is put in place. A process that slept may have been deposed, and what it won or reserved may have been
+        published, archived and cleaned: the file would bring it back (hazard H8). Raises as ``check_owner``.
+        """
+        if self.system.clock.monotonic() - self._owned_at > LATE_S:
+            self.check_owner()
 
     def end(self, error: ReopenTable) -> None:
         """From now on ``check`` raises ``error``."""
@@ -143,6 +158,7 @@ class Claim:
             f"the request for slot {slot.n} was interrupted",
             fix="Open the table again; `commits()` tells whether the commit stands.",
         )
+        sent_at = self.system.clock.monotonic()
         try:
             own_hash = win(self.store, self.layout, self.system.clock, slot)
         except ReopenTable as error:
@@ -152,6 +168,7 @@ class Claim:
             self._failed = None
             raise
         if own_hash is not None:
+            self._owned_at = sent_at
             if slot.kind is Kind.COMMIT or slot.body.get("publish"):
                 self.unpublished.append(slot)
             self.unfolded.append(slot)

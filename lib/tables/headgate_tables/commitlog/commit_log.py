@@ -254,9 +254,9 @@ class CommitLog:
         )
 
     def create(self, path: str, content: bytes) -> None:
-        """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError."""
+        """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError, DeposedError."""
         with self.ending_on_failed_sync():
-            create_for_certain(self.store, self._system.clock, path, content, durable=False)
+            create_for_certain(self.store, self._system.clock, path, content, durable=False, ask=self._claim.ask_if_late)
 
     def fold_is_due(self) -> bool:
         """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.slot import Kind, Slot
-from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.commitlog.win import create_for_certain, no_question
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Clock
@@ -67,24 +67,38 @@ def given_up(slots: Sequence[Slot]) -> set[str]:
 
 
 def publish(
-    store: Store, layout: LogLayout, clock: Clock, slot: Slot, dead: Collection[str] = (), usable: Usable = ours_alone
+    store: Store,
+    layout: LogLayout,
+    clock: Clock,
+    slot: Slot,
+    dead: Collection[str] = (),
+    usable: Usable = ours_alone,
+    ask: Callable[[], None] = no_question,
 ) -> None:
     """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn, or
-    it is another program's and not ``usable``.
+    it is another program's and not ``usable``. ``ask`` is called before each file and raises when the table is ours no more.
 
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
     """
     for file in data_files(slot):
         if file.stage and file.path not in dead:
+            ask()
             _link(store, layout, file)
     for path, content in derived_files(slot):
         if path in dead:
             continue
         # Others may rewrite the properties, so no slot could tell a torn file of that name from theirs: those are synced at once.
-        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG)
+        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG, ask=ask)
         if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
-            _put_right(store, path, content, slot.n, usable)
+            try:
+                _put_right(store, path, content, slot.n, usable)
+            except FileNotFoundError as error:
+                ask()
+                raise MissingFileError(
+                    f"{path} was there, and is gone",
+                    fix="Another process has deleted it; a successor that has archived it, or somebody from outside.",
+                ) from error
 
 
 def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) -> None:

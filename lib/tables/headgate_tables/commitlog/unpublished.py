@@ -1,10 +1,13 @@
 """Slots that were won and whose files are not in place yet: published in order, whoever won them (rules P1, T6, W2)."""
 
+import contextlib
+from collections.abc import Collection
+
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
+from headgate_tables.errors import DeposedError, MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
 
 
 class Unpublished:
@@ -26,20 +29,20 @@ class Unpublished:
             with claim.ending_on_failed_sync():
                 self._revoke_stages()
         while claim.unpublished:
-            with claim.ending_on_failed_sync():
-                publish(self._store, self._layout, self._clock, claim.unpublished[0], given_up(claim.unfolded), self._usable)
+            self._put_in_place(claim.unpublished[0], given_up(claim.unfolded))
             del claim.unpublished[0]
 
     def publish_own(self, slot: Slot) -> None:
         """Publishes the slot that this handle has just won.
 
-        A successor may be rolling the same slot forward: then it, not we, completes what we cannot reach (rule W2).
+        A successor rolls the same slot forward: then it, not we, completes what we cannot reach (rule W2) or are too late for.
+        The commit stands, so that is no DeposedError: rows would be sent again.
         Raises OutcomeUnknownError: the slot stands, but readers do not see it yet; SyncFailedError.
         """
         try:
             try:
-                with self._claim.ending_on_failed_sync():
-                    publish(self._store, self._layout, self._clock, slot, given_up([slot]), self._usable)
+                with contextlib.suppress(DeposedError):
+                    self._put_in_place(slot, given_up([slot]))
             except MissingFileError:
                 if read_state(self._store, self._layout)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
                     raise
@@ -52,6 +55,10 @@ class Unpublished:
                 fix="Do not send the rows again. Remove the cause; the next write to the table puts the commit in place.",
             ) from error
         self._claim.unpublished.remove(slot)
+
+    def _put_in_place(self, slot: Slot, dead: Collection[str]) -> None:
+        with self._claim.ending_on_failed_sync():
+            publish(self._store, self._layout, self._clock, slot, dead, self._usable, self._claim.ask_if_late)
 
     def make_durable(self) -> None:
         """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""

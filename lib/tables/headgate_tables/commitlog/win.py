@@ -1,5 +1,7 @@
 """Winning slot n, or learning who did (rules C3, C4, G4). The only place where a slot is created."""
 
+from collections.abc import Callable
+
 from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.slot import Slot, hash_of
@@ -51,12 +53,20 @@ def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Out
     return None if read_boundary(store, layout) >= n else hash_of(data)
 
 
-def create_for_certain(store: Store, clock: Clock, path: str, content: bytes, *, durable: bool) -> Outcome:
+def no_question() -> None:
+    """Of a file that may be created at any time, by anybody."""
+
+
+def create_for_certain(
+    store: Store, clock: Clock, path: str, content: bytes, *, durable: bool, ask: Callable[[], None] = no_question
+) -> Outcome:
     """Creates any other file of which the log has to know that it is there: CREATED or EXISTS.
 
+    ``ask`` is called before each attempt, and raises when the file may not be created any more (hazard H8).
     Raises StoreUnavailableError when the store still has not said so after about a minute.
     """
     for attempt in range(ATTEMPTS):
+        ask()
         outcome = store.create(path, [content], durable=durable)
         if outcome is not Outcome.UNKNOWN:
             return outcome

@@ -2,7 +2,7 @@
 
 from headgate_tables.commitlog.state import Holder
 from headgate_tables.hudi.create import create_table
-from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Verification
+from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Repaired, Verification
 from headgate_tables.hudi.scan import Scan
 from headgate_tables.hudi.table import Table, open_table
 from headgate_tables.hudi.transaction import Transaction
@@ -12,6 +12,7 @@ __all__ = [
     "CommitResult",
     "Finding",
     "Holder",
+    "Repaired",
     "Scan",
     "Table",
     "Transaction",

@@ -39,6 +39,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Repaired:
+    """What ``Table.repair()`` did: paths of files of the timeline, from the table's root."""
+
+    put_back: Sequence[str]
+    removed: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The outcome of ``Table.verify()``; ``ok`` when nothing is wrong."""
 

@@ -28,7 +28,8 @@ from headgate_tables.hudi.lost_instants import LostInstants, absent, put_back
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.reading import TableReader
-from headgate_tables.hudi.results import CommitResult
+from headgate_tables.hudi.results import CommitResult, Repaired
+from headgate_tables.hudi.returned_instants import take_away
 from headgate_tables.hudi.services import adopting, foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
@@ -271,8 +272,9 @@ class Table(TableReader, TableServices):
         """
         self._tidy(self._own()[0])
 
-    def repair(self) -> list[str]:
-        """Puts files of the timeline back that somebody has deleted, from the slots that decided them; returns their paths.
+    def repair(self) -> Repaired:
+        """Puts files of the timeline back that somebody has deleted, from the slots that decided them, and removes those that
+        were archived and have come back (hazard H8).
 
         Takes the table over as a write does. What no slot says any more stays lost, and ``verify`` names it. Raises as ``own``.
         """
@@ -280,9 +282,11 @@ class Table(TableReader, TableServices):
         log, _ = self._own()
         log.win_offsets({})
         put_back(log)
+        there = {instant.path for instant in list_instants(self._store)}
+        removed = take_away(self._store, self._layout.history_folder, log.state)
         self._snapshots.forget()
         self._maintainer.forget()
-        return [instant.path for instant in list_instants(self._store) if instant.path not in before]
+        return Repaired(sorted(there - before), removed)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""

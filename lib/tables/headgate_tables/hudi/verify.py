@@ -16,6 +16,7 @@ from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.readable import unread
 from headgate_tables.hudi.results import Finding, Verification
+from headgate_tables.hudi.returned_instants import find_returned
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
@@ -48,6 +49,7 @@ def verify(store: Store, history_folder: str) -> Verification:
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
     findings += _check_timeline(timeline, state)
     findings += _check_lost(store, history_folder, slots)
+    findings += _check_returned(store, history_folder, state)
     folders = list(list_folders(store))
     findings += _check_kinds(folders, timeline)
     older = list(_unexplained(folders, timeline, expected))
@@ -104,6 +106,16 @@ def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Ite
                 f"{TIMELINE_FOLDER}/{instant}_{completion}.*",
                 "committed, but not there, and no slot is left that says what it holds; restore it from a copy of the table",
             )
+
+
+def _check_returned(store: Store, history_folder: str, state: LogState) -> Iterator[Finding]:
+    """Readers miss rows of other commits, in which nothing is wrong."""
+    found = find_returned(store, history_folder, state)
+    why = "archived, but on the timeline again, so that readers take archived commits behind it for such as were never made"
+    for instant in found.archived:
+        yield Finding(instant.path, f"{why}; `headgate verify TABLE --repair` removes it")
+    for instant in found.unclear:
+        yield Finding(instant.path, f"{why}, and the history does not hold it; ask who wrote it, then move it away")
 
 
 def _unexplained(folders: Folders, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -150,7 +150,8 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Repair(self, request, context):
-        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe.
+        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them, and removes those of
+        archived instants that have come back. Retry: safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

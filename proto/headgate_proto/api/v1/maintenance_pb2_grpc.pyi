@@ -68,7 +68,9 @@ class MaintenanceServiceStub:
     program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
     Repair: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]
-    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
+    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them, and removes those of
+    archived instants that have come back. Retry: safe.
+    """
     Configure: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
@@ -119,7 +121,9 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
     Repair: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RepairRequest, _maintenance_pb2.RepairResponse]  # type: ignore[assignment]
-    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
+    """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them, and removes those of
+    archived instants that have come back. Retry: safe.
+    """
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Changes settings of the table's services, or only shows them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
@@ -209,7 +213,9 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.RepairRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.RepairResponse, _abc.Awaitable[_maintenance_pb2.RepairResponse]]:
-        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them. Retry: safe."""
+        """Puts files of the table's timeline back that somebody has deleted, from the slots that decided them, and removes those of
+        archived instants that have come back. Retry: safe.
+        """
 
     @_abc_1.abstractmethod
     def Configure(
