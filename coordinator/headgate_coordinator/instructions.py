@@ -104,10 +104,14 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """From now on the writer takes rows of the table at ``rate`` Arrow bytes a second at most (0: no limit), or none at all."""
+    """From now on the writer takes rows of the table at ``rate`` Arrow bytes a second at most (0: no limit), or none at all.
+
+    ``stopped``: each batch is answered with it. ``paused``: clients are not read, and hear nothing of it.
+    """
 
     rate: int = 0
     stopped: Refusal | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,14 @@ from headgate_coordinator.pressure import Ladder, Pressure
 from headgate_coordinator.rounds import Round
 
 FREE = Throttle()
-_HELD = 1
-"""Bytes a second that stand for none at all, without an error for anybody: it lasts until the next border."""
 
 
 class Intake:
-    """``held``: the filling round is full at a bucket side, so that writers wait for the border."""
+    """``paused``: writers wait for the border, because the filling round is full at a bucket side or the table is handed over."""
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
         self.ladder = Ladder(figures, interval)
-        self.held = False
+        self.paused = False
         self._told: dict[str, Throttle] = {}
         self._refused: tuple[RefusedSlice, ...] = figures.refused if figures is not None else ()
         self._told_refused: dict[str, tuple[RefusedSlice, ...]] = {}
@@ -70,5 +68,7 @@ class Intake:
 
     def _wanted(self, process: str, members: Sequence[str]) -> Throttle:
         if self.pressure.stopped is not None:
-            return Throttle(0, self.pressure.stopped)
-        return Throttle(_HELD if self.held else self.ladder.rate_of(process, members))
+            return Throttle(stopped=self.pressure.stopped)
+        if self.paused:
+            return Throttle(paused=True)
+        return Throttle(self.ladder.rate_of(process, members))

@@ -109,7 +109,7 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
 def _throttle(throttle: instructions.Throttle) -> wire.Throttle:
     why = throttle.stopped
     if why is None:
-        return wire.Throttle(bytes_per_second=throttle.rate)
+        return wire.Throttle(bytes_per_second=throttle.rate, paused=throttle.paused)
     error = wire_error(errors_pb2.Code.Value(why.code), why.message, why.fix, retry_after_ms=RETRY_STOPPED_MS)
     return wire.Throttle(stopped=True, why=error)
 

@@ -207,7 +207,7 @@ class TableCoordinator:
             self._asked = True
         elif isinstance(event, events.RoundFull):
             if event.round == self._rounds.filling.number:
-                self._asked = self._intake.held = True
+                self._asked = self._intake.paused = True
                 self._tell_pace()
         elif isinstance(event, events.InstantAsked):
             self._rounds.want_instant(event.round)
@@ -304,9 +304,9 @@ class TableCoordinator:
             self._end_round()
         if not self._retry.waits:
             self._out += self._rounds.issue()
-        if self._draining and self._rounds.filling.members and not self._intake.held:
+        if self._draining and self._rounds.filling.members and not self._intake.paused:
             # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
-            self._intake.held = True
+            self._intake.paused = True
             self._tell_pace()
         self._release()
 
@@ -394,7 +394,7 @@ class TableCoordinator:
     def _begin_waiting(self, *, recovering: bool) -> None:
         """For the next reason to end a round; ``recovering``: no round of the generation has had a barrier."""
         self._asked, self._dirty_since, self._since, self._recovering = False, None, self._now, recovering
-        self._intake.held = False
+        self._intake.paused = False
 
     def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> Plan:
         """Of a round that is to begin; ``before``: all whose rows may still become files."""

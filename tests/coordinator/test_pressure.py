@@ -265,7 +265,7 @@ def test_a_bucket_side_that_is_full_holds_everybody_until_the_border_which_comes
     table = pressed("a", "b")
     table.tell(loaded("a"))
     out = table.tell(RoundFull("b", 1, table.core.round))
-    assert orders(Throttle, out) == [("a", Throttle(1)), ("b", Throttle(1))]
+    assert orders(Throttle, out) == [("a", Throttle(paused=True)), ("b", Throttle(paused=True))]
     assert table.core.deadline() == table.now + 0.5
     out = table.tell(loaded("a"), after=0.5)
     assert told(out) == [("barrier", "a"), ("barrier", "b"), ("throttle", "a"), ("throttle", "b")]

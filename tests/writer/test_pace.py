@@ -1,6 +1,7 @@
 """How fast a writer takes client batches of a table whose slices wait for compaction, and what it says when it takes none."""
 
 import asyncio
+import math
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.tables import notes, rows
 
 WHY = wire_error(errors_pb2.CODE_OVERLOADED, "200 log files wait", "Start compactors.", retry_after_ms=1000)
 STOP = wire.Throttle(stopped=True, why=WHY)
+PAUSE = wire.Throttle(paused=True)
 
 
 def paced(rate: int) -> tuple[Pace, HandClock]:
@@ -59,9 +61,22 @@ async def test_a_higher_rate_shortens_the_wait_of_what_was_taken_and_none_ends_i
     assert pace.delay == 0
 
 
+async def test_in_a_pause_no_time_lets_the_next_batch_in_and_what_was_taken_is_owed_at_the_rate_that_follows() -> None:
+    pace, clock = paced(0)
+    pace.order(PAUSE)
+    assert pace.delay == math.inf
+    pace.took(500)
+    clock.now += 3600
+    assert pace.delay == math.inf
+    pace.order(wire.Throttle(bytes_per_second=1000))
+    assert pace.delay == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("order", [wire.Throttle(), STOP])
-async def test_who_waits_goes_on_when_the_table_is_free_or_stopped(order: wire.Throttle) -> None:
-    pace, _ = paced(1)
+@pytest.mark.parametrize("before", [wire.Throttle(bytes_per_second=1), PAUSE])
+async def test_who_waits_goes_on_when_the_table_is_free_or_stopped(before: wire.Throttle, order: wire.Throttle) -> None:
+    pace = Pace(HandClock())
+    pace.order(before)
     pace.took(1 << 40)
     waiting = [asyncio.ensure_future(pace.wait()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -119,10 +134,11 @@ async def test_a_batch_that_came_before_is_repeated_and_flushes_are_heard_while_
         await channel.acked(received=1)
 
 
-async def test_a_slow_table_reads_its_clients_slowly_and_rounds_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [wire.Throttle(bytes_per_second=1), PAUSE])
+async def test_a_slow_or_paused_table_reads_no_client_meanwhile_and_rounds_go_on(tmp_path: Path, order: wire.Throttle) -> None:
     async with cluster(tmp_path) as made:
         channel = await made.channel()
-        pace = await throttle(made, wire.Throttle(bytes_per_second=1))
+        pace = await throttle(made, order)
         await channel.append(rows(("a", 1, "x")))
         await channel.append(rows(("b", 1, "x")))
         await channel.acked(received=1)

@@ -827,10 +827,13 @@ class Throttle(_message.Message):
     BYTES_PER_SECOND_FIELD_NUMBER: _builtins.int
     STOPPED_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
     bytes_per_second: _builtins.int
     """Arrow bytes a second. 0: no limit."""
     stopped: _builtins.bool
     """Batches are refused with `why`, an error with ACTION_RETRY; channels stay open, what was accepted commits."""
+    paused: _builtins.bool
+    """Clients are not read, and nothing is refused, until the next throttle, adopt or release. `bytes_per_second` says nothing then."""
     @_builtins.property
     def why(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -839,10 +842,11 @@ class Throttle(_message.Message):
         bytes_per_second: _builtins.int = ...,
         stopped: _builtins.bool = ...,
         why: _errors_pb2.Error | None = ...,
+        paused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["why", b"why"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_per_second", b"bytes_per_second", "stopped", b"stopped", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_per_second", b"bytes_per_second", "paused", b"paused", "stopped", b"stopped", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
