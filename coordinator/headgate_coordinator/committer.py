@@ -7,7 +7,7 @@ and answered as events.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from headgate_coordinator import events, stuck_slices
 from headgate_coordinator.events import Event
@@ -115,6 +115,8 @@ class Committer:
                 self._maintain()
             case FinishPlan():
                 self._finish_plan(work)
+            case _:
+                assert_never(work)
         if self._in_doubt:
             self._ask_log()
 

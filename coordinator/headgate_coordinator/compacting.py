@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
 import structlog
 
@@ -15,12 +16,16 @@ from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
 from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import ReopenTable
 from headgate_tables.hudi.operation import Compacted, Operation
 
 _log = structlog.get_logger()
+
+_Ended: TypeAlias = operations.Finished | operations.Failed | operations.Returned
+"""How an attempt ends at its compactor."""
 
 
 class TableCompactions:
@@ -63,7 +68,7 @@ class TableCompactions:
         """It has finished, failed or returned the attempt."""
         event = _event_of(session.process, attempt, report, self.core.operation(attempt))
         if event is not None:
-            self._note(session, attempt, event)
+            self._note(session, event)
             self.feed(event)
 
     def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
@@ -122,6 +127,8 @@ class TableCompactions:
             case Alarm(text):
                 self._metrics.alarms.inc()
                 _log.warning("alarm", table=self._address.table, alarm=text)
+            case _:
+                assert_never(instruction)
 
     def _order(self, attempt: Attempt, operation: Operation) -> wire.RunAttempt:
         return wire.RunAttempt(
@@ -152,23 +159,32 @@ class TableCompactions:
         if self._over:
             raise ReopenTable("the table is changing hands", fix="Send the same again shortly.")
 
-    def _note(self, session: CompactorSession, attempt: Attempt, event: CompactionEvent) -> None:
-        if isinstance(event, operations.Failed):
-            _log.warning(
-                "operation failed",
-                table=self._address.table,
-                instant=attempt.instant,
-                operation=attempt.operation,
-                attempt=attempt.number,
-                compactor=session.process,
-                host=session.host,
-                transient=event.transient,
-                why=event.why,
-            )
-        elif isinstance(event, operations.Finished):
-            for running in self.core.running():
-                if running.attempt == attempt:
-                    self._metrics.compaction_seconds.observe(self._clock.monotonic() - running.since)
+    def _note(self, session: CompactorSession, event: _Ended) -> None:
+        match event:
+            case operations.Failed():
+                self._log_failure(session, event)
+            case operations.Finished():
+                for running in self.core.running():
+                    if running.attempt == event.attempt:
+                        self._metrics.compaction_seconds.observe(self._clock.monotonic() - running.since)
+            case operations.Returned():
+                pass
+            case _:
+                assert_never(event)
+
+    def _log_failure(self, session: CompactorSession, event: operations.Failed) -> None:
+        attempt = event.attempt
+        _log.warning(
+            "operation failed",
+            table=self._address.table,
+            instant=attempt.instant,
+            operation=attempt.operation,
+            attempt=attempt.number,
+            compactor=session.process,
+            host=session.host,
+            transient=event.transient,
+            why=event.why,
+        )
 
     def _count(self) -> None:
         counts, before, metrics = self.core.counts, self._counted, self._metrics
@@ -206,10 +222,8 @@ class TableCompactions:
         ]
 
 
-def _event_of(
-    process: str, attempt: Attempt, report: wire.WorkRequest, operation: Operation | None
-) -> operations.CompactionEvent | None:
-    """None: its plan is closed."""
+def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operation: Operation | None) -> _Ended | None:
+    """None: its plan is closed. Raises UnknownMessageError for what is no report of an attempt."""
     if operation is None:
         return None
     match report.WhichOneof("message"):
@@ -222,5 +236,7 @@ def _event_of(
             kind = report.failed.kind
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
             return operations.Failed(process, attempt, report.failed.why or "it did not say why", transient, damage)
-        case _:
+        case "returned":
             return operations.Returned(process, attempt)
+        case _:
+            raise UnknownMessageError("a report of a compactor")

@@ -7,6 +7,7 @@ many with it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from headgate_coordinator.instructions import Alarm
 from headgate_coordinator.operations import (
@@ -29,6 +30,7 @@ from headgate_coordinator.operations import (
     Run,
     Running,
     SlotOffered,
+    Tick,
 )
 from headgate_tables.backoff import Backoff
 from headgate_tables.hudi.operation import Compacted, Operation
@@ -149,8 +151,10 @@ class Compactions:
                 self._finished(event)
             case Progressed() | Failed() | Returned():
                 self._of_attempt(event)
-            case _:
+            case Tick():
                 pass
+            case _:
+                assert_never(event)
         self._give_up_what_stands_still()
         self._finish()
         return self._out
@@ -227,15 +231,21 @@ class Compactions:
         running = task.running if task else None
         if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):
             return
-        if isinstance(event, Progressed):
-            said = (event.rows, event.bytes, event.batches)
-            if said != (running.rows, running.bytes, running.batches):
-                running.grown_at, task.troubles, task.trouble = self._now, 0, ""
-            running.rows, running.bytes, running.batches = said
-        elif isinstance(event, Failed):
-            self._failed(self._plans[event.attempt.instant], task, event)
-        else:
-            task.running = None
+        match event:
+            case Progressed():
+                self._progressed(task, running, event)
+            case Failed():
+                self._failed(self._plans[event.attempt.instant], task, event)
+            case Returned():
+                task.running = None
+            case _:
+                assert_never(event)
+
+    def _progressed(self, task: _Task, running: Running, event: Progressed) -> None:
+        said = (event.rows, event.bytes, event.batches)
+        if said != (running.rows, running.bytes, running.batches):
+            running.grown_at, task.troubles, task.trouble = self._now, 0, ""
+        running.rows, running.bytes, running.batches = said
 
     def _failed(self, plan: _Plan, task: _Task, event: Failed) -> None:
         task.running = None

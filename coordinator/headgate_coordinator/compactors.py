@@ -6,6 +6,7 @@ from typing import Protocol
 from headgate_coordinator.operations import Attempt
 from headgate_coordinator.streams import Outbox
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
 
 QUEUED_ORDERS = 1024
 """Orders that wait for one compactor; one that reads is at zero."""
@@ -90,7 +91,10 @@ class Compactors:
             self.match()
 
     def take(self, session: CompactorSession, message: wire.WorkRequest) -> None:
-        """What a compactor says after its hello. Of a stream that was replaced or cut nothing counts any more."""
+        """What a compactor says after its hello. Of a stream that was replaced or cut nothing counts any more.
+
+        Raises UnknownMessageError.
+        """
         if session.ended is not None:
             return
         match message.WhichOneof("message"):
@@ -110,8 +114,8 @@ class Compactors:
             case "leave":
                 session.leaving = True
                 self._free(session)
-            case _:
-                pass  # a newer compactor's message
+            case "hello" | None:
+                raise UnknownMessageError("a message of a compactor behind its hello")
 
     def match(self) -> None:
         """Hands out what can be handed out now."""

@@ -246,33 +246,19 @@ class DrainAsked:
     """This coordinator shuts down: commit what is there, begin nothing, then hand the table over."""
 
 
-Event: TypeAlias = (
-    WriterJoined
-    | WritersFound
-    | WriterLost
-    | WriterLeaving
-    | LoadReported
-    | InstantAsked
-    | RoundAsked
-    | BarrierPassed
-    | Flushed
-    | Progressed
-    | RoundFull
-    | Broken
-    | NewerOwnerSeen
-    | LeaseRecreated
-    | OpenRequested
-    | ChannelEnded
-    | InstantIssued
-    | SlotWon
-    | Published
-    | InstantRefused
-    | CommitRefused
-    | OffsetsWon
-    | OffsetsRefused
-    | SliceFigures
-    | CompactorsCounted
-    | Tick
-    | EndAsked
-    | DrainAsked
+OfWriter: TypeAlias = WriterJoined | WritersFound | WriterLost | WriterLeaving | LoadReported
+"""Of a control stream, whatever it says of this table."""
+OfGeneration: TypeAlias = (
+    InstantAsked | RoundAsked | BarrierPassed | Flushed | Progressed | RoundFull | Broken | OpenRequested | ChannelEnded
 )
+"""From a writer that has a part in the generation that it names."""
+OfRound: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused
+"""From the committer, about one round."""
+OfRecords: TypeAlias = OffsetsWon | OffsetsRefused
+"""From the committer, about channel records."""
+OfOwnership: TypeAlias = NewerOwnerSeen | LeaseRecreated
+"""The table may be somebody else's by now."""
+OfSlices: TypeAlias = SliceFigures | CompactorsCounted
+"""How full file slices are, and who makes room."""
+
+Event: TypeAlias = OfWriter | OfGeneration | OfRound | OfRecords | OfOwnership | OfSlices | Tick | EndAsked | DrainAsked

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, assert_never
 
 import structlog
 
@@ -27,6 +27,10 @@ from headgate_tables.hudi.services.results import AdoptResult
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
+
+_SAVEPOINT_WORK: Final = {"comment": "savepoint", "remove": "end of a savepoint", "list": "list of savepoints"}
+_SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice in", "list": "list of slices"}
+"""What a request asks for, by the field that is set, as logs and refusals name it."""
 
 
 class Maintenance(rpc.MaintenanceServiceServicer):
@@ -71,19 +75,24 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         return answers.archived(await _asked(owned.ask(lambda table: table.archive(plan_only=request.plan_only))))
 
     async def Savepoint(self, request: api.SavepointRequest, context: Any) -> api.SavepointResponse:
-        what = {"comment": "savepoint", "remove": "end of a savepoint"}.get(
-            request.WhichOneof("what") or "", "list of savepoints"
-        )
-        owned = await self._owner(request.table, context, what, instant=request.remove)
+        what = request.WhichOneof("what")
+        if what is None:
+            raise _says_nothing("comment, remove or list")
+        owned = await self._owner(request.table, context, _SAVEPOINT_WORK[what], instant=request.remove)
         user = principal(context)
 
         def call(table: Table) -> api.SavepointResponse:
             instant = ""
-            if request.HasField("comment"):
-                instant = table.savepoint(request.comment, user)
-            elif request.remove:
-                instant = request.remove
-                table.remove_savepoint(instant)
+            match what:
+                case "comment":
+                    instant = table.savepoint(request.comment, user)
+                case "remove":
+                    instant = request.remove
+                    table.remove_savepoint(instant)
+                case "list":
+                    pass
+                case _:
+                    assert_never(what)
             return answers.saved(instant, table)
 
         return await _asked(owned.ask(call))
@@ -148,16 +157,21 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         return await _asked(owned.ask(call))
 
     async def Slice(self, request: api.SliceRequest, context: Any) -> api.SliceResponse:
-        what = {"set_aside": "set a slice aside", "take_in": "take a slice in"}.get(
-            request.WhichOneof("what") or "", "list of slices"
-        )
-        owned = await self._owner(request.table, context, what, slice=request.set_aside or request.take_in)
+        what = request.WhichOneof("what")
+        if what is None:
+            raise _says_nothing("set_aside, take_in or list")
+        owned = await self._owner(request.table, context, _SLICE_WORK[what], slice=request.set_aside or request.take_in)
 
         def call(table: Table) -> api.SliceResponse:
-            if request.set_aside:
-                table.set_aside(request.set_aside, request.comment)
-            elif request.take_in:
-                table.take_in(request.take_in)
+            match what:
+                case "set_aside":
+                    table.set_aside(request.set_aside, request.comment)
+                case "take_in":
+                    table.take_in(request.take_in)
+                case "list":
+                    pass
+                case _:
+                    assert_never(what)
             return answers.stuck(stuck_loads(table))
 
         return await _asked(owned.ask(call))
@@ -195,6 +209,10 @@ def _plan(table: Table) -> list[Plan]:
     """A plan for everything that has none yet; all that are open then."""
     table.plan_compaction(forced=True)
     return list(table.plans.values())
+
+
+def _says_nothing(fields: str) -> RpcError:
+    return rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the request does not say what to do", f"Set one of {fields}.")
 
 
 async def _asked(answer: Awaitable[_T]) -> _T:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from headgate_coordinator import events, instructions
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import wire_error
+from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.definition import Definition
@@ -34,8 +35,8 @@ class Address:
         return cls(name, epoch, url, json.dumps(definition.encode()), drop_beaten, restored)
 
 
-def event_of(process: str, report: wire.TableReport) -> events.Event | None:
-    """What the writer ``process`` reports; None for a kind of report that this version does not know."""
+def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | events.NewerOwnerSeen:
+    """What the writer ``process`` reports. Raises UnknownMessageError."""
     generation = report.generation
     match report.WhichOneof("message"):
         case "ask_instant":
@@ -63,8 +64,8 @@ def event_of(process: str, report: wire.TableReport) -> events.Event | None:
         case "channel_ended":
             ended = report.channel_ended
             return events.ChannelEnded(process, generation, ended.channel, ended.hold, ended.uncommitted)
-        case _:
-            return None
+        case None:
+            raise UnknownMessageError("a report of a writer about a table")
 
 
 def write_status(file: wire.FileStatus) -> WriteStatus:
@@ -103,6 +104,8 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
         case instructions.RefuseSlices(slices):
             refused = [wire.RefusedSlice(partition=s.partition, bucket=s.bucket, why=_error(s.refusal)) for s in slices]
             message.refuse_slices.CopyFrom(wire.RefuseSlices(slices=refused))
+        case _:
+            assert_never(order)
     return message
 
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 import structlog
 
@@ -39,9 +39,6 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 _ROUNDS_FIRST, _SERVICES = 0, 1
 """In what order waiting work is done: what is asked for from outside never holds up a round by more than itself."""
-
-_ISSUES_TIMES = (instructions.IssueInstant, instructions.Commit, instructions.WinOffsets, Maintain, FinishPlan)
-"""Work that waits while the clock is not believed, so that no round is given up for it. Operators are told instead."""
 
 COUNTING_S = 0.05
 """Between two looks whether the listing of a table that was taken over has come in."""
@@ -148,9 +145,12 @@ class OwnedTable:
             self.feed(events.LoadReported(session.process, uncommitted_bytes))
 
     def reported(self, session: Session, report: wire.TableReport) -> None:
-        """Of another ownership or a writer without a part nothing counts (rule RO2), but an open is answered."""
+        """Of another ownership or a writer without a part nothing counts (rule RO2), but an open is answered.
+
+        Raises UnknownMessageError.
+        """
         event = event_of(session.process, report)
-        if report.epoch == self.address.epoch and session.process in self._parts and event is not None:
+        if report.epoch == self.address.epoch and session.process in self._parts:
             self.feed(event)
         elif isinstance(event, events.OpenRequested):
             error = wire_error(errors_pb2.CODE_UNAVAILABLE, "the table has just changed hands", "Open the channel again shortly.")
@@ -220,7 +220,7 @@ class OwnedTable:
         await self._loop.run_in_executor(thread, self._committer.look_back)
         while True:
             _, _, work = await self._work.get()
-            if isinstance(work, _ISSUES_TIMES):
+            if _issues_times(work):
                 await self._guard.believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
             self._ask_for_maintenance(behind=work)
@@ -245,12 +245,22 @@ class OwnedTable:
         """At each interval, and ``behind`` work that leaves something to do. One step waits at a time."""
         if isinstance(behind, Maintain):
             self._maintenance_waits = False
-            due = self._committer.more_to_maintain
-        else:
-            due = behind is None or isinstance(behind, instructions.Commit | FinishPlan)
-        if due and not self._maintenance_waits:
+        if (behind is None or self._leaves_something(behind)) and not self._maintenance_waits:
             self._maintenance_waits = True
             self._put(Maintain(), _SERVICES)
+
+    def _leaves_something(self, done: Work) -> bool:
+        match done:
+            case Maintain():
+                return self._committer.more_to_maintain
+            case instructions.Commit() | FinishPlan():
+                return True
+            case instructions.IssueInstant() | instructions.DropRound() | instructions.WinOffsets():
+                return False
+            case instructions.AskLog() | RunService():
+                return False
+            case _:
+                assert_never(done)
 
     def _do(self, instruction: Instruction) -> None:
         if self._steps is not None:
@@ -266,8 +276,16 @@ class OwnedTable:
                 _log.warning("alarm", table=self.address.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
-            case _:
+            case (
+                instructions.IssueInstant()
+                | instructions.Commit()
+                | instructions.DropRound()
+                | instructions.WinOffsets()
+                | instructions.AskLog()
+            ):
                 self._put(instruction, _ROUNDS_FIRST)
+            case _:
+                assert_never(instruction)
 
     def _put(self, work: Work, rank: int) -> None:
         self._work.put_nowait((rank, next(self._order), work))
@@ -292,13 +310,16 @@ class OwnedTable:
         self._metrics.uncommitted.set(self._core.uncommitted_bytes)
         self._metrics.aborts.inc(self._core.generation - self._generation)
         self._generation = self._core.generation
-        if isinstance(event, events.Published):
-            self._metrics.rounds.inc()
-            self._metrics.files.inc(self._core.last_round_files)
-            self._metrics.bytes.inc(self._core.last_round_bytes)
-            self._metrics.seconds.observe(self._core.last_round_seconds)
-        elif isinstance(event, events.SliceFigures):
-            self._count_pressure(event)
+        match event:
+            case events.Published():
+                self._metrics.rounds.inc()
+                self._metrics.files.inc(self._core.last_round_files)
+                self._metrics.bytes.inc(self._core.last_round_bytes)
+                self._metrics.seconds.observe(self._core.last_round_seconds)
+            case events.SliceFigures():
+                self._count_pressure(event)
+            case _:
+                pass  # nothing else is counted
 
     def _count_pressure(self, figures: events.SliceFigures) -> None:
         pressure, metrics = self._core.pressure, self._metrics
@@ -338,3 +359,14 @@ class OwnedTable:
             operations=self.compactions.status(),
             operations_queued=self.compactions.core.queued,
         )
+
+
+def _issues_times(work: Work) -> bool:
+    """Work that waits while the clock is not believed, so that no round is given up for it. Operators are told instead."""
+    match work:
+        case instructions.IssueInstant() | instructions.Commit() | instructions.WinOffsets() | Maintain() | FinishPlan():
+            return True
+        case instructions.DropRound() | instructions.AskLog() | RunService():
+            return False
+        case _:
+            assert_never(work)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, assert_never
 
 from headgate_coordinator.events import BarrierPassed, Flushed, Progressed
 from headgate_coordinator.instructions import Plan
@@ -54,10 +54,15 @@ class Round:
         """An ingest side is through with it, a bucket side has all its rows on the store, or one of them is nearer to that."""
         if self.phase is Phase.FLUSHING and event.process in self.members:
             self.moved_at = now
-            if isinstance(event, BarrierPassed):
-                self._passed[event.process] = event
-            elif isinstance(event, Flushed):
-                self._flushed[event.process] = event
+            match event:
+                case BarrierPassed():
+                    self._passed[event.process] = event
+                case Flushed():
+                    self._flushed[event.process] = event
+                case Progressed():
+                    pass
+                case _:
+                    assert_never(event)
 
     def issued(self, now: float) -> None:
         """Its instant stands on the timeline."""

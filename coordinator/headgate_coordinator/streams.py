@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import grpc
 import grpc.aio
 
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 
 LOOKS = 5
@@ -61,7 +62,10 @@ class _StreamEndedError(Exception):
 
 
 class Stream(Generic[_Heard, _Sent]):
-    """One stream of a peer. ``take`` gets what it says. ``timeout_s``: silence after which it is lost."""
+    """One stream of a peer. ``take`` gets what it says; when it raises UnknownMessageError, the stream ends.
+
+    ``timeout_s``: silence after which the peer is lost.
+    """
 
     def __init__(self, outbox: Outbox[_Sent], take: Callable[[_Heard], None], clock: Clock, timeout_s: float) -> None:
         self._outbox = outbox
@@ -89,7 +93,10 @@ class Stream(Generic[_Heard, _Sent]):
     async def _read(self, requests: AsyncIterator[_Heard]) -> None:
         async for message in requests:
             self._outbox.heard += 1
-            self._take(message)
+            try:
+                self._take(message)
+            except UnknownMessageError as unknown:
+                raise _StreamEndedError(str(unknown)) from unknown
         raise _StreamEndedError("it ended its stream")
 
     async def _watch(self) -> None:

@@ -5,12 +5,47 @@ It mirrors Hudi's StreamWriteOperatorCoordinator, with two rounds at a time: one
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
-from headgate_coordinator import events
 from headgate_coordinator.aborts import Aborts
 from headgate_coordinator.channels import Channels, Standing
-from headgate_coordinator.events import Event
+from headgate_coordinator.events import (
+    BarrierPassed,
+    Broken,
+    ChannelEnded,
+    CommitRefused,
+    CompactorsCounted,
+    DrainAsked,
+    EndAsked,
+    Event,
+    Flushed,
+    InstantAsked,
+    InstantIssued,
+    InstantRefused,
+    LeaseRecreated,
+    LoadReported,
+    NewerOwnerSeen,
+    OffsetsRefused,
+    OffsetsWon,
+    OfGeneration,
+    OfOwnership,
+    OfRecords,
+    OfRound,
+    OfSlices,
+    OfWriter,
+    OpenRequested,
+    Progressed,
+    Published,
+    RoundAsked,
+    RoundFull,
+    SliceFigures,
+    SlotWon,
+    Tick,
+    WriterJoined,
+    WriterLeaving,
+    WriterLost,
+    WritersFound,
+)
 from headgate_coordinator.instructions import (
     Adopt,
     Alarm,
@@ -40,20 +75,6 @@ from headgate_coordinator.round_size import RoundSize
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
 
-_OfWriter = events.WriterJoined | events.WritersFound | events.WriterLost | events.WriterLeaving | events.LoadReported
-_OfGeneration = (
-    events.InstantAsked
-    | events.RoundAsked
-    | events.RoundFull
-    | events.Progressed
-    | events.BarrierPassed
-    | events.Flushed
-    | events.Broken
-    | events.OpenRequested
-    | events.ChannelEnded
-)
-_OfCommitter = events.InstantIssued | events.InstantRefused | events.SlotWon | events.Published | events.CommitRefused
-
 
 class TableCoordinator:
     """Made anew for each ownership: ``channels`` is what the slots say, name to [incarnation, committed offset, principal, …].
@@ -70,7 +91,7 @@ class TableCoordinator:
         policy: RoundPolicy,
         key_groups: int,
         now: float,
-        figures: events.SliceFigures | None = None,
+        figures: SliceFigures | None = None,
     ) -> None:
         self.epoch = epoch
         self.last_round_seconds = 0.0
@@ -135,26 +156,7 @@ class TableCoordinator:
         """One event. Returns what is to be done, in order. ``now`` never goes back."""
         self._now = max(now, self._now)
         self._out = []
-        if isinstance(event, _OfWriter):
-            self._of_writer(event)
-        elif isinstance(event, _OfGeneration):
-            self._of_generation(event)
-        elif isinstance(event, _OfCommitter):
-            self._of_committer(event)
-        elif isinstance(event, events.OffsetsWon):
-            self._out += self._channels.offsets_won(event.number, self._standing())
-        elif isinstance(event, events.OffsetsRefused):
-            self._out.append(Alarm(f"channel records were refused: {event.why}"))
-            self._out += self._channels.offsets_refused(event.number, self._standing())
-        elif isinstance(event, events.NewerOwnerSeen | events.LeaseRecreated):
-            self._doubt(event)
-        elif isinstance(event, events.SliceFigures | events.CompactorsCounted):
-            self._count(event)
-        elif isinstance(event, events.EndAsked):
-            self._end(event.refusal)
-        elif isinstance(event, events.DrainAsked):
-            self._draining = True
-            self._look_at_opens()
+        self._hear(event)
         self._advance()
         return self._out
 
@@ -164,27 +166,72 @@ class TableCoordinator:
         times = (self._channels.deadline, self._round_deadline(), self._retry.at, self._aborts.opens_at, due)
         return min((time for time in times if time is not None), default=None)
 
-    def _of_writer(self, event: _OfWriter) -> None:
-        if isinstance(event, events.WriterJoined):
-            self._joined(event)
-        elif isinstance(event, events.WritersFound):
-            for writer in event.writers:
-                self._joined(writer)
-        elif isinstance(event, events.WriterLost):
-            if event.process in self._members:
-                self._lost(event.process, f"writer {event.process} was lost: {event.why}")
-        elif isinstance(event, events.WriterLeaving):
-            self._members.leave(event.process)
-            self._look_at_opens()
-        else:
-            self._members.report(event.process, event.uncommitted_bytes)
+    def _hear(self, event: Event) -> None:
+        match event:
+            case WriterJoined() | WritersFound() | WriterLost() | WriterLeaving() | LoadReported():
+                self._of_writer(event)
+            case InstantAsked() | RoundAsked() | BarrierPassed() | Flushed() | Progressed() | RoundFull() | Broken():
+                self._of_generation(event)
+            case OpenRequested() | ChannelEnded():
+                self._of_generation(event)
+            case InstantIssued() | InstantRefused() | SlotWon() | Published() | CommitRefused():
+                self._of_round(event)
+            case OffsetsWon() | OffsetsRefused():
+                self._of_records(event)
+            case NewerOwnerSeen() | LeaseRecreated():
+                self._doubt(event)
+            case SliceFigures() | CompactorsCounted():
+                self._count(event)
+            case Tick():
+                pass
+            case EndAsked(refusal):
+                self._end(refusal)
+            case DrainAsked():
+                self._draining = True
+                self._look_at_opens()
+            case _:
+                assert_never(event)
 
-    def _doubt(self, event: events.NewerOwnerSeen | events.LeaseRecreated) -> None:
+    def _of_writer(self, event: OfWriter) -> None:
+        match event:
+            case WriterJoined():
+                self._joined(event)
+            case WritersFound(writers):
+                for writer in writers:
+                    self._joined(writer)
+            case WriterLost(process, why):
+                if process in self._members:
+                    self._lost(process, f"writer {process} was lost: {why}")
+            case WriterLeaving(process):
+                self._members.leave(process)
+                self._look_at_opens()
+            case LoadReported(process, uncommitted_bytes):
+                self._members.report(process, uncommitted_bytes)
+            case _:
+                assert_never(event)
+
+    def _of_records(self, event: OfRecords) -> None:
+        match event:
+            case OffsetsWon(number):
+                self._out += self._channels.offsets_won(number, self._standing())
+            case OffsetsRefused(number, why):
+                self._out.append(Alarm(f"channel records were refused: {why}"))
+                self._out += self._channels.offsets_refused(number, self._standing())
+            case _:
+                assert_never(event)
+
+    def _doubt(self, event: OfOwnership) -> None:
         """Rule R1: neither a lease nor a writer decides who owns the table, the log does."""
-        if isinstance(event, events.LeaseRecreated) or event.epoch > self.epoch:
-            self._out.append(AskLog())
+        match event:
+            case LeaseRecreated():
+                self._out.append(AskLog())
+            case NewerOwnerSeen(_, epoch):
+                if epoch > self.epoch:
+                    self._out.append(AskLog())
+            case _:
+                assert_never(event)
 
-    def _joined(self, event: events.WriterJoined) -> None:
+    def _joined(self, event: WriterJoined) -> None:
         if event.process in self._members or event.process in self._members.adopted:
             self._lost(event.process, f"writer {event.process} came back")
         for other in self._members.join(event.process, event.address):
@@ -195,26 +242,30 @@ class TableCoordinator:
         if process in self._members.adopted:  # rule RO8
             self._abort(why)
 
-    def _of_generation(self, event: _OfGeneration) -> None:
+    def _of_generation(self, event: OfGeneration) -> None:
         """From a writer, under a generation: one of another is refused (rule RO2)."""
         if event.generation != self.generation or event.process not in self._members:
             return
-        if isinstance(event, events.OpenRequested):
-            self._out += self._channels.open(event, self._standing())
-        elif isinstance(event, events.ChannelEnded):
-            self._out += self._channels.ended(event, self._last_round_of(event.process), self._standing())
-        elif isinstance(event, events.RoundAsked):
-            self._asked = True
-        elif isinstance(event, events.RoundFull):
-            if event.round == self._rounds.filling.number:
-                self._asked = self._intake.paused = True
-                self._tell_pace()
-        elif isinstance(event, events.InstantAsked):
-            self._rounds.want_instant(event.round)
-        elif isinstance(event, events.Broken):
-            self._abort(f"writer {event.process} could not go on: {event.why}")
-        elif (flushing := self._rounds.flushing) is not None and flushing.number == event.round:
-            flushing.report(event, self._now)
+        match event:
+            case OpenRequested():
+                self._out += self._channels.open(event, self._standing())
+            case ChannelEnded():
+                self._out += self._channels.ended(event, self._last_round_of(event.process), self._standing())
+            case RoundAsked():
+                self._asked = True
+            case RoundFull():
+                if event.round == self._rounds.filling.number:
+                    self._asked = self._intake.paused = True
+                    self._tell_pace()
+            case InstantAsked():
+                self._rounds.want_instant(event.round)
+            case Broken():
+                self._abort(f"writer {event.process} could not go on: {event.why}")
+            case BarrierPassed() | Flushed() | Progressed():
+                if (flushing := self._rounds.flushing) is not None and flushing.number == event.round:
+                    flushing.report(event, self._now)
+            case _:
+                assert_never(event)
 
     def _last_round_of(self, process: str) -> int:
         """The youngest round that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
@@ -223,26 +274,29 @@ class TableCoordinator:
 
     # What the committer says.
 
-    def _of_committer(self, event: _OfCommitter) -> None:
+    def _of_round(self, event: OfRound) -> None:
         named = self._rounds.find(event.generation, event.round)
         if named is None:
             return  # given up before
-        if isinstance(event, events.InstantIssued):
-            named.issued(self._now)
-            if self._rounds.flushing is None or not self._rounds.flushing.complete:
-                self._retry.succeeded()
-            self._tell_all(named, Instant(event.round, event.instant))
-        elif isinstance(event, events.InstantRefused):
-            self._drop(named)
-            named.instant_asked = False
-            self._refused(event)
-        elif isinstance(event, events.SlotWon):
-            self._won(named)
-        elif isinstance(event, events.Published):
-            self._published(named)
-            self._publish_empty()
-        else:
-            self._commit_refused(named, event)
+        match event:
+            case InstantIssued():
+                named.issued(self._now)
+                if self._rounds.flushing is None or not self._rounds.flushing.complete:
+                    self._retry.succeeded()
+                self._tell_all(named, Instant(event.round, event.instant))
+            case InstantRefused():
+                self._drop(named)
+                named.instant_asked = False
+                self._refused(event)
+            case SlotWon():
+                self._won(named)
+            case Published():
+                self._published(named)
+                self._publish_empty()
+            case CommitRefused():
+                self._commit_refused(named, event)
+            case _:
+                assert_never(event)
 
     def _won(self, won: Round) -> None:
         self._rounds.won(won)
@@ -270,13 +324,13 @@ class TableCoordinator:
         while (oldest := self._rounds.oldest_unpublished) is not None and not oldest.writes:
             self._published(oldest)
 
-    def _refused(self, event: events.InstantRefused | events.CommitRefused) -> None:
+    def _refused(self, event: InstantRefused | CommitRefused) -> None:
         """Rows stay where they are, in memory or in files, and nobody has to send them again: the same is tried later."""
         if not self._retry.why:
             self._out.append(Alarm(f"round {event.round} waits, the table's storage refused it: {event.why}"))
         self._retry.refused(event.why, self._now)
 
-    def _commit_refused(self, refused: Round, event: events.CommitRefused) -> None:
+    def _commit_refused(self, refused: Round, event: CommitRefused) -> None:
         """For certain nothing was decided: the round is as it was before it was sent."""
         if refused.generation == self.generation:
             refused.phase = Phase.FLUSHING
@@ -406,11 +460,14 @@ class TableCoordinator:
         self._rounds.filling.begun_counted = self._intake.ladder.is_counted
         self._tell_pace()
 
-    def _count(self, event: events.SliceFigures | events.CompactorsCounted) -> None:
-        if isinstance(event, events.SliceFigures):
-            self._intake.counted(event)
-        else:
-            self._intake.ladder.compactors = event.count
+    def _count(self, event: OfSlices) -> None:
+        match event:
+            case SliceFigures():
+                self._intake.counted(event)
+            case CompactorsCounted(count):
+                self._intake.ladder.compactors = count
+            case _:
+                assert_never(event)
         self._intake.look(self._rounds.filling, self._rounds.behind)
         self._tell_pace()
 

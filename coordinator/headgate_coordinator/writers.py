@@ -9,6 +9,7 @@ from typing import Protocol
 
 from headgate_coordinator.streams import Outbox
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
 
 QUEUED_ORDERS = 16_384
 """Orders that wait for one writer. A writer that reads is at zero; one that does not is evicted before it costs much memory."""
@@ -87,19 +88,23 @@ class Writers:
             self._watcher.lost(session, session.ended or why)
 
     def take(self, session: Session, message: wire.ControlRequest) -> None:
-        """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more."""
+        """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more.
+
+        Raises UnknownMessageError.
+        """
         if session.ended is not None:
             return
         match message.WhichOneof("message"):
             case "heartbeat":
                 self._take_loads(session, {load.table: load.uncommitted_bytes for load in message.heartbeat.loads})
-            case "leave" if not session.leaving:
-                session.leaving = True
-                self._watcher.leaving(session)
+            case "leave":
+                if not session.leaving:
+                    session.leaving = True
+                    self._watcher.leaving(session)
             case "table":
                 self._watcher.reported(session, message.table)
-            case _:
-                pass  # a newer writer's message
+            case "hello" | None:
+                raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: Session, loads: Mapping[str, int]) -> None:
         for table in [*loads, *(table for table in session.loads if table not in loads)]:

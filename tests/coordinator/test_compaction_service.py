@@ -63,6 +63,16 @@ async def test_a_stream_that_begins_without_a_hello_is_refused(tmp_path: Path, r
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_a_message_that_is_not_known_ends_a_compactors_stream_in_words(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
+        call = CompactionServiceStub(channel).Work()
+        await call.write(wire.WorkRequest(hello=wire.CompactorHello(process="p", host="h")))
+        assert (await call.read()).HasField("welcome")
+        await call.write(wire.WorkRequest())
+        with pytest.raises(grpc.aio.AioRpcError, match="is unknown here"):
+            await call.read()
+
+
 async def test_a_due_slice_is_handed_out_merged_and_committed(tmp_path: Path, redis: str) -> None:
     async with coordinator_with_rows(tmp_path, redis) as coordinator, scripted_compactor(coordinator.address) as compactor:
         before = notes(open_table(f"{tmp_path}/{T}"))

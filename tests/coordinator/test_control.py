@@ -132,6 +132,26 @@ async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path
         assert list(found.addresses) == ["free:1", "busy:1"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        wire.ControlRequest(),
+        wire.ControlRequest(hello=wire.Hello(process="again", address="w:1")),
+        wire.ControlRequest(table=wire.TableReport(table=T, epoch=1, generation=1)),
+    ],
+)
+async def test_what_a_service_of_another_version_says_ends_its_stream_in_words(
+    tmp_path: Path, redis: str, message: wire.ControlRequest
+) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await writer.order(T, "adopt")
+        writer._outbox.put_nowait(message)
+        await writer.ended.wait()
+        assert "is unknown here: bring all services of the cluster to the same version" in writer.why
+        assert (await coordinator.until(T, generation=2)).state == "owned", "what the writer had is given up"
+
+
 async def test_what_is_said_under_another_pair_counts_for_nothing(tmp_path: Path, redis: str) -> None:
     """Rule RO2; but an open is answered, lest its client waits for nothing."""
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:

@@ -131,6 +131,15 @@ async def test_only_operators_may_ask(tmp_path: Path, redis: str) -> None:
         assert error.code == errors_pb2.CODE_TABLE_NOT_FOUND
 
 
+async def test_a_request_that_does_not_say_what_to_do_is_refused(coordinator: Running, writer: ScriptedWriter) -> None:
+    for asked in (
+        owner(coordinator).Savepoint(api.SavepointRequest(table=T)),
+        owner(coordinator).Slice(api.SliceRequest(table=T)),
+    ):
+        error = await refused(asked)
+        assert (error.code, error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, "the request does not say what to do")
+
+
 async def test_a_savepoint_is_made_listed_and_removed(coordinator: Running, writer: ScriptedWriter) -> None:
     error = await refused(owner(coordinator).Savepoint(api.SavepointRequest(table=T, comment="")))
     assert (error.code, error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, "the table has no commit to save")

@@ -1,9 +1,12 @@
-"""What the pure core orders, as it stands on a control stream."""
+"""Between the pure core and a control stream: orders as they stand there, and reports that are refused."""
+
+import pytest
 
 from headgate_coordinator.instructions import Refusal, Throttle
-from headgate_coordinator.messages import Address, order_of
+from headgate_coordinator.messages import Address, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
 
 TO = Address("t", 3, "file:///t", "{}", drop_beaten=True)
 
@@ -13,3 +16,12 @@ def test_a_pause_is_no_rate_and_no_refusal() -> None:
     assert order_of(TO, 1, Throttle(1)).throttle == wire.Throttle(bytes_per_second=1)
     stopped = order_of(TO, 1, Throttle(stopped=Refusal("CODE_OVERLOADED", "200 log files wait", "Start compactors."))).throttle
     assert (stopped.stopped, stopped.paused, stopped.why.code) == (True, False, errors_pb2.CODE_OVERLOADED)
+
+
+def test_every_report_of_the_contract_is_an_event_and_one_that_is_not_in_it_is_an_error() -> None:
+    for field in wire.TableReport.DESCRIPTOR.oneofs_by_name["message"].fields:
+        report = wire.TableReport()
+        getattr(report, field.name).SetInParent()
+        assert event_of("p", report) is not None
+    with pytest.raises(UnknownMessageError, match="a report of a writer about a table is unknown here"):
+        event_of("p", wire.TableReport())

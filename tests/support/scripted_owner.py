@@ -45,6 +45,8 @@ class WriterLink:
                 self.left.set()
             case "table":
                 self._reports[message.table.WhichOneof("message") or ""].put_nowait(message.table)
+            case "hello" | None:
+                raise AssertionError("a writer says no such thing behind its hello")
 
     async def report(self, kind: str) -> Any:
         """The next report of that kind, in the order of the stream; other kinds wait for who asks for them."""

@@ -335,6 +335,8 @@ class Stream:
             case "close":
                 yield from self._commit()
                 raise StreamEndError(err.Error())
+            case "open" | None:
+                raise AssertionError("a client says no such thing on an open stream")
 
     def _batch(self, batch: ingest_pb2.Batch) -> Iterator[Answer]:
         knobs = self.cluster.knobs

@@ -204,6 +204,8 @@ class ScriptedWriter:
                             self._orders[response.table.table, response.table.WhichOneof("message")].put_nowait(response.table)
                         case "released":
                             self.released.set()
+                        case _:
+                            pass  # a welcome to a writer that sends no heartbeats
                 for each in others:
                     each.cancel()
         except* grpc.aio.AioRpcError as broken:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from support.running_writer import TABLE, cluster
@@ -73,6 +75,25 @@ async def test_a_new_table_of_a_forgotten_ones_name_is_adopted_though_its_epochs
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
+
+
+@pytest.mark.parametrize("about", ["a table", "nothing"])
+async def test_an_order_that_the_writer_does_not_know_ends_the_stream_and_what_was_adopted_on_it(
+    tmp_path: Path, about: str
+) -> None:
+    """To pass it over could lose rows; the owner gives the round up, and its alarm says that the writer was lost."""
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
+        if about == "nothing":
+            made.links[0].orders.put_nowait(wire.ControlResponse())
+        else:
+            made.owned.order(made.links[0])
+        assert await channel.ended() == errors_pb2.CODE_REWOUND
+        await made.links[0].gone.wait()
+        again = await made.owner.writer()
+        assert again.process == made.links[0].process
 
 
 async def test_a_lost_owner_rewinds_its_clients_and_is_found_again(tmp_path: Path) -> None:

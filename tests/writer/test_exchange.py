@@ -344,6 +344,14 @@ async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_round_at_
     assert context.heard[-1].startswith("refused: 0 frames")
 
 
+async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() -> None:
+    adopted = Adopted()
+    side = adopted.adopt("t", 1, 1)
+    context = await stream(adopted, wire.Frame(number=1, round=1))
+    assert "the content of a frame is unknown here" in context.heard[-1]
+    assert side.log == []
+
+
 async def test_a_frame_that_cannot_be_read_is_refused_in_words() -> None:
     adopted = Adopted()
     side = adopted.adopt("t", 1, 1)

@@ -87,6 +87,15 @@ async def test_a_stream_that_begins_with_something_else_is_refused(tmp_path: Pat
         assert await producer.ended() == errors_pb2.CODE_INVALID_ARGUMENT
 
 
+async def test_a_message_that_has_no_place_on_an_open_stream_ends_it_with_what_is_wrong(tmp_path: Path) -> None:
+    for message in ({"open": ingest_pb2.OpenChannel(table=TABLE, channel="other")}, {}):
+        async with cluster(tmp_path / str(len(message))) as made:
+            channel = await made.channel()
+            await channel.say(**message)
+            assert await channel.ended() == errors_pb2.CODE_INVALID_ARGUMENT
+            assert (await made.links[0].report("channel_ended")).channel == "c"
+
+
 async def test_a_null_key_stops_its_channel_only_and_nothing_slips_past_it(tmp_path: Path) -> None:
     """Rule CH2: what was sent behind the bad batch is refused, in order, until it is corrected."""
     async with cluster(tmp_path) as made:

@@ -4,18 +4,27 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, assert_never
 
 import grpc
 import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
-from headgate_runtime.errors import RpcError
+from headgate_runtime.errors import RpcError, wire_error
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import Budget
 from headgate_writer.channels import Hold, Verdict
 from headgate_writer.metrics import Refusals
 from headgate_writer.table_writer import TableWriter
+
+_Kind: TypeAlias = Literal["open", "batch", "skip", "flush", "close"]
+"""The fields of ``ingest_pb2.AppendRequest``."""
+
+_OUT_OF_PLACE = wire_error(
+    errors_pb2.CODE_INVALID_ARGUMENT,
+    "a message is a second `open`, or of a kind that this writer does not know",
+    "Open one channel on a stream; bring client and cluster to versions that fit.",
+)
 
 INLINE_BYTES = 16 << 10
 """A message up to this size is decoded on the loop: it takes less time than the way to another thread and back."""
@@ -63,26 +72,29 @@ class ClientStream:
             answering.cancel()
 
     async def _read_all(self) -> bool:
-        """True after a close, False when the client is gone."""
+        """True after a close, or when the hold was ended for what the client said; False when the client is gone."""
         read = self._context.read
         while (request := await read()) is not grpc.aio.EOF:
-            kind = request.WhichOneof("message")
-            if kind == "batch":
-                await self._batch(request.batch)
-                del request  # or the message would stay until the next one is there
-                await self._room()
-                continue
-            if kind == "skip":
-                if (entry := self._hold.skip(request.skip.offset)) is not None:
-                    self._writer.put(entry)
-            elif kind == "flush":
-                self._ask_round()
-            elif kind == "close":
-                self._ask_round()
-                self._hold.close()
-                return True
-            else:
-                return False
+            kind: _Kind | None = request.WhichOneof("message")
+            match kind:
+                case "batch":
+                    await self._batch(request.batch)
+                    del request  # or the message would stay until the next one is there
+                    await self._room()
+                case "skip":
+                    if (entry := self._hold.skip(request.skip.offset)) is not None:
+                        self._writer.put(entry)
+                case "flush":
+                    self._ask_round()
+                case "close":
+                    self._ask_round()
+                    self._hold.close()
+                    return True
+                case "open" | None:
+                    self._hold.end(_OUT_OF_PLACE)
+                    return True
+                case _:
+                    assert_never(kind)
         return False
 
     async def _batch(self, batch: ingest_pb2.Batch) -> None:

@@ -10,6 +10,7 @@ import grpc
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
 from headgate_runtime.world import World
 from headgate_writer.table_writer import Owner
@@ -25,7 +26,7 @@ class Orders(Protocol):
     """Who carries the owners' orders out."""
 
     def order(self, owner: Owner, order: wire.TableOrder) -> None:
-        """In the order of the stream."""
+        """In the order of the stream. Raises UnknownMessageError."""
 
     def lost(self, owner: Owner) -> None:
         """The stream is over."""
@@ -62,21 +63,23 @@ class Session:
         self._heartbeat_due.set()
 
     async def serve(self, call: _Call, welcomed: Callable[[], None]) -> None:
-        """Until the stream ends. Raises grpc.aio.AioRpcError when it breaks."""
+        """Until the stream ends. Raises, in a group, grpc.aio.AioRpcError when it breaks and UnknownMessageError."""
         try:
             async with asyncio.TaskGroup() as group:
                 sending = group.create_task(self._send_all(call))
                 beating: asyncio.Task[None] | None = None
                 while (read := await call.read()) is not grpc.aio.EOF:
                     response = cast(wire.ControlResponse, read)
-                    kind = response.WhichOneof("message")
-                    if kind == "table":
-                        self._orders.order(self, response.table)
-                    elif kind == "welcome":
-                        beating = group.create_task(self._beat(response.welcome.heartbeat_ms / 1000))
-                        welcomed()
-                    elif kind == "released":
-                        self.released.set()
+                    match response.WhichOneof("message"):
+                        case "table":
+                            self._orders.order(self, response.table)
+                        case "welcome":
+                            beating = group.create_task(self._beat(response.welcome.heartbeat_ms / 1000))
+                            welcomed()
+                        case "released":
+                            self.released.set()
+                        case None:
+                            raise UnknownMessageError("a message of a coordinator")
                 sending.cancel()
                 if beating:
                     beating.cancel()
@@ -164,6 +167,8 @@ class Link:
                 _log.info("coordinator ended the stream", coordinator=self.address)
             except* grpc.aio.AioRpcError as broken:
                 self._log_break(broken)
+            except* UnknownMessageError as unknown:
+                _log.error("stream ended: " + str(unknown.exceptions[0]), coordinator=self.address)
             finally:
                 self.session = None
                 call.cancel()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_writer.adopted import AdoptedTable, Member
@@ -160,8 +161,13 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
 
     async def _take(self, side: Receiver, sender: str, arrivals: Arrivals, frame: wire.Frame) -> None:
         rows = None
-        if frame.WhichOneof("content") == "rows":
-            rows = await self._decoded(frame.rows)
+        match frame.WhichOneof("content"):
+            case "rows":
+                rows = await self._decoded(frame.rows)
+            case "barrier":
+                pass
+            case None:
+                raise ExchangeError(str(UnknownMessageError("the content of a frame")))
         # Nothing may be awaited from here on: another connection of the same stream could be taking the same frame.
         if side.over:
             raise ExchangeError("the table has moved on")

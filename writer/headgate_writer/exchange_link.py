@@ -11,6 +11,7 @@ import grpc
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.channels import connect
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
@@ -142,13 +143,15 @@ class Link:
     def _hear(self, answer: wire.ExchangeResponse) -> None:
         if self._over:
             return
-        kind = answer.WhichOneof("message")
-        if kind == "resume":
-            self._budget.give_back(self._frames.resumed(answer.resume.last_number))
-        elif kind == "credit":
-            self._budget.give_back(self._frames.arrived(answer.credit.last_number, answer.credit.bytes))
-        else:
-            raise ExchangeError(answer.refused.why)
+        match answer.WhichOneof("message"):
+            case "resume":
+                self._budget.give_back(self._frames.resumed(answer.resume.last_number))
+            case "credit":
+                self._budget.give_back(self._frames.arrived(answer.credit.last_number, answer.credit.bytes))
+            case "refused":
+                raise ExchangeError(answer.refused.why)
+            case None:
+                raise ExchangeError(str(UnknownMessageError("its answer")))
         self._update()
 
     def _update(self) -> None:

@@ -5,6 +5,7 @@ Pure. A barrier's place splits two rounds exactly: what came before it belongs t
 
 from collections import deque
 from dataclasses import dataclass
+from typing import assert_never
 
 from headgate_writer.adopted import Plan
 from headgate_writer.channels import Entry
@@ -49,18 +50,21 @@ class Fifo:
         taken: list[Entry] = []
         nbytes = 0
         while self._waiting:
-            first = self._waiting[0]
-            if isinstance(first, Border):
-                if not taken:
+            match self._waiting[0]:
+                case Border() as border:
+                    if taken:
+                        break
                     self._waiting.popleft()
                     self._borders -= 1
-                    return first
-                break
-            nbytes += _arrow_bytes(first)
-            if taken and nbytes > limit:
-                break
-            taken.append(first)
-            self._waiting.popleft()
+                    return border
+                case Entry() as entry:
+                    nbytes += _arrow_bytes(entry)
+                    if taken and nbytes > limit:
+                        break
+                    taken.append(entry)
+                    self._waiting.popleft()
+                case other:
+                    assert_never(other)
         self.nbytes -= arrow_bytes(taken)
         return taken
 

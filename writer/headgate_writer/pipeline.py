@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
@@ -151,10 +151,13 @@ class Pipeline:
         while True:
             await self._awake.wait()
             turn = self._fifo.turn(TURN_BYTES)
-            if isinstance(turn, Border):
-                await self._pass(turn)
-            else:
-                await self._route(turn)
+            match turn:
+                case Border():
+                    await self._pass(turn)
+                case list():
+                    await self._route(turn)
+                case _:
+                    assert_never(turn)
             if not self._fifo:
                 self._awake.clear()
             if self._fifo.nbytes < _LITTLE:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -21,30 +21,8 @@ from headgate_writer.metrics import Totals
 from headgate_writer.orders import read_plan
 from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
+from headgate_writer.reports import Report, put_into
 from headgate_writer.round_window import RoundWindow
-
-Content: TypeAlias = (
-    wire.AskInstant
-    | wire.BarrierPassed
-    | wire.Flushed
-    | wire.Broken
-    | wire.AskRound
-    | wire.RoundFull
-    | wire.Progress
-    | wire.OpenRequest
-    | wire.ChannelEnded
-)
-_FIELD = {
-    wire.AskInstant: "ask_instant",
-    wire.BarrierPassed: "barrier_passed",
-    wire.Flushed: "flushed",
-    wire.Broken: "broken",
-    wire.AskRound: "ask_round",
-    wire.RoundFull: "round_full",
-    wire.Progress: "progress",
-    wire.OpenRequest: "open",
-    wire.ChannelEnded: "channel_ended",
-}
 
 
 class Owner(Protocol):
@@ -259,13 +237,12 @@ class TableWriter:
         hold.end(error)
         self.let_go(hold)
 
-    def _report(self, content: Content) -> None:
+    def _report(self, content: Report) -> None:
         if self._closed.is_set():
             return
         adopted = self.adopted
         report = wire.TableReport(table=adopted.name, epoch=adopted.epoch, generation=adopted.generation)
-        field = getattr(report, _FIELD[type(content)])
-        field.CopyFrom(content)
+        put_into(report, content)
         self.owner.send(wire.ControlRequest(table=report))
 
     def _broken(self, why: str) -> None:

@@ -6,11 +6,12 @@ An owner whose place another has taken is told so: it may have no other way to l
 
 import asyncio
 from collections.abc import Mapping
+from typing import Literal, TypeAlias, assert_never
 from uuid import UUID
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import wire_error
+from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_runtime.logs import get_logger
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.metrics import Totals
@@ -18,6 +19,11 @@ from headgate_writer.orders import read_adopt, read_plan
 from headgate_writer.table_writer import Owner, Parts, TableWriter, moved
 
 _log = get_logger()
+
+_Order: TypeAlias = Literal[
+    "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "throttle", "refuse_slices", "release"
+]
+"""What an owner orders about a table that is adopted from it, by its field in ``wire.TableOrder``."""
 
 
 class Tables:
@@ -34,13 +40,18 @@ class Tables:
         self._leaving = False
 
     def order(self, owner: Owner, order: wire.TableOrder) -> None:
-        """One message of a control stream. The streams of several coordinators may name one table while it changes hands."""
+        """One message of a control stream. The streams of several coordinators may name one table while it changes hands.
+
+        Raises UnknownMessageError.
+        """
         pair = (order.epoch, order.generation)
         writer = self._writers.get(order.table)
         kind = order.WhichOneof("message")
         _, (newest, _) = self._seen.get(order.table, (None, (0, 0)))
         if order.epoch < newest and kind != "release":
             _tell_of_newer(owner, order.table, pair, newest)
+        if kind is None:
+            raise UnknownMessageError("an order of a coordinator about a table")
         if kind == "adopt":
             self._adopt(owner, order, pair)
         elif writer is None or writer.pair != pair or writer.owner is not owner:
@@ -124,7 +135,7 @@ class Tables:
         self._tell_change(order.table)
         _log.info("table adopted", table=order.table, epoch=pair[0], generation=pair[1], round=order.adopt.plan.round)
 
-    def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: str | None) -> None:
+    def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: _Order) -> None:
         match kind:
             case "barrier":
                 writer.barrier(order.barrier)
@@ -145,7 +156,7 @@ class Tables:
             case "release":
                 self._drop(writer, order.release.error if order.release.HasField("error") else moved())
             case _:
-                _log.warning("an order that this version does not know", table=writer.name)
+                assert_never(kind)
 
     def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
         writer.close(error)

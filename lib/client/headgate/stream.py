@@ -139,6 +139,8 @@ class Stream:
                     self._schema = b""  # the server need not have taken over that of a refused batch
                 case "ended":
                     return self._ended(answer.ended)
+                case None:
+                    pass  # a newer server's: the public contract may grow, and nothing that older clients need is a new kind
         return None
 
     def _ended(self, ended: ingest_pb2.Ended) -> Failure:

@@ -25,6 +25,16 @@ class RpcError(Exception):
         self.error = error
 
 
+class UnknownMessageError(Exception):
+    """Raised where a message of a service's stream is read: the stream ends, since to pass the message over could lose something.
+
+    ``what``: which kind of message, with its article.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is unknown here: bring all services of the cluster to the same version")
+
+
 class TablesErrorLike(Protocol):
     """The face of ``headgate_tables.errors.TablesError``; runtime does not import tables."""
 

@@ -128,15 +128,15 @@ class SendsBarriersEarly(TableCoordinator):
             self._rounds.older = None
         return super()._may_end()
 
-    def _of_committer(self, event: Any) -> None:
+    def _of_round(self, event: Any) -> None:
         named = [each for each in self._sent if (each.generation, each.number) == (event.generation, event.round)]
         older = self._rounds.older
         if named and isinstance(event, events.SlotWon):
             self._rounds.older = named[0]
-            super()._of_committer(event)
+            super()._of_round(event)
             self._rounds.older = older
         else:
-            super()._of_committer(event)
+            super()._of_round(event)
 
 
 class CountsNoRoundsUnderWay(TableCoordinator):

@@ -1,0 +1,43 @@
+"""What a writer reports to the owner of a table, as a closed union, and its place in a message of the control stream."""
+
+from typing import TypeAlias, assert_never
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+
+Report: TypeAlias = (
+    wire.AskInstant
+    | wire.BarrierPassed
+    | wire.Flushed
+    | wire.Broken
+    | wire.AskRound
+    | wire.RoundFull
+    | wire.Progress
+    | wire.OpenRequest
+    | wire.ChannelEnded
+)
+"""What a writer says about one table."""
+
+
+def put_into(message: wire.TableReport, report: Report) -> None:
+    """Under the field of its kind."""
+    match report:
+        case wire.AskInstant():
+            message.ask_instant.CopyFrom(report)
+        case wire.BarrierPassed():
+            message.barrier_passed.CopyFrom(report)
+        case wire.Flushed():
+            message.flushed.CopyFrom(report)
+        case wire.Broken():
+            message.broken.CopyFrom(report)
+        case wire.AskRound():
+            message.ask_round.CopyFrom(report)
+        case wire.RoundFull():
+            message.round_full.CopyFrom(report)
+        case wire.Progress():
+            message.progress.CopyFrom(report)
+        case wire.OpenRequest():
+            message.open.CopyFrom(report)
+        case wire.ChannelEnded():
+            message.channel_ended.CopyFrom(report)
+        case _:
+            assert_never(report)
