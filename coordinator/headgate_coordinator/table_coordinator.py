@@ -66,11 +66,11 @@ from headgate_coordinator.instructions import (
 )
 from headgate_coordinator.intake import Intake
 from headgate_coordinator.members import Members
-from headgate_coordinator.planning import Planner
 from headgate_coordinator.policy import RoundPolicy, Wish
 from headgate_coordinator.pressure import Pressure
 from headgate_coordinator.refusals import HANDING_OVER, MOVED
 from headgate_coordinator.retry import Retry
+from headgate_coordinator.round_plans import RoundPlanner
 from headgate_coordinator.round_size import RoundSize
 from headgate_coordinator.rounds import Phase, Round
 from headgate_coordinator.sequence import Rounds
@@ -101,7 +101,7 @@ class TableCoordinator:
         self._now = now
         self._members = Members()
         self._channels = Channels(channels)
-        self._planner = Planner(key_groups)
+        self._planner = RoundPlanner(key_groups)
         self._intake = Intake(figures, policy.checkpoint_interval)
         self._rounds = Rounds()
         self._size = RoundSize(policy.first_round_bytes, policy.flush_target)

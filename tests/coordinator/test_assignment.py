@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from headgate_coordinator.assignment import LEVEL, MeasuredLoad, assign
-from headgate_coordinator.planning import Planner
+from headgate_coordinator.round_plans import RoundPlanner
 
 KEY_GROUPS = 128
 Loads = Mapping[int, int]
@@ -92,7 +92,7 @@ def test_before_any_measurement_groups_are_spread_by_number() -> None:
 
 
 def test_before_any_measurement_a_join_moves_its_whole_share_at_once() -> None:
-    planner = Planner(KEY_GROUPS)
+    planner = RoundPlanner(KEY_GROUPS)
     planner.plan(1, [("a", "a:1")])
     sizes = Counter(planner.plan(2, [("a", "a:1"), ("b", "b:1")]).assignment)
     assert sizes[0] <= LEVEL * sizes[1]

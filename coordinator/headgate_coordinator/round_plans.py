@@ -7,7 +7,7 @@ from headgate_coordinator.instructions import Plan
 from headgate_coordinator.rounds import Round
 
 
-class Planner:
+class RoundPlanner:
     """Remembers what rounds measured and who had what."""
 
     def __init__(self, key_groups: int) -> None:
