@@ -313,9 +313,9 @@ class OwnedTable:
         match event:
             case events.Published():
                 self._metrics.rounds.inc()
-                self._metrics.files.inc(self._core.last_round_files)
-                self._metrics.bytes.inc(self._core.last_round_bytes)
-                self._metrics.seconds.observe(self._core.last_round_seconds)
+                self._metrics.files.inc(self._core.last_round.files)
+                self._metrics.bytes.inc(self._core.last_round.nbytes)
+                self._metrics.seconds.observe(self._core.last_round.seconds)
             case events.SliceFigures():
                 self._count_pressure(event)
             case _:
@@ -352,7 +352,7 @@ class OwnedTable:
             uncommitted_bytes=self._core.uncommitted_bytes,
             last_instant=last.instant,
             last_commit_ms=last.at_ms,
-            round_seconds=self._core.last_round_seconds,
+            round_seconds=self._core.last_round.seconds,
             round_files=last.files,
             round_bytes=last.bytes,
             alarms=list(filter(None, alarms)),

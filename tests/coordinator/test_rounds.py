@@ -2,6 +2,7 @@
 
 import pytest
 
+from headgate_coordinator.decisions import LastRound
 from headgate_coordinator.events import (
     Broken,
     CommitRefused,
@@ -49,7 +50,7 @@ def test_a_round_with_rows_is_issued_ended_committed_and_told_in_this_order() ->
     assert table.tell(table.flushed("a", 1, ["one", "two"])) == [Commit(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})]
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
     assert table.tell(Published(1, 1), after=0.25) == [Send("a", 1, Decided(1, queryable=True))]
-    assert (table.core.last_round_seconds, table.core.last_round_files, table.core.last_round_bytes) == (0.25, 2, 100)
+    assert table.core.last_round == LastRound(0.25, 2, 100)
 
 
 def test_ro5_offsets_without_rows_are_committed_without_an_instant() -> None:

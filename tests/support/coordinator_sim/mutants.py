@@ -6,6 +6,7 @@ from typing import Any
 
 from headgate_coordinator import events, instructions
 from headgate_coordinator.channels import Channels, Hold, Live, Record, Standing
+from headgate_coordinator.decisions import Decisions
 from headgate_coordinator.instructions import Adopt, Instruction
 from headgate_coordinator.refusals import TAKEN_OVER
 from headgate_coordinator.rounds import Phase, Round
@@ -17,12 +18,12 @@ class AbortsOneRoundOnly(TableCoordinator):
     """RO2: what lies behind an aborted round is kept, and no generation begins."""
 
     def _abort(self, why: str) -> None:
-        flushing = self._rounds.flushing
+        flushing = self._state.rounds.flushing
         if flushing is None or flushing.phase is Phase.SENT:
             super()._abort(why)
         else:
-            self._drop(flushing)
-            self._rounds.older = None
+            self._state.drop(flushing)
+            self._state.rounds.older = None
 
 
 class ForgetsSentRounds(TableCoordinator):
@@ -30,14 +31,16 @@ class ForgetsSentRounds(TableCoordinator):
 
     def _abort(self, why: str) -> None:
         super()._abort(why)
-        self._rounds.older = None
+        self._state.rounds.older = None
 
 
 class AnswersWhileUndecided(TableCoordinator):
     """RO2: a sent round is decided, but channels are answered before it is."""
 
-    def _standing(self) -> Standing:
-        return replace(super()._standing(), blocked=False)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        standing = self._state.standing
+        self._state.standing = lambda: replace(standing(), blocked=False)  # type: ignore[method-assign]
 
 
 class HearsOldGenerations(TableCoordinator):
@@ -51,10 +54,10 @@ class CommitsWithoutAllFiles(TableCoordinator):
     """EX2, RO3: a round is committed when every ingest side is through with it."""
 
     def _advance(self) -> None:
-        flushing = self._rounds.flushing
+        flushing = self._state.rounds.flushing
         if flushing is not None and len(flushing._passed) == len(flushing.members):
             for process in set(flushing.members) - set(flushing._flushed):
-                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}), self._now)
+                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}), self._state.now)
         super()._advance()
 
 
@@ -70,24 +73,36 @@ class IssuesInstantsAsAsked(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._rounds = _AsAsked()
+        self._state.rounds = _AsAsked()
 
 
 class KeepsUnusedInstants(TableCoordinator):
     """RO5: a round without files that has an instant keeps it."""
 
-    def _drop(self, each: Round) -> None:
-        if each.phase is not Phase.FLUSHING or each.files:
-            super()._drop(each)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        drop = self._state.drop
+
+        def drop_what_has_files(each: Round) -> None:
+            if each.phase is not Phase.FLUSHING or each.files:
+                drop(each)
+
+        self._state.drop = drop_what_has_files  # type: ignore[method-assign]
+
+
+class _AtOnce(Decisions):
+    def _publish_empty(self) -> None:
+        for each in list(self._state.rounds.unpublished):
+            if not each.writes:
+                self._published(each)
 
 
 class PublishesEmptyRoundsAtOnce(TableCoordinator):
     """RO5: a round that wrote nothing is told as queryable though one behind it is not published yet."""
 
-    def _publish_empty(self) -> None:
-        for each in list(self._rounds.unpublished):
-            if not each.writes:
-                self._published(each)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._decisions = _AtOnce(self._state)
 
 
 class IgnoresLosses(TableCoordinator):
@@ -97,19 +112,19 @@ class IgnoresLosses(TableCoordinator):
         """Nothing aborts."""
 
     def _joined(self, event: events.WriterJoined) -> None:
-        known = event.process in self._members
+        known = event.process in self._state.members
         super()._joined(event)
-        if known and event.process in self._rounds.filling.members:
-            self._tell(event.process, Adopt(self._rounds.filling.plan))
+        if known and event.process in self._state.rounds.filling.members:
+            self._state.tell(event.process, Adopt(self._state.rounds.filling.plan))
 
 
 class GoesOnWithoutTheLost(TableCoordinator):
     """RO8: a round goes on without a member that was lost."""
 
     def _lost(self, process: str, why: str) -> None:
-        self._members.remove(process)
-        self._members.adopted.discard(process)
-        for each in (self._rounds.filling, self._rounds.flushing):
+        self._state.members.remove(process)
+        self._state.members.adopted.discard(process)
+        for each in (self._state.rounds.filling, self._state.rounds.flushing):
             if each is not None:
                 each.members.pop(process, None)
 
@@ -122,19 +137,19 @@ class SendsBarriersEarly(TableCoordinator):
         self._sent: list[Round] = []
 
     def _may_end(self) -> bool:
-        older = self._rounds.flushing
+        older = self._state.rounds.flushing
         if older is not None and older.phase is Phase.SENT:
             self._sent.append(older)
-            self._rounds.older = None
+            self._state.rounds.older = None
         return super()._may_end()
 
     def _of_round(self, event: Any) -> None:
         named = [each for each in self._sent if (each.generation, each.number) == (event.generation, event.round)]
-        older = self._rounds.older
+        older = self._state.rounds.older
         if named and isinstance(event, events.SlotWon):
-            self._rounds.older = named[0]
+            self._state.rounds.older = named[0]
             super()._of_round(event)
-            self._rounds.older = older
+            self._state.rounds.older = older
         else:
             super()._of_round(event)
 
@@ -142,8 +157,10 @@ class SendsBarriersEarly(TableCoordinator):
 class CountsNoRoundsUnderWay(TableCoordinator):
     """Backpressure: what rounds may still add to slices is not counted before a further one takes rows."""
 
-    def _plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> instructions.Plan:
-        return super()._plan(number, members, ())
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        plan = self._state.plan
+        self._state.plan = lambda number, members, before: plan(number, members, ())  # type: ignore[method-assign]
 
 
 class CommitsUncounted(TableCoordinator):
@@ -151,7 +168,7 @@ class CommitsUncounted(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]
+        self._state.intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]
 
 
 class NeverAsksTheLog(TableCoordinator):
@@ -171,26 +188,38 @@ class AsksOnlyBehindAborts(TableCoordinator):
 class HearsNoLoads(TableCoordinator):
     """RO7: uncommitted rows ask for no round."""
 
-    def _note_dirt(self) -> None:
-        """Nothing is ever dirty."""
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._round_end.note_dirt = lambda filling, uncommitted, now: None  # type: ignore[method-assign]
 
 
 class GivesUpWhatGoesOn(TableCoordinator):
     """RO7: a round has a fixed time, whatever goes on."""
 
-    def _round_deadline(self) -> float | None:
-        flushing = self._rounds.flushing
-        if flushing is not None:
-            flushing.moved_at = flushing.barrier_at
-        return super()._round_deadline()
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        late_at = self._round_end.late_at
+
+        def late_at_a_fixed_time(flushing: Round | None) -> float | None:
+            if flushing is not None:
+                flushing.moved_at = flushing.barrier_at
+            return late_at(flushing)
+
+        self._round_end.late_at = late_at_a_fixed_time  # type: ignore[method-assign]
+
+
+class _WithoutPauses(Decisions):
+    def _refused(self, event: Any) -> None:
+        super()._refused(event)
+        self._state.retry.at = None
 
 
 class TriesAgainAtOnce(TableCoordinator):
     """What the store refused is tried again without a pause."""
 
-    def _refused(self, event: Any) -> None:
-        super()._refused(event)
-        self._retry.at = None
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._decisions = _WithoutPauses(self._state)
 
 
 class AnswersRightBehindAborts(TableCoordinator):
@@ -198,7 +227,7 @@ class AnswersRightBehindAborts(TableCoordinator):
 
     def _abort(self, why: str) -> None:
         super()._abort(why)
-        self._aborts.opens_at = None
+        self._state.aborts.opens_at = None
 
 
 class BeginsWithLargeRounds(TableCoordinator):
@@ -206,7 +235,7 @@ class BeginsWithLargeRounds(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._size.restart = lambda: None  # type: ignore[method-assign]
+        self._state.size.restart = lambda: None  # type: ignore[method-assign]
 
 
 class _WithChannels(TableCoordinator):
@@ -216,7 +245,7 @@ class _WithChannels(TableCoordinator):
 
     def __init__(self, epoch: int, channels: Mapping[str, Sequence[Any]], *args: Any) -> None:
         super().__init__(epoch, channels, *args)
-        self._channels = self.registry(channels)
+        self._state.channels = self.registry(channels)
 
 
 class _GrantsBesideHolds(Channels):
