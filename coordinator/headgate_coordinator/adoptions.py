@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from headgate_coordinator.committer import RunService
 from headgate_coordinator.requests import Requests
+from headgate_coordinator.work import RunService
 from headgate_tables.errors import ReopenTable
 from headgate_tables.hudi import Table
 

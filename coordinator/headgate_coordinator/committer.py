@@ -7,15 +7,16 @@ and answered as events.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from headgate_coordinator import events, stuck_slices
 from headgate_coordinator.events import Event
 from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
 from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.outage import Outage
+from headgate_coordinator.work import Maintain, RunService, Work
 from headgate_tables.commitlog.times import parse_time
-from headgate_tables.errors import CorruptFileError, FixCall, MissingFileError, RetryLater
+from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
 from headgate_tables.hudi import Table, Transaction
 from headgate_tables.hudi.services.settings import TableSettings
 
@@ -25,43 +26,11 @@ who owns the table.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RunService:
-    """Something that somebody outside of rounds asked for. ``call`` gets the table, on the committer's thread.
-
-    ``done`` or ``failed`` is called once, from that thread, with what came of it.
-    """
-
-    call: Callable[[Table], Any]
-    done: Callable[[Any], None]
-    failed: Callable[[BaseException], None]
-
-    def run(self, table: Table) -> None:
-        """What the caller can put right is his alone; anything else says something about the table, or us, and is raised too."""
-        try:
-            result = self.call(table)
-        except (RetryLater, FixCall) as error:
-            self.failed(error)
-        except BaseException as error:
-            self.failed(error)
-            raise
-        else:
-            self.done(result)
-
-
-@dataclass(frozen=True, slots=True)
-class Maintain:
-    """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
-
-
 @dataclass(slots=True)
 class _Attempt:
     """``refused``: what the store said; empty: it worked."""
 
     refused: str = ""
-
-
-Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | AskLog | RunService | Maintain | FinishPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,22 @@ from typing import TypeVar, assert_never
 import structlog
 
 from headgate_coordinator import events, instructions
-from headgate_coordinator.committer import Committer, Maintain, RunService, Work
+from headgate_coordinator.committer import Committer
 from headgate_coordinator.compacting import TableCompactions
 from headgate_coordinator.compactions import CompactionPolicy, Compactions
 from headgate_coordinator.compactors import Compactors
+from headgate_coordinator.core_metrics import CoreMetrics
 from headgate_coordinator.events import Event
 from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.instructions import Instruction, Refusal
 from headgate_coordinator.messages import Address, event_of, order_of, refused
 from headgate_coordinator.metrics import TableMetrics
-from headgate_coordinator.operations import CompactionEvent, FinishPlan
+from headgate_coordinator.operations import CompactionEvent
 from headgate_coordinator.requests import Requests
 from headgate_coordinator.steps import RoundSteps
 from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.table_status import table_status
+from headgate_coordinator.work import Maintain, RunService, Work, issues_times, leaves_something_due
 from headgate_coordinator.writers import Session, Writers
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -98,7 +101,7 @@ class OwnedTable:
         self._steps = None if world.reached is pass_on else RoundSteps(world.reached)
         self._parts: set[str] = set()
         self._drained = False
-        self._generation = core.generation
+        self._core_metrics = CoreMetrics(core, metrics)
 
     def feed(self, event: Event) -> None:
         """From the event loop's own thread."""
@@ -204,7 +207,7 @@ class OwnedTable:
                 self._steps.told(event)
             for instruction in self._core.handle(event, self._clock.monotonic()):
                 self._do(instruction)
-            self._count(event)
+            self._core_metrics.note(event)
 
     async def _next_event(self) -> Event:
         due = self._core.deadline()
@@ -220,7 +223,7 @@ class OwnedTable:
         await self._loop.run_in_executor(thread, self._committer.look_back)
         while True:
             _, _, work = await self._work.get()
-            if _issues_times(work):
+            if issues_times(work):
                 await self._guard.believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
             self._ask_for_maintenance(behind=work)
@@ -245,22 +248,10 @@ class OwnedTable:
         """At each interval, and ``behind`` work that leaves something to do. One step waits at a time."""
         if isinstance(behind, Maintain):
             self._maintenance_waits = False
-        if (behind is None or self._leaves_something(behind)) and not self._maintenance_waits:
+        due = behind is None or leaves_something_due(behind, more=self._committer.more_to_maintain)
+        if due and not self._maintenance_waits:
             self._maintenance_waits = True
             self._put(Maintain(), _SERVICES)
-
-    def _leaves_something(self, done: Work) -> bool:
-        match done:
-            case Maintain():
-                return self._committer.more_to_maintain
-            case instructions.Commit() | FinishPlan():
-                return True
-            case instructions.IssueInstant() | instructions.DropRound() | instructions.WinOffsets():
-                return False
-            case instructions.AskLog() | RunService():
-                return False
-            case _:
-                assert_never(done)
 
     def _do(self, instruction: Instruction) -> None:
         if self._steps is not None:
@@ -276,13 +267,9 @@ class OwnedTable:
                 _log.warning("alarm", table=self.address.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
-            case (
-                instructions.IssueInstant()
-                | instructions.Commit()
-                | instructions.DropRound()
-                | instructions.WinOffsets()
-                | instructions.AskLog()
-            ):
+            case instructions.IssueInstant() | instructions.Commit() | instructions.DropRound():
+                self._put(instruction, _ROUNDS_FIRST)
+            case instructions.WinOffsets() | instructions.AskLog():
                 self._put(instruction, _ROUNDS_FIRST)
             case _:
                 assert_never(instruction)
@@ -306,67 +293,6 @@ class OwnedTable:
         self._writers.released(self.address.table)
         self._metrics.uncommitted.set(0)
 
-    def _count(self, event: Event) -> None:
-        self._metrics.uncommitted.set(self._core.uncommitted_bytes)
-        self._metrics.aborts.inc(self._core.generation - self._generation)
-        self._generation = self._core.generation
-        match event:
-            case events.Published():
-                self._metrics.rounds.inc()
-                self._metrics.files.inc(self._core.last_round.files)
-                self._metrics.bytes.inc(self._core.last_round.nbytes)
-                self._metrics.seconds.observe(self._core.last_round.seconds)
-            case events.SliceFigures():
-                self._count_pressure(event)
-            case _:
-                pass  # nothing else is counted
-
-    def _count_pressure(self, figures: events.SliceFigures) -> None:
-        pressure, metrics = self._core.pressure, self._metrics
-        metrics.log_files.set(figures.files)
-        metrics.log_bytes.set(figures.bytes)
-        metrics.stretch.set(pressure.stretch)
-        metrics.rate.set(pressure.rate or 0)
-        metrics.stopped.set(pressure.stopped is not None)
-        metrics.stuck.set(figures.stuck)
-
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
-        last, committer = self._committer.last, self._committer
-        alarms = (
-            self._guard.look().alarm,
-            committer.outage.alarm,
-            *self._core.alarms,
-            *self.compactions.alarms,
-            *committer.alarms,
-            committer.trouble,
-        )
-        return tables_pb2.TableStatus(
-            name=self.address.table,
-            state="owned",
-            owner=owner,
-            epoch=self.address.epoch,
-            generation=self._core.generation,
-            round=self._core.round,
-            channels=self._core.channels,
-            uncommitted_bytes=self._core.uncommitted_bytes,
-            last_instant=last.instant,
-            last_commit_ms=last.at_ms,
-            round_seconds=self._core.last_round.seconds,
-            round_files=last.files,
-            round_bytes=last.bytes,
-            alarms=list(filter(None, alarms)),
-            operations=self.compactions.status(),
-            operations_queued=self.compactions.core.queued,
-        )
-
-
-def _issues_times(work: Work) -> bool:
-    """Work that waits while the clock is not believed, so that no round is given up for it. Operators are told instead."""
-    match work:
-        case instructions.IssueInstant() | instructions.Commit() | instructions.WinOffsets() | Maintain() | FinishPlan():
-            return True
-        case instructions.DropRound() | instructions.AskLog() | RunService():
-            return False
-        case _:
-            assert_never(work)
+        return table_status(self.address, owner, self._core, self._committer, self.compactions, self._guard.look().alarm)

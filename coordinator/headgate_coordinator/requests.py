@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headgate_coordinator.committer import RunService
+from headgate_coordinator.work import RunService
 from headgate_tables.errors import ReopenTable
 from headgate_tables.hudi import Table
 

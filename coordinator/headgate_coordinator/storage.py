@@ -7,10 +7,11 @@ from typing import TypeVar
 import pyarrow as pa
 import structlog
 
-from headgate_coordinator.committer import RunService, forget_idle
+from headgate_coordinator.committer import forget_idle
 from headgate_coordinator.guarded_clock import GuardedClock
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.steps import SteppedStore
+from headgate_coordinator.work import RunService
 from headgate_runtime.world import World, pass_on
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.hudi import Holder, Table, create_table, open_table

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_coordinator.committer import Committer, Maintain, RunService, Work, forget_idle
+from headgate_coordinator.committer import Committer, forget_idle
 from headgate_coordinator.events import (
     CommitRefused,
     Event,
@@ -19,6 +19,7 @@ from headgate_coordinator.events import (
     SlotWon,
 )
 from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.work import Maintain, RunService, Work
 from headgate_tables.errors import (
     DeposedError,
     FixCall,

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from headgate_coordinator import events
 from headgate_coordinator.board import Board
-from headgate_coordinator.committer import LastCommit, RunService
+from headgate_coordinator.committer import LastCommit
 from headgate_coordinator.compactions import CompactionPolicy
 from headgate_coordinator.instructions import Refusal
 from headgate_coordinator.messages import Address
@@ -22,6 +22,7 @@ from headgate_coordinator.outage import Outage
 from headgate_coordinator.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.policy import RoundPolicy
 from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.work import RunService
 from headgate_coordinator.writers import Session
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
