@@ -36,8 +36,12 @@ class Maintainer:
         self._cleaned_ago = self._held = 0
 
     def step(self, owned: Owned) -> Maintained:
-        """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise."""
-        if not self._listed(owned):
+        """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
+
+        The step that ends the listing does nothing more: rounds wait for what it counts, and cleaning may take a second.
+        """
+        if owned.snapshots.kept is None:
+            self._list(owned)
             return Maintained(more=True)
         slices = self._known(owned)
         slices.advance(owned.clock.now_ms(), overdue(owned))
@@ -147,18 +151,14 @@ class Maintainer:
             archivable=min(free, max(0, len(timeline.completed) - settings.archive_min)),
         )
 
-    def _listed(self, owned: Owned) -> bool:
-        """Whether the view is there; begins and ends the listing for it."""
-        if owned.snapshots.kept is not None:
-            return True
+    def _list(self, owned: Owned) -> None:
+        """Begins the listing for a view, or takes it in when it has come to its end."""
         self._slices = None
         if self._listing is None:
             owned.snapshots.begin_listing()
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
             self._listing = thread.submit(lambda: list(list_folders(owned.store)))
             thread.shutdown(wait=False)
-        if not self._listing.done():
-            return False
-        listing, self._listing = self._listing, None
-        owned.snapshots.end_listing(listing.result())
-        return True
+        if self._listing.done():
+            listing, self._listing = self._listing, None
+            owned.snapshots.end_listing(listing.result())
