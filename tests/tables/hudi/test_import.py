@@ -3,17 +3,38 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+from support.tables import SHORT, create, rows
 
 HEAVY = ("pandas", "polars", "pyarrow.dataset")
 """Each costs a tenth of a second or more, and tens of megabytes."""
 
 
+def heavy_ones_of(script: str, *arguments: str) -> list[str]:
+    """Which of them a process has loaded that ran this."""
+    told = f"import json, sys\n{script}\nprint(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", told, *arguments], capture_output=True, text=True, check=True)
+    loaded: list[str] = json.loads(done.stdout)
+    return loaded
+
+
 def test_importing_the_library_is_cheap() -> None:
+    assert heavy_ones_of("from headgate_tables import hudi\nfrom headgate_tables.hudi import catalog, changes") == []
+
+
+def test_taking_over_a_table_with_archived_instants_is_cheap(tmp_path: Path) -> None:
+    """No round of a new owner commits before it has read them."""
+    table = create(tmp_path, buckets=1)
+    table.configure(SHORT)
+    for number in range(6):
+        table.upsert(rows((f"k{number}", 1, "x")))
+    assert table.archive().instants
     script = (
-        "import json, sys\n"
         "from headgate_tables import hudi\n"
-        "from headgate_tables.hudi import catalog, changes\n"
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+        "table = hudi.open_table(sys.argv[1])\n"
+        "table.own()\n"
+        "while table.slice_figures() is None:\n"
+        "    table.maintain()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == []
+    assert heavy_ones_of(script, table.url) == []

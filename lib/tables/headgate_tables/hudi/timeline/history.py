@@ -45,8 +45,9 @@ def archived_completions(store: Store, history_folder: str, *, oldest: str = "")
     completions: dict[str, str] = {}
     for file in folder.named(folder.names()).files:
         if file.last >= oldest:
-            rows = folder.read(file.name, ["instantTime", "completionTime"])
-            completions.update(completions_of(rows.filter(pc.greater_equal(rows["instantTime"], oldest))))
+            found = completions_of(folder.read(file.name, ["instantTime", "completionTime"]))
+            # Not by a kernel: a scalar of pyarrow loads pandas to see what it was given, see ``headgate_tables.arrow``.
+            completions.update((instant, completion) for instant, completion in found.items() if instant >= oldest)
     return completions
 
 

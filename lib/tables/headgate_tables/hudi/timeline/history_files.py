@@ -132,7 +132,8 @@ class HistoryFolder:
         """These columns of one file."""
         path = self.at(name)
         try:
-            table = pq.read_table(self._store.open_input(path), columns=list(columns), use_threads=False)
+            # Not read_table, which imports pyarrow.dataset, and that pandas: a second in which a new owner commits nothing.
+            table = pq.ParquetFile(self._store.open_input(path)).read(columns=list(columns), use_threads=False)
             return table.select(list(columns)).cast(pa.schema([SCHEMA.field(column) for column in columns]))
         except (pa.ArrowException, OSError, KeyError) as error:
             _damaged(path, error)
