@@ -105,9 +105,8 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 [told] = (await Maintenance(hg, "t").list_slices()).slices
                 assert (told.name, told.aside) == (name, True)
                 await slice_command(cluster, "take-in", "t", name)
-                await channel.upsert(held)
-                await channel.flush(timeout=20)
                 async with asyncio.timeout(60):
+                    await taken(channel, held)
                     while name in (alarms := await status(hg)):
                         await commit(channel, number := number + 1)
         found = hudi.open_table(url)
@@ -116,6 +115,16 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
         expected = {f"k{n}": number for n in range(RECORDS)}
         assert {row["id"]: row["ts"] for row in found.scan().to_table().to_pylist()} == expected
         assert {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == expected
+
+
+async def taken(channel: aio.Channel, rows: pa.RecordBatch) -> None:
+    """Sends them again for as long as the writer has not heard that their slice takes rows."""
+    while True:
+        await channel.upsert(rows)
+        try:
+            return await channel.flush(timeout=20)
+        except headgate.SliceSetAsideError:
+            await asyncio.sleep(0.1)
 
 
 async def refused_alone(channel: aio.Channel, number: int) -> tuple[pa.RecordBatch, int]:

@@ -68,6 +68,9 @@ async def test_a_message_that_is_not_known_ends_a_compactors_stream_in_words(tmp
         call = CompactionServiceStub(channel).Work()
         await call.write(wire.WorkRequest(hello=wire.CompactorHello(process="p", host="h")))
         assert (await call.read()).HasField("welcome")
+        await call.write(wire.WorkRequest(ready=wire.Ready(slots=1)))
+        while [each.free for each in (await coordinator.tables.Status(api.StatusRequest())).compactors] != [1]:
+            await asyncio.sleep(0.02)  # while its welcome is being sent, a stream that ends may not say why
         await call.write(wire.WorkRequest())
         with pytest.raises(grpc.aio.AioRpcError, match="is unknown here"):
             await call.read()
