@@ -16,7 +16,7 @@ from bench.tables.compare import differences
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 from headgate_tables import hudi
 from headgate_tables.hudi.operation import Plan
-from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from support.events import EVENTS_SCHEMA
 
 BUCKETS = 8

@@ -16,7 +16,7 @@ from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
-from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store

@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 import structlog
 
-from headgate_coordinator.board import Board
-from headgate_coordinator.compaction_service import CompactionService
-from headgate_coordinator.control import Coordination
-from headgate_coordinator.elections import Elections
-from headgate_coordinator.guarded_clock import GuardedClock
-from headgate_coordinator.leases import Holder, Leases
-from headgate_coordinator.maintenance_service import Maintenance
+from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.elections import Elections
+from headgate_coordinator.leadership.leases import Holder, Leases
+from headgate_coordinator.leadership.witnesses import Witnesses
 from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.services.compaction_service import CompactionService
+from headgate_coordinator.services.control import Coordination
+from headgate_coordinator.services.maintenance_service import Maintenance
+from headgate_coordinator.services.tables_service import Tables
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_coordinator.storage import Storage
-from headgate_coordinator.tables_service import Tables
-from headgate_coordinator.witnesses import Witnesses
+from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.storage import Storage
 from headgate_proto.api.v1.maintenance_pb2_grpc import add_MaintenanceServiceServicer_to_server
 from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server
 from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceServicer_to_server

@@ -1,7 +1,7 @@
 """How long clients keep what they have when generations are given up in a row: the decision alone."""
 
-from headgate_coordinator.aborts import Aborts
-from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.core.aborts import Aborts
+from headgate_coordinator.core.policy import RoundPolicy
 
 
 def test_the_first_abort_makes_nobody_wait_and_later_ones_longer_each_time_up_to_the_interval() -> None:

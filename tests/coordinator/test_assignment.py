@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from headgate_coordinator.assignment import LEVEL, MeasuredLoad, assign
-from headgate_coordinator.round_plans import RoundPlanner
+from headgate_coordinator.core.assignment import LEVEL, MeasuredLoad, assign
+from headgate_coordinator.core.round_plans import RoundPlanner
 
 KEY_GROUPS = 128
 Loads = Mapping[int, int]

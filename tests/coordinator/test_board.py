@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from headgate_coordinator.board import Board, Trouble
-from headgate_coordinator.leases import Holder
-from headgate_coordinator.messages import Address
-from headgate_coordinator.owned_table import OwnedTable
-from headgate_coordinator.writers import Session
+from headgate_coordinator.leadership.board import Board, Trouble
+from headgate_coordinator.leadership.leases import Holder
+from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.writers import Session
+from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import FixCall, ForeignWriterError, StoreUnavailableError, TablesError

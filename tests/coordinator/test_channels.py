@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate_coordinator.events import (
+from headgate_coordinator.core.events import (
     Broken,
     OffsetsRefused,
     OffsetsWon,
@@ -13,7 +13,7 @@ from headgate_coordinator.events import (
     Tick,
     WriterLeaving,
 )
-from headgate_coordinator.instructions import (
+from headgate_coordinator.core.instructions import (
     Alarm,
     Barrier,
     Decided,
@@ -25,7 +25,7 @@ from headgate_coordinator.instructions import (
     Send,
     WinOffsets,
 )
-from headgate_coordinator.refusals import FORBIDDEN, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
+from headgate_coordinator.core.refusals import FORBIDDEN, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
 from support.one_table import OneTable, orders, plan
 
 KNOWN = {"orders": [3, 50, "ann", 0]}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_coordinator.committer import Committer, forget_idle
-from headgate_coordinator.events import (
+from headgate_coordinator.core.events import (
     CommitRefused,
     Event,
     InstantIssued,
@@ -18,8 +17,9 @@ from headgate_coordinator.events import (
     SliceFigures,
     SlotWon,
 )
-from headgate_coordinator.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
-from headgate_coordinator.work import Maintain, RunService, Work
+from headgate_coordinator.core.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.tables.committer import Committer, forget_idle
+from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import (
     DeposedError,
     FixCall,

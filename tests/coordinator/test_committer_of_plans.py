@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from headgate_compactor.runner import compact_slice
-from headgate_coordinator.committer import Committer
-from headgate_coordinator.instructions import WinOffsets
-from headgate_coordinator.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
-from headgate_coordinator.work import Maintain, RunService, Work
+from headgate_coordinator.core.instructions import WinOffsets
+from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
+from headgate_coordinator.tables.committer import Committer
+from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.hudi import Holder, Table, open_table
 from headgate_tables.hudi.operation import Compacted

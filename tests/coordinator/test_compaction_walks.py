@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_coordinator.compactions import Compactions
-from headgate_coordinator.operations import (
+from headgate_coordinator.core.compactions import Compactions
+from headgate_coordinator.core.operations import (
     CompactionEvent,
     CompactionInstruction,
     CompactorLost,

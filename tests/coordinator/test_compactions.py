@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate_coordinator.compactions import LONGEST_PAUSE, LOSSES, REMEMBERED, CompactionPolicy, Compactions
-from headgate_coordinator.instructions import Alarm
-from headgate_coordinator.operations import (
+from headgate_coordinator.core.compactions import LONGEST_PAUSE, LOSSES, REMEMBERED, CompactionPolicy, Compactions
+from headgate_coordinator.core.instructions import Alarm
+from headgate_coordinator.core.operations import (
     Attempt,
     CompactionEvent,
     CompactionInstruction,

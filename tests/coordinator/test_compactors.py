@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headgate_coordinator.compactors import Compactors, CompactorSession
-from headgate_coordinator.operations import Attempt
+from headgate_coordinator.core.operations import Attempt
+from headgate_coordinator.streams.compactors import Compactors, CompactorSession
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from headgate_coordinator import writers as sessions
+from headgate_coordinator.streams.stream import writers as sessions
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub

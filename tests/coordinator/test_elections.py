@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from headgate_coordinator.elections import rank
-from headgate_coordinator.leases import Holder
+from headgate_coordinator.leadership.elections import rank
+from headgate_coordinator.leadership.leases import Holder
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import OutcomeUnknownError, SyncFailedError

@@ -1,7 +1,7 @@
 """A table that somebody needs for himself: every channel ends, what is not sent is given up, a sent slot is decided (CH8)."""
 
-from headgate_coordinator.events import EndAsked, InstantAsked, OffsetsWon, Published, RoundAsked, SlotWon, Tick
-from headgate_coordinator.instructions import (
+from headgate_coordinator.core.events import EndAsked, InstantAsked, OffsetsWon, Published, RoundAsked, SlotWon, Tick
+from headgate_coordinator.core.instructions import (
     Commit,
     Decided,
     Drained,
@@ -10,7 +10,7 @@ from headgate_coordinator.instructions import (
     Send,
     WinOffsets,
 )
-from headgate_coordinator.refusals import RESTORED
+from headgate_coordinator.core.refusals import RESTORED
 from support.one_table import OneTable, joined, only, orders
 
 KNOWN = {"orders": [3, 50, "ann", 0]}

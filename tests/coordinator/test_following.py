@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from headgate_coordinator.compactions import CompactionPolicy, Compactions
-from headgate_coordinator.following import follow
-from headgate_coordinator.operations import (
+from headgate_coordinator.core.compactions import CompactionPolicy, Compactions
+from headgate_coordinator.core.operations import (
     Attempt,
     CompactionEvent,
     Failed,
@@ -16,6 +15,7 @@ from headgate_coordinator.operations import (
     Progressed,
     SlotOffered,
 )
+from headgate_coordinator.services.following import follow
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import World
 from headgate_tables.commitlog.publish import DataFile

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from headgate_coordinator.leases import Holder, Leases
+from headgate_coordinator.leadership.leases import Holder, Leases
 from support.redis_server import start_redis
 
 TTL_S = 5.0

@@ -1,6 +1,6 @@
 """Writers that leave, and a coordinator that hands its table over."""
 
-from headgate_coordinator.events import (
+from headgate_coordinator.core.events import (
     Broken,
     DrainAsked,
     OffsetsWon,
@@ -12,7 +12,7 @@ from headgate_coordinator.events import (
     WriterLeaving,
     WriterLost,
 )
-from headgate_coordinator.instructions import (
+from headgate_coordinator.core.instructions import (
     Adopt,
     Alarm,
     Barrier,
@@ -26,7 +26,7 @@ from headgate_coordinator.instructions import (
     Send,
     Throttle,
 )
-from headgate_coordinator.refusals import HANDED_OVER, HANDING_OVER, MOVED
+from headgate_coordinator.core.refusals import HANDED_OVER, HANDING_OVER, MOVED
 from support.one_table import OneTable, joined, loaded, only, orders, plan
 
 KNOWN = {"orders": [3, 50, "ann", 0]}

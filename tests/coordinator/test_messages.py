@@ -2,8 +2,8 @@
 
 import pytest
 
-from headgate_coordinator.instructions import Refusal, Throttle
-from headgate_coordinator.messages import Address, event_of, order_of
+from headgate_coordinator.core.instructions import Refusal, Throttle
+from headgate_coordinator.streams.messages import Address, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError

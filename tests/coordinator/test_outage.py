@@ -1,6 +1,6 @@
 """What an operator is told of work that fails: since when, how often, and what was said last."""
 
-from headgate_coordinator.outage import Outage
+from headgate_coordinator.tables.outage import Outage
 from headgate_tables.errors import ClockError, StoreDeniedError, StoreUnavailableError, TablesError
 
 FIRST_MS, LATER_MS = 1_763_820_202_000, 1_763_820_262_000

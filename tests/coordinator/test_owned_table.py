@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from headgate_coordinator import events
-from headgate_coordinator.board import Board
-from headgate_coordinator.committer import LastCommit
-from headgate_coordinator.compactions import CompactionPolicy
-from headgate_coordinator.instructions import Refusal
-from headgate_coordinator.messages import Address
+from headgate_coordinator.core import events
+from headgate_coordinator.core.compactions import CompactionPolicy
+from headgate_coordinator.core.instructions import Refusal
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.table_coordinator import TableCoordinator
+from headgate_coordinator.leadership.board import Board
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.outage import Outage
-from headgate_coordinator.owned_table import OwnedTable, ServicePolicy
-from headgate_coordinator.policy import RoundPolicy
-from headgate_coordinator.table_coordinator import TableCoordinator
-from headgate_coordinator.work import RunService
-from headgate_coordinator.writers import Session
+from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.writers import Session
+from headgate_coordinator.tables.committer import LastCommit
+from headgate_coordinator.tables.outage import Outage
+from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
+from headgate_coordinator.tables.work import RunService
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, StoreDeniedError

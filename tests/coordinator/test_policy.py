@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_coordinator.policy import RoundPolicy, Wish
-from headgate_coordinator.retry import Retry
+from headgate_coordinator.core.policy import RoundPolicy, Wish
+from headgate_coordinator.core.retry import Retry
 
 POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
 NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headgate_coordinator.events import (
+from headgate_coordinator.core.events import (
     BarrierPassed,
     Broken,
     CompactorsCounted,
@@ -14,10 +14,10 @@ from headgate_coordinator.events import (
     RoundFull,
     SliceFigures,
 )
-from headgate_coordinator.instructions import Adopt, Barrier, Instruction, Plan, Send, Share, Throttle
-from headgate_coordinator.policy import RoundPolicy
-from headgate_coordinator.pressure import Ladder, size, stretch_of
-from headgate_coordinator.rounds import Round
+from headgate_coordinator.core.instructions import Adopt, Barrier, Instruction, Plan, Send, Share, Throttle
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.pressure import Ladder, size, stretch_of
+from headgate_coordinator.core.rounds import Round
 from support.one_table import OneTable, joined, loaded, orders
 
 MIB = 1 << 20

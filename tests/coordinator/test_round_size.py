@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from headgate_coordinator.round_size import RoundSize
+from headgate_coordinator.core.round_size import RoundSize
 
 MIB = 1 << 20
 LEAST, TARGET = 8 * MIB, 2.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from headgate_coordinator.decisions import LastRound
-from headgate_coordinator.events import (
+from headgate_coordinator.core.decisions import LastRound
+from headgate_coordinator.core.events import (
     Broken,
     CommitRefused,
     InstantAsked,
@@ -18,7 +18,7 @@ from headgate_coordinator.events import (
     WriterLeaving,
     WriterLost,
 )
-from headgate_coordinator.instructions import (
+from headgate_coordinator.core.instructions import (
     Adopt,
     Alarm,
     Barrier,
@@ -30,7 +30,7 @@ from headgate_coordinator.instructions import (
     IssueInstant,
     Send,
 )
-from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.core.policy import RoundPolicy
 from support.one_table import OneTable, joined, loaded, only, orders, plan
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
 from support.coordinator_sim.forgetful import ForgetfulWalk
 from support.coordinator_sim.slots import StuckError, ViolationError

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from headgate_coordinator.board import Board
-from headgate_coordinator.elections import RANK_WAIT_S, SEEN_S, Elections, rank
-from headgate_coordinator.leases import Beat, Holder
+from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.elections import RANK_WAIT_S, SEEN_S, Elections, rank
+from headgate_coordinator.leadership.leases import Beat, Holder
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World, pass_on

@@ -1,9 +1,9 @@
 """Whose rows are refused when a slice cannot be compacted, what clients and operators are told, and that writers hear of it."""
 
-from headgate_coordinator.events import SliceFigures, WriterJoined, WriterLost
-from headgate_coordinator.instructions import Adopt, Instruction, RefusedSlice, RefuseSlices, Send
-from headgate_coordinator.messages import Address, order_of
-from headgate_coordinator.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
+from headgate_coordinator.core.events import SliceFigures, WriterJoined, WriterLost
+from headgate_coordinator.core.instructions import Adopt, Instruction, RefusedSlice, RefuseSlices, Send
+from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
+from headgate_coordinator.streams.messages import Address, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import StuckSlice

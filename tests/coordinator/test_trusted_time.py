@@ -1,6 +1,6 @@
 """Whether the wall clock is believed: what witnesses say, and what a jump is worth without any. Seconds, from 1000 on."""
 
-from headgate_coordinator.trusted_time import FRESH_S, SETTLING_S, TrustedTime, Verdict
+from headgate_coordinator.core.trusted_time import FRESH_S, SETTLING_S, TrustedTime, Verdict
 
 YEAR_S = 366 * 86400.0
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from demo.ports import free_port
-from headgate_coordinator.leases import Holder, Leases
-from headgate_coordinator.witnesses import date_of, endpoint_of, is_here
+from headgate_coordinator.leadership.leases import Holder, Leases
+from headgate_coordinator.leadership.witnesses import date_of, endpoint_of, is_here
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from headgate_coordinator.compacting import TableCompactions
-from headgate_coordinator.compactions import LOSSES, CompactionPolicy, Compactions
-from headgate_coordinator.compactors import Compactors, CompactorSession
-from headgate_coordinator.messages import Address
+from headgate_coordinator.core.compactions import LOSSES, CompactionPolicy, Compactions
+from headgate_coordinator.core.operations import FinishPlan, FinishRefused, PlanClosed, PlanOpened, Tick
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.operations import FinishPlan, FinishRefused, PlanClosed, PlanOpened, Tick
+from headgate_coordinator.streams.compactors import Compactors, CompactorSession
+from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_tables.hudi.operation import Operation
 from support.operations import operation

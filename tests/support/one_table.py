@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from headgate_coordinator.events import (
+from headgate_coordinator.core.events import (
     BarrierPassed,
     ChannelEnded,
     Event,
@@ -18,9 +18,9 @@ from headgate_coordinator.events import (
     SlotWon,
     WriterJoined,
 )
-from headgate_coordinator.instructions import Instruction, Plan, Send, WinOffsets
-from headgate_coordinator.policy import RoundPolicy
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core.instructions import Instruction, Plan, Send, WinOffsets
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 
 Kind = TypeVar("Kind")
 

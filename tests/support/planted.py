@@ -14,7 +14,7 @@ def grants_at_once() -> None:
 
     The committed offset that is answered leaves those rows out, so the client sends them a second time.
     """
-    from headgate_coordinator.channels import Channels
+    from headgate_coordinator.core.channels import Channels
 
     right = Channels.ended
 

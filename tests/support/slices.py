@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from headgate_tables import hudi
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.operation import Compacted, Operation, PinnedFile
-from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice
 

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from headgate_tables.hudi.services import base_writer, deciding, parquet_batches, pinned
+from headgate_tables.hudi.services.compaction import base_writer, deciding, parquet_batches, pinned
 
 THRESHOLDS: Mapping[str, ModuleType] = {
     "SHARE_ENTRIES": deciding,

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from headgate_coordinator import events
-from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Plan
+from headgate_coordinator.core import events
+from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.instructions import Plan
 from support.coordinator_sim.owner import KEY_GROUPS
 from support.coordinator_sim.slots import File, Row
 

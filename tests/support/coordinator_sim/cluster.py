@@ -3,10 +3,10 @@
 from collections.abc import Sequence, Set
 from random import Random
 
-from headgate_coordinator import events
-from headgate_coordinator.events import SliceFigures
-from headgate_coordinator.policy import RoundPolicy
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core import events
+from headgate_coordinator.core.events import SliceFigures
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.bucket_side import Exchange, Tag
 from support.coordinator_sim.owner import KEY_GROUPS, Link, Owner
 from support.coordinator_sim.producer import Connection, Producer

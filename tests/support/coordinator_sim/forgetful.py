@@ -4,8 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
 
-from headgate_coordinator import events
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core import events
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.owner import Owner
 from support.coordinator_sim.slots import Slot
 from support.coordinator_sim.walk import Walk

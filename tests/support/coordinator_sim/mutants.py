@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from headgate_coordinator import events, instructions
-from headgate_coordinator.channels import Channels, Hold, Live, Record, Standing
-from headgate_coordinator.decisions import Decisions
-from headgate_coordinator.instructions import Adopt, Instruction
-from headgate_coordinator.refusals import TAKEN_OVER
-from headgate_coordinator.rounds import Phase, Round
-from headgate_coordinator.sequence import Rounds
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core import events, instructions
+from headgate_coordinator.core.channels import Channels, Hold, Live, Record, Standing
+from headgate_coordinator.core.decisions import Decisions
+from headgate_coordinator.core.instructions import Adopt, Instruction
+from headgate_coordinator.core.refusals import TAKEN_OVER
+from headgate_coordinator.core.rounds import Phase, Round
+from headgate_coordinator.core.sequence import Rounds
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 
 
 class AbortsOneRoundOnly(TableCoordinator):

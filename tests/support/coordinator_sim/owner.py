@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from headgate_coordinator import events, instructions
-from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Instruction, Order
-from headgate_coordinator.policy import RoundPolicy
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core import events, instructions
+from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.instructions import Instruction, Order
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.patience import Patience
 from support.coordinator_sim.slots import Slot, SlotLog, ViolationError
 

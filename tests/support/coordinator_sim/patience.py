@@ -1,9 +1,9 @@
 """What an owner must not do too soon, or give up: written from the rules, without a look at how the coordinator decides."""
 
-from headgate_coordinator import events, instructions
-from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Instruction
-from headgate_coordinator.policy import RoundPolicy
+from headgate_coordinator.core import events, instructions
+from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.instructions import Instruction
+from headgate_coordinator.core.policy import RoundPolicy
 from support.coordinator_sim.slots import ViolationError
 
 _ROUNDING_S = 1e-6

@@ -3,8 +3,8 @@
 from collections.abc import Set
 from random import Random
 
-from headgate_coordinator.pressure import LONGEST_STRETCH
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core.pressure import LONGEST_STRETCH
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.owner import Compact
 from support.coordinator_sim.rest import come_to_rest, end_faults, fair_pass
 from support.coordinator_sim.slots import SLICES, StuckError

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Set
 
-from headgate_coordinator import events
-from headgate_coordinator.table_coordinator import TableCoordinator
+from headgate_coordinator.core import events
+from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.cluster import Cluster
 from support.coordinator_sim.rest import come_to_rest
 

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass
 
-from headgate_coordinator import events, instructions
-from headgate_coordinator.events import Event
-from headgate_coordinator.instructions import Order, Plan
+from headgate_coordinator.core import events, instructions
+from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.instructions import Order, Plan
 from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag
 from support.coordinator_sim.owner import KEY_GROUPS, Link
 from support.coordinator_sim.producer import Connection, Producer

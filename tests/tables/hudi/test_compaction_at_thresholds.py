@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.hudi.services import base_writer, parquet_batches
+from headgate_tables.hudi.services.compaction import base_writer, parquet_batches
 from support.readers import META, read_by_hudi_rs, read_by_us
 from support.stories import KEY, ORDERING, SCHEMA, Call, Expected, story
 from support.strategies import LONG

@@ -17,7 +17,7 @@ WIDTH = 100
 SCHEMA = pa.schema([("id", pa.string()), ("version", pa.int64()), ("text", pa.string())])
 
 COMPACT = """
-from headgate_tables.hudi.services import base_writer, deciding, parquet_batches, pinned
+from headgate_tables.hudi.services.compaction import base_writer, deciding, parquet_batches, pinned
 # A hundredth of what they are.
 parquet_batches.BATCH_BYTES = base_writer.GROUP_BYTES = 320 * 1024
 parquet_batches._WORTH_A_LOOK = parquet_batches._WORTH_A_LOOK_FOR_ALL = parquet_batches._FIRST_ROWS = 256

@@ -12,8 +12,8 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.services import pinned
-from headgate_tables.hudi.services.compaction import compact_slice
+from headgate_tables.hudi.services.compaction import pinned
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.settings import TableSettings
 from support.golden import comparable, expected_rows, names, unpack
 from support.slices import LATER, STAGE, operation_of, place

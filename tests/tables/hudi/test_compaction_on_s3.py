@@ -10,7 +10,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import StoreDeniedError, StoreUnavailableError
-from headgate_tables.hudi.services import pinned
+from headgate_tables.hudi.services.compaction import pinned
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.s3 import S3Endpoint, real_s3
 from support.tables import SCHEMA, by_hudi_rs, keys, rows

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate_tables.hudi.keys.fingerprint import Fingerprints, fingerprints
 from headgate_tables.hudi.merge import Entries, merge_base, merge_logs
-from headgate_tables.hudi.services.key_index import KeyIndex
+from headgate_tables.hudi.services.compaction.key_index import KeyIndex
 from support.strategies import effort
 
 

@@ -9,7 +9,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.services.planning import plan_names
+from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from support.tables import create, notes, rows

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from demo.witness import half_archived
-from headgate_tables.hudi.services import trimming
+from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.timeline.active import read_timeline
 from support.replay import Entry
 from support.served import SMALL, Served

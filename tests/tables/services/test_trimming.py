@@ -12,7 +12,7 @@ from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import ForeignWriterError, StoreFullError
 from headgate_tables.hudi.leases import GRACE_MS, LEASE_FOLDER
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.services import trimming
+from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.history import archived_completions, archived_metadata, obsolete_history
 from headgate_tables.hudi.timeline.history_files import HistoryFolder

@@ -30,7 +30,8 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.reading import TableReader
 from headgate_tables.hudi.results import CommitResult, Repaired
 from headgate_tables.hudi.returned_instants import take_away
-from headgate_tables.hudi.services import adopting, foreign_table
+from headgate_tables.hudi.services.foreign import adopting
+from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.results import AdoptResult

@@ -4,9 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from headgate_tables.hudi.operation import Compacted, Operation, Plan
-from headgate_tables.hudi.services import configuring, embedded, planning, savepoints, setting_aside, trimming
+from headgate_tables.hudi.services import configuring, embedded, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning import plans as planning
+from headgate_tables.hudi.services.planning import setting_aside
 from headgate_tables.hudi.services.results import (
     ArchiveResult,
     CleanResult,
@@ -15,6 +17,7 @@ from headgate_tables.hudi.services.results import (
     RestoreResult,
     SliceFigures,
 )
+from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import StuckSlice
 

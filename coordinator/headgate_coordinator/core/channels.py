@@ -1,0 +1,265 @@
+"""The owner's registry of channels: who may send rows of one, and when the next may (rules CH3, CH4, CH5).
+
+The records are what slots say. Everything else is in memory, belongs to one generation and begins empty (rule CH3).
+"""
+
+from collections import deque
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate_coordinator.core.events import ChannelEnded, OpenRequested
+from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
+from headgate_coordinator.core.refusals import FORBIDDEN, HANDED_OVER, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the table stands when opens are looked at.
+
+    ``taking``: processes that may take channels. ``decided``: every round of this generation up to it is committed and
+    published. ``blocked``: a round of an older generation is undecided, or a won one unpublished.
+    """
+
+    generation: int
+    now: float
+    writer_timeout: float
+    taking: Container[str]
+    decided: int
+    blocked: bool
+    draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What slots say of a channel."""
+
+    incarnation: int
+    committed: int
+    principal: str
+
+
+@dataclass(slots=True)
+class Hold:
+    """One writer's leave to take rows of a channel; ``ends_by``: when it has to be given back, once that was asked."""
+
+    number: int
+    process: str
+    ends_by: float | None = None
+
+
+@dataclass(slots=True)
+class Live:
+    """A channel that something is happening to. ``drain``: rows of ended holds may be in rounds up to it."""
+
+    hold: Hold | None = None
+    drain: int = 0
+    opens: deque[OpenRequested] = field(default_factory=deque)
+
+
+class Channels:
+    """Opens of a channel are answered in the order in which they came; different channels do not wait for each other."""
+
+    def __init__(self, records: Mapping[str, Sequence[Any]]) -> None:
+        self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
+        self._live: dict[str, Live] = {}
+        self._restless: dict[str, None] = {}
+        self._ending: dict[str, Hold] = {}
+        self._raises: dict[str, OpenRequested] = {}
+        self._in_slot: dict[str, OpenRequested] = {}
+        self._slots = 0
+        self._holds = 0
+        self._wanted = 0
+
+    @property
+    def held(self) -> int:
+        """Channels that a writer holds."""
+        return sum(live.hold is not None for live in self._live.values())
+
+    def holds_of(self, process: str) -> bool:
+        """Whether this writer holds any channel."""
+        return any(live.hold is not None and live.hold.process == process for live in self._live.values())
+
+    @property
+    def wanted(self) -> int:
+        """An open waits until this round is decided; 0: none does."""
+        return self._wanted
+
+    @property
+    def in_slot(self) -> bool:
+        """Whether a WinOffsets is unanswered."""
+        return bool(self._in_slot)
+
+    def open(self, event: OpenRequested, standing: Standing) -> Iterator[Instruction]:
+        """A client opens the channel at a writer."""
+        live = self._live.setdefault(event.channel, Live())
+        if all((waiting.process, waiting.request) != (event.process, event.request) for waiting in live.opens):
+            live.opens.append(event)
+        yield from self._look(event.channel, standing)
+        yield from self._win()
+
+    def ended(self, event: ChannelEnded, last_round: int, standing: Standing) -> Iterator[Instruction]:
+        """A writer holds it no more. ``last_round``: the youngest that can have rows which this writer took."""
+        live = self._live.get(event.channel)
+        if live is None or live.hold is None or (live.hold.number, live.hold.process) != (event.hold, event.process):
+            return
+        live.hold = None
+        self._ending.pop(event.channel, None)
+        if event.uncommitted:
+            live.drain = last_round
+        yield from self._look(event.channel, standing)
+        yield from self._win()
+
+    def look_again(self, standing: Standing) -> Iterator[Instruction]:
+        """A round was decided, or somebody may take channels no more."""
+        for name in list(self._restless):
+            yield from self._look(name, standing)
+        yield from self._win()
+
+    def end_all(self, process: str, refusal: Refusal, standing: Standing) -> Iterator[Instruction]:
+        """Takes every channel from a writer that is to have no part in the next round."""
+        for name, live in self._live.items():
+            if live.hold is not None and live.hold.process == process and live.hold.ends_by is None:
+                yield self._end(name, live.hold, refusal, standing)
+
+    def offsets_won(self, number: int, standing: Standing) -> Iterator[Instruction]:
+        """The new incarnations are durable: now, not before, their producers may know (rule CH4)."""
+        for name, request in self._answered(number).items():
+            record = self._raised(name, request)
+            self._records[name] = Record(*record)
+            live = self._live.get(name)
+            if live is not None and live.opens and live.opens[0] is request:
+                live.opens.popleft()
+                refusal = self._unwelcome(request, standing)
+                yield _refuse(request, refusal, standing) if refusal else self._grant(request, live, standing)
+            yield from self._look(name, standing)
+        yield from self._win()
+
+    def offsets_refused(self, number: int, standing: Standing) -> Iterator[Instruction]:
+        """Nothing was decided: those who wait may try again."""
+        for name, request in self._answered(number).items():
+            live = self._live.get(name)
+            if live is not None and live.opens and live.opens[0] is request:
+                live.opens.popleft()
+                yield _refuse(request, NOT_RECORDED, standing)
+            yield from self._look(name, standing)
+        yield from self._win()
+
+    def delta(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
+        """The records of a COMMIT slot: channels whose committed offset grows. Raises KeyError for one that nobody opened."""
+        grown = {name: offset for name, offset in offsets.items() if offset > self._records[name].committed}
+        return {name: (self._records[name].incarnation, offset, self._records[name].principal) for name, offset in grown.items()}
+
+    def committed(self, delta: Mapping[str, tuple[int, int, str]]) -> None:
+        """The slot with these records is won."""
+        self._records.update({name: Record(*record) for name, record in delta.items()})
+
+    def rewind(self) -> None:
+        """A new generation: all holds and opens are gone (rules RO2, CH3). A slot under way is still answered."""
+        for gone in (self._live, self._restless, self._ending, self._raises):
+            gone.clear()
+        self._wanted = 0
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next hold has to be given back."""
+        return next((hold.ends_by for hold in self._ending.values()), None)
+
+    def overdue(self, now: float) -> dict[str, str]:
+        """Writers that did not let a channel go in time, each with one such channel; each hold is named once."""
+        late = {name: hold for name, hold in self._ending.items() if hold.ends_by is not None and hold.ends_by <= now}
+        for name in late:
+            del self._ending[name]
+        return {hold.process: name for name, hold in late.items()}
+
+    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+        """Answers what can be answered at the head of the channel's queue and says what the rest waits for."""
+        live = self._live.get(name)
+        if live is None:
+            return
+        while live.opens and name not in self._in_slot and name not in self._raises:
+            request = live.opens[0]
+            refusal = self._refusal(request, standing)
+            if refusal is not None:
+                live.opens.popleft()
+                yield _refuse(request, refusal, standing)
+            elif live.hold is not None:
+                if live.hold.ends_by is None:
+                    # Not yet TAKEN_OVER, even for a new producer: that is final, and true only once a slot says so (rule CH4).
+                    yield self._end(name, live.hold, OPENED_AGAIN, standing)
+                break
+            elif standing.blocked or live.drain > standing.decided:
+                # Also before the incarnation's slot: its record holds the committed offset, which must be final (CH3).
+                self._wanted = max(self._wanted, live.drain)
+                break
+            elif self._is_news(request):
+                self._raises[name] = request
+            else:
+                live.opens.popleft()
+                yield self._grant(request, live, standing)
+        self._rest(name, live, standing)
+
+    def _rest(self, name: str, live: Live, standing: Standing) -> None:
+        if live.hold is None and not live.opens and live.drain <= standing.decided:
+            del self._live[name]
+        if name in self._live and (live.opens or live.hold is None):
+            self._restless[name] = None
+        else:
+            self._restless.pop(name, None)
+
+    def _unwelcome(self, request: OpenRequested, standing: Standing) -> Refusal | None:
+        if standing.draining:
+            return HANDED_OVER
+        return None if request.process in standing.taking else MOVED
+
+    def _refusal(self, request: OpenRequested, standing: Standing) -> Refusal | None:
+        record = self._records.get(request.channel)
+        if (unwelcome := self._unwelcome(request, standing)) is not None:
+            return unwelcome
+        if record is not None and record.principal != request.principal:
+            return FORBIDDEN
+        if record is not None and 0 < request.incarnation < record.incarnation:
+            return TAKEN_OVER
+        return None
+
+    def _is_news(self, request: OpenRequested) -> bool:
+        """A new producer, or an incarnation that our slots do not have: a newer owner's, if we are an outdated one.
+
+        The slot tells: an outdated owner never wins it, where a refusal would stop the right producer for good.
+        """
+        record = self._records.get(request.channel)
+        return request.incarnation == 0 or record is None or request.incarnation > record.incarnation
+
+    def _end(self, name: str, hold: Hold, refusal: Refusal, standing: Standing) -> Instruction:
+        hold.ends_by = standing.now + standing.writer_timeout
+        self._ending[name] = hold
+        return Send(hold.process, standing.generation, EndChannel(name, hold.number, refusal))
+
+    def _grant(self, request: OpenRequested, live: Live, standing: Standing) -> Instruction:
+        self._holds += 1
+        live.hold = Hold(self._holds, request.process)
+        live.drain = 0
+        record = self._records[request.channel]
+        order = Grant(request.request, request.channel, record.incarnation, record.committed, self._holds)
+        return Send(request.process, standing.generation, order)
+
+    def _win(self) -> Iterator[Instruction]:
+        """Opens that wait together share one slot (rule CH4)."""
+        if self._raises and not self._in_slot:
+            self._in_slot, self._raises = self._raises, {}
+            self._slots += 1
+            yield WinOffsets(self._slots, {name: self._raised(name, request) for name, request in self._in_slot.items()})
+
+    def _raised(self, name: str, request: OpenRequested) -> tuple[int, int, str]:
+        record = self._records.get(name, Record(0, 0, request.principal))
+        return request.incarnation or record.incarnation + 1, record.committed, record.principal
+
+    def _answered(self, number: int) -> dict[str, OpenRequested]:
+        if number != self._slots:
+            return {}
+        answered, self._in_slot = self._in_slot, {}
+        return answered
+
+
+def _refuse(request: OpenRequested, refusal: Refusal, standing: Standing) -> Instruction:
+    return Send(request.process, standing.generation, OpenRefused(request.request, refusal))

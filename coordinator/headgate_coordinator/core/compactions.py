@@ -1,0 +1,351 @@
+"""One table's open compaction plans and who works on their operations: pure, one object an ownership.
+
+Every operation ends finished once, or dropped after it failed too often or an input was found damaged; then the plan goes to the
+committer. A compactor that is lost is not the operation's fault and the operation waits for another at once, unless it has taken
+many with it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from headgate_coordinator.core.instructions import Alarm
+from headgate_coordinator.core.operations import (
+    Attempt,
+    CompactionEvent,
+    CompactionInstruction,
+    CompactorLost,
+    Counts,
+    Drop,
+    Failed,
+    Finished,
+    FinishPlan,
+    FinishRefused,
+    PlanClosed,
+    PlanOpened,
+    PlanOutcome,
+    PlanProgress,
+    Progressed,
+    Returned,
+    Run,
+    Running,
+    SlotOffered,
+    Tick,
+)
+from headgate_tables.backoff import Backoff
+from headgate_tables.hudi.operation import Compacted, Operation
+
+LOSSES = 3
+"""Lost compactors count as one failed attempt when they are so many: one that runs out of memory never says that it failed."""
+LONGEST_PAUSE = 32
+"""Of the pauses between tries, as a multiple of the first; each is twice the one before."""
+REMEMBERED = 100
+"""Plans whose outcome is still known after their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPolicy:
+    """Seconds. ``timeout``: an attempt of which nothing grew for so long has failed. ``pause``: before an operation that failed,
+    or a plan that could not be committed, is tried again.
+    """
+
+    timeout: float = 1200.0
+    pause: float = 5.0
+
+    def pause_after(self, tries: int) -> float:
+        """``tries``: that went wrong one after the other."""
+        return Backoff(self.pause, self.pause * LONGEST_PAUSE).after(max(tries, 1))
+
+
+@dataclass(slots=True)
+class _Task:
+    """One operation. ``number``: of its newest attempt; ``troubles``: the store's, since it last did its part. ``dropped``: why
+    the plan goes on without it; "": it does not.
+    """
+
+    index: int
+    operation: Operation
+    number: int = 0
+    failures: int = 0
+    losses: int = 0
+    troubles: int = 0
+    trouble: str = ""
+    not_before: float = 0.0
+    running: Running | None = None
+    result: Compacted | None = None
+    dropped: str = ""
+
+    @property
+    def over(self) -> bool:
+        return self.result is not None or bool(self.dropped)
+
+    @property
+    def waits(self) -> bool:
+        return self.running is None and not self.over
+
+
+@dataclass(slots=True)
+class _Plan:
+    """``tasks`` by their operation's index. ``again_at``: when a refused end is tried again; ``sent``: the committer has it."""
+
+    instant: str
+    attempts: int
+    tasks: Sequence[_Task]
+    sent: bool = False
+    refusals: int = 0
+    again_at: float | None = None
+    trouble: str = ""
+
+    @property
+    def over(self) -> bool:
+        return all(task.over for task in self.tasks)
+
+    def next_task(self, now: float) -> _Task | None:
+        """The largest that may begin: the plan is done with its last operation, so that large ones must not be last."""
+        ready = [task for task in self.tasks if task.waits and task.not_before <= now]
+        return max(ready, key=lambda task: (task.operation.input_bytes, -task.index), default=None)
+
+    def progress(self) -> PlanProgress:
+        finished = [task for task in self.tasks if task.result is not None]
+        running = [task.running for task in self.tasks if task.running is not None]
+        done = sum(task.operation.input_bytes for task in finished)
+        return PlanProgress(
+            operations=len(self.tasks),
+            finished=len(finished),
+            dropped=sum(bool(task.dropped) for task in self.tasks),
+            running=len(running),
+            bytes=sum(task.operation.input_bytes for task in self.tasks),
+            bytes_done=done + sum(min(each.bytes, each.operation.input_bytes) for each in running),
+        )
+
+
+class Compactions:
+    """Times are monotonic seconds. Instructions are to be executed in order."""
+
+    def __init__(self, policy: CompactionPolicy, now: float) -> None:
+        self.outcomes: dict[str, PlanOutcome] = {}
+        self.counts = Counts()
+        self._policy = policy
+        self._now = now
+        self._plans: dict[str, _Plan] = {}
+        self._out: list[CompactionInstruction] = []
+
+    # What happens.
+
+    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        """One event. Returns what is to be done, in order. ``now`` never goes back."""
+        self._now = max(now, self._now)
+        self._out = []
+        match event:
+            case PlanOpened():
+                self._opened(event)
+            case PlanClosed():
+                self._closed(event)
+            case FinishRefused():
+                self._finish_refused(event)
+            case SlotOffered():
+                self._hand_out(event.process)
+            case CompactorLost():
+                self._lost(event.process)
+            case Finished():
+                self._finished(event)
+            case Progressed() | Failed() | Returned():
+                self._of_attempt(event)
+            case Tick():
+                pass
+            case _:
+                assert_never(event)
+        self._give_up_what_stands_still()
+        self._finish()
+        return self._out
+
+    def deadline(self) -> float | None:
+        """When a Tick is due, if nothing else happens before; later than the last ``now``."""
+        times = [plan.again_at for plan in self._plans.values() if plan.again_at is not None]
+        for task in self._tasks():
+            if task.running is not None:
+                times.append(task.running.grown_at + self._policy.timeout)
+            elif task.waits and task.not_before > self._now:
+                times.append(task.not_before)
+        return min(times, default=None)
+
+    def _opened(self, event: PlanOpened) -> None:
+        if event.instant not in self._plans:
+            tasks = [_Task(index, operation) for index, operation in enumerate(event.operations)]
+            self._plans[event.instant] = _Plan(event.instant, event.attempts, tasks)
+
+    def _closed(self, event: PlanClosed) -> None:
+        plan = self._plans.pop(event.instant, None)
+        if plan is None:
+            return
+        for task in plan.tasks:
+            self._stop(task)
+        finished = sum(task.result is not None for task in plan.tasks)
+        dropped = [task.operation for task in plan.tasks if task.dropped]
+        self.outcomes[event.instant] = PlanOutcome(finished, dropped, cancelled=not event.done)
+        if len(self.outcomes) > REMEMBERED:
+            del self.outcomes[next(iter(self.outcomes))]
+
+    def _finish_refused(self, event: FinishRefused) -> None:
+        """The results are kept, and the same is tried again for as long as it takes (rule W5)."""
+        plan = self._plans.get(event.instant)
+        if plan is not None and plan.sent:
+            plan.sent, plan.refusals, plan.trouble = False, plan.refusals + 1, event.why
+            plan.again_at = self._now + self._policy.pause_after(plan.refusals)
+            self._out.append(Alarm(f"compaction {event.instant} could not be committed: {event.why}"))
+
+    def _hand_out(self, process: str) -> None:
+        """The oldest plan first: it holds its slices until it is done."""
+        for instant, plan in sorted(self._plans.items()):
+            task = plan.next_task(self._now)
+            if task is not None:
+                task.number += 1
+                attempt = Attempt(instant, task.index, task.number)
+                task.running = Running(process, attempt, task.operation, self._now, self._now)
+                self._out.append(Run(process, attempt, task.operation))
+                return
+
+    def _lost(self, process: str) -> None:
+        for plan in self._plans.values():
+            for task in plan.tasks:
+                if task.running is not None and task.running.process == process:
+                    task.running = None
+                    task.losses += 1
+                    self.counts = replace(self.counts, lost=self.counts.lost + 1)
+                    if task.losses >= LOSSES * plan.attempts:
+                        self._drop(plan, task, f"its compactor was lost {task.losses} times")
+
+    def _finished(self, event: Finished) -> None:
+        """Of whichever attempt: the output's content is the same whoever wrote it (rule W4)."""
+        task = self._task(event.attempt)
+        if task is None or task.over or event.attempt.number > task.number:
+            return
+        if task.running is not None and task.running.attempt != event.attempt:
+            self._stop(task)
+        task.running, task.result = None, event.compacted
+        self.counts = replace(self.counts, finished=self.counts.finished + 1)
+
+    def _of_attempt(self, event: Progressed | Failed | Returned) -> None:
+        """Only of the one that runs now: another one was given up, and a newer is on its way."""
+        task = self._task(event.attempt)
+        running = task.running if task else None
+        if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):
+            return
+        match event:
+            case Progressed():
+                self._progressed(task, running, event)
+            case Failed():
+                self._failed(self._plans[event.attempt.instant], task, event)
+            case Returned():
+                task.running = None
+            case _:
+                assert_never(event)
+
+    def _progressed(self, task: _Task, running: Running, event: Progressed) -> None:
+        said = (event.rows, event.bytes, event.batches)
+        if said != (running.rows, running.bytes, running.batches):
+            running.grown_at, task.troubles, task.trouble = self._now, 0, ""
+        running.rows, running.bytes, running.batches = said
+
+    def _failed(self, plan: _Plan, task: _Task, event: Failed) -> None:
+        task.running = None
+        self.counts = replace(self.counts, failed=self.counts.failed + 1)
+        if event.damage:  # the other slices of the plan do not wait for what cannot be read
+            self._drop(plan, task, event.why)
+            return
+        if event.transient:
+            task.troubles, task.trouble = task.troubles + 1, event.why
+            task.not_before = self._now + self._policy.pause_after(task.troubles)
+            return
+        task.failures += 1
+        task.not_before = self._now + self._policy.pause_after(task.failures)
+        if task.failures >= plan.attempts:
+            self._drop(plan, task, f"it failed {task.failures} times, the last time because {event.why}")
+
+    def _drop(self, plan: _Plan, task: _Task, why: str) -> None:
+        task.dropped = why
+        self.counts = replace(self.counts, dropped=self.counts.dropped + 1)
+        place = task.operation.at(task.operation.file_id)
+        self._out.append(Alarm(f"compaction {plan.instant} goes on without {place}: {why}"))
+
+    def _stop(self, task: _Task) -> None:
+        if task.running is not None:
+            self._out.append(Drop(task.running.process, task.running.attempt))
+            task.running = None
+
+    # What follows.
+
+    def _give_up_what_stands_still(self) -> None:
+        for plan in self._plans.values():
+            for task in plan.tasks:
+                if task.running is not None and task.running.grown_at + self._policy.timeout <= self._now:
+                    process, attempt = task.running.process, task.running.attempt
+                    self._stop(task)
+                    why = f"nothing grew at compactor {process} for {self._policy.timeout:g} s"
+                    self._failed(plan, task, Failed(process, attempt, why, transient=False))
+
+    def _finish(self) -> None:
+        for plan in self._plans.values():
+            waits = plan.again_at is not None and plan.again_at > self._now
+            if plan.over and not plan.sent and not waits:
+                plan.sent, plan.again_at = True, None
+                finished = [task.result for task in plan.tasks if task.result is not None]
+                dropped = {task.operation: task.dropped for task in plan.tasks if task.dropped}
+                self._out.append(FinishPlan(plan.instant, finished, dropped))
+
+    # What is so.
+
+    def wants_compactor(self, now: float) -> bool:
+        """Whether a SlotOffered would be answered now."""
+        return any(task.waits and task.not_before <= now for task in self._tasks())
+
+    def operation(self, attempt: Attempt) -> Operation | None:
+        """What the attempt is about; None when its plan is closed."""
+        task = self._task(attempt)
+        return task.operation if task else None
+
+    def running(self) -> list[Running]:
+        """The longest first."""
+        running = [task.running for task in self._tasks() if task.running is not None]
+        return sorted(running, key=lambda each: each.since)
+
+    @property
+    def queued(self) -> int:
+        """Operations that wait for a compactor or for their next try."""
+        return sum(task.waits for task in self._tasks())
+
+    @property
+    def plans(self) -> Mapping[str, PlanProgress]:
+        """Open plans, by instant."""
+        return {instant: plan.progress() for instant, plan in self._plans.items()}
+
+    @property
+    def alarms(self) -> Sequence[str]:
+        """What an operator should know now: plans that wait to be committed, and what the store does not let go on."""
+        refused = [plan for plan in self._plans.values() if plan.trouble]
+        return [
+            *self._troubles(),
+            *(f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}" for plan in refused),
+        ]
+
+    def _troubles(self) -> list[str]:
+        """Of each plan the operation that a compactor could not do most often, because of the store."""
+        found: list[str] = []
+        for plan in self._plans.values():
+            worst = max(
+                (task for task in plan.tasks if task.trouble and not task.over), key=lambda task: task.troubles, default=None
+            )
+            if worst is not None:
+                place = worst.operation.at(worst.operation.file_id)
+                found.append(
+                    f"compaction {plan.instant} of {place} is tried again, {worst.troubles} times so far: {worst.trouble}"
+                )
+        return found
+
+    def _task(self, attempt: Attempt) -> _Task | None:
+        plan = self._plans.get(attempt.instant)
+        return plan.tasks[attempt.operation] if plan and 0 <= attempt.operation < len(plan.tasks) else None
+
+    def _tasks(self) -> Iterator[_Task]:
+        for plan in self._plans.values():
+            yield from plan.tasks

@@ -1,0 +1,74 @@
+"""What each writer was told of how fast it may take rows, and which, and whether it has to hear something else now."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from headgate_coordinator.core.events import SliceFigures
+from headgate_coordinator.core.instructions import Order, RefusedSlice, RefuseSlices, Share, Throttle
+from headgate_coordinator.core.pressure import Ladder, Pressure
+from headgate_coordinator.core.rounds import Round
+
+FREE = Throttle()
+
+
+class Intake:
+    """``paused``: writers wait for the border, because the filling round is full at a bucket side or the table is handed over."""
+
+    def __init__(self, figures: SliceFigures | None, interval: float) -> None:
+        self.ladder = Ladder(figures, interval)
+        self.paused = False
+        self._told: dict[str, Throttle] = {}
+        self._refused: tuple[RefusedSlice, ...] = figures.refused if figures is not None else ()
+        self._told_refused: dict[str, tuple[RefusedSlice, ...]] = {}
+
+    @property
+    def pressure(self) -> Pressure:
+        """What is done now."""
+        return self.ladder.now
+
+    @property
+    def is_open(self) -> bool:
+        """Rows may be taken, however slowly."""
+        return self.ladder.now.stopped is None
+
+    def begin(self, before: Iterable[Round]) -> Share:
+        """The share of the round that begins now; see ``Ladder.begin``."""
+        return self.ladder.begin(before)
+
+    def counted(self, figures: SliceFigures) -> None:
+        """See ``Ladder.counted``."""
+        self.ladder.counted(figures)
+        self._refused = figures.refused
+
+    def look(self, filling: Round, behind: Sequence[Round]) -> None:
+        """Figures are new: a round that took no rows may take some from now on."""
+        if self.ladder.look(behind, filling):
+            filling.takes_rows = True
+
+    def adopted(self, process: str) -> None:
+        """It begins anew and takes rows as fast as it can, until it is told otherwise."""
+        self._told.pop(process, None)
+        self._told_refused.pop(process, None)
+
+    def stops(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
+        """Goes out before a barrier, so that no row comes behind it: the next round has no room (rule RO9)."""
+        return [] if self.is_open else self.changes(processes, ())
+
+    def changes(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
+        """Who has to hear what. ``members``: of the filling round, who share the rate."""
+        orders: list[tuple[str, Order]] = []
+        for process in processes:
+            wanted = self._wanted(process, list(members))
+            if wanted != self._told.get(process, FREE):
+                self._told[process] = wanted
+                orders.append((process, wanted))
+            if self._refused != self._told_refused.get(process, ()):
+                self._told_refused[process] = self._refused
+                orders.append((process, RefuseSlices(self._refused)))
+        return orders
+
+    def _wanted(self, process: str, members: Sequence[str]) -> Throttle:
+        if self.pressure.stopped is not None:
+            return Throttle(stopped=self.pressure.stopped)
+        if self.paused:
+            return Throttle(paused=True)
+        return Throttle(self.ladder.rate_of(process, members))

@@ -1,0 +1,89 @@
+"""The writers that one table knows, and what they have not committed yet (rules RO7, RO8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headgate_coordinator.core.rounds import Round
+
+
+@dataclass(slots=True)
+class Writer:
+    """A process whose control stream lives. ``uncommitted``: Arrow bytes, its last report less what was decided since."""
+
+    process: str
+    address: str
+    leaving: bool = False
+    evicted: bool = False
+    uncommitted: int = 0
+
+
+class Members:
+    """Writers in the order in which they joined. ``adopted``: processes that were told of this generation."""
+
+    def __init__(self) -> None:
+        self._writers: dict[str, Writer] = {}
+        self.adopted: set[str] = set()
+
+    def __contains__(self, process: object) -> bool:
+        return process in self._writers
+
+    def join(self, process: str, address: str) -> list[str]:
+        """Returns processes that had this address: they are dead, whether their streams have ended or not (rule RO8)."""
+        writers = self._writers.values()
+        before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
+        for other in before:
+            self._writers[other].evicted = True
+        self._writers[process] = Writer(process, address)
+        return before
+
+    def remove(self, process: str) -> None:
+        """Lost or released."""
+        self._writers.pop(process, None)
+
+    def leave(self, process: str) -> None:
+        """It wants no part in rounds after the next border."""
+        if process in self._writers:
+            self._writers[process].leaving = True
+
+    def evict(self, process: str) -> bool:
+        """Whether it has to be cut off now: once."""
+        writer = self._writers.get(process)
+        first = writer is not None and not writer.evicted
+        if writer is not None:
+            writer.evicted = True
+        return first
+
+    @property
+    def all(self) -> list[str]:
+        """Every process, leaving ones too."""
+        return list(self._writers)
+
+    @property
+    def leaving(self) -> list[str]:
+        """Those that drain."""
+        return [each.process for each in self._writers.values() if each.leaving]
+
+    @property
+    def staying(self) -> list[tuple[str, str]]:
+        """Process and address of those who take part in the next round."""
+        return [(each.process, each.address) for each in self._writers.values() if not each.leaving]
+
+    def report(self, process: str, uncommitted: int) -> None:
+        """A heartbeat. It repeats, so that a report which was overtaken by a decision is put right by the next."""
+        if process in self._writers:
+            self._writers[process].uncommitted = uncommitted
+
+    def settle(self, decided: Round) -> None:
+        """What the round committed is no more uncommitted, though the writers have not said so yet."""
+        for writer in self._writers.values():
+            writer.uncommitted = max(0, writer.uncommitted - decided.bytes_of(writer.process))
+
+    def rewind(self) -> None:
+        """A new generation: all uncommitted rows are dropped."""
+        for writer in self._writers.values():
+            writer.uncommitted = 0
+
+    def uncommitted(self, flushing: Round | None) -> Sequence[int]:
+        """Arrow bytes by writer that are in no round which flushes already."""
+        writers = self._writers.values()
+        return [max(0, each.uncommitted - (flushing.bytes_of(each.process) if flushing else 0)) for each in writers]

@@ -1,0 +1,183 @@
+"""What the core of a table's compactions is told, what it wants done, and what it says of plans and operations.
+
+A process is a compactor's. An attempt is named by its plan's instant, its operation's index and its number: what comes late,
+twice, or from a compactor that was given up changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from headgate_coordinator.core.instructions import Alarm
+from headgate_tables.hudi.operation import Compacted, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one operation. ``number`` counts the tries at it under this ownership, from 1."""
+
+    instant: str
+    operation: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOpened:
+    """From the committer: the plan stands in a slot. ``attempts``: how often an operation may fail."""
+
+    instant: str
+    operations: Sequence[Operation]
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanClosed:
+    """From the committer: the plan is done or, with ``done`` False, was cancelled."""
+
+    instant: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRefused:
+    """From the committer: for certain the plan is not done yet, and the same may succeed later."""
+
+    instant: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOffered:
+    """A compactor takes one more operation. Answered by Run, or nothing when none waits."""
+
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorLost:
+    """Its stream ended or fell silent: so did its attempts."""
+
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """Rows written and input bytes dealt with so far. ``batches`` grows with all work, the part before the first row included."""
+
+    process: str
+    attempt: Attempt
+    rows: int
+    bytes: int
+    batches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The output is in place and durable."""
+
+    process: str
+    attempt: Attempt
+    compacted: Compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """``transient``: the store's fault, not the operation's. ``damage``: of an input, so that another try cannot help."""
+
+    process: str
+    attempt: Attempt
+    why: str
+    transient: bool
+    damage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Not begun, or given up in a drain."""
+
+    process: str
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A deadline named by ``Compactions.deadline`` has come."""
+
+
+CompactionEvent: TypeAlias = (
+    PlanOpened | PlanClosed | FinishRefused | SlotOffered | CompactorLost | Progressed | Finished | Failed | Returned | Tick
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Hand the operation to this compactor."""
+
+    process: str
+    attempt: Attempt
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The compactor need not go on with this attempt."""
+
+    process: str
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class FinishPlan:
+    """Win the slot that ends the plan; answered by PlanClosed or FinishRefused. ``dropped`` says why."""
+
+    instant: str
+    finished: Sequence[Compacted]
+    dropped: Mapping[Operation, str]
+
+
+CompactionInstruction: TypeAlias = Run | Drop | FinishPlan | Alarm
+
+
+@dataclass(slots=True)
+class Running:
+    """An attempt that a compactor works on. Times are monotonic seconds."""
+
+    process: str
+    attempt: Attempt
+    operation: Operation
+    since: float
+    grown_at: float
+    rows: int = 0
+    bytes: int = 0
+    batches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProgress:
+    """Counts of operations; ``bytes`` of all inputs, and of those that are read: what finished operations had, and so far."""
+
+    operations: int
+    finished: int
+    dropped: int
+    running: int
+    bytes: int
+    bytes_done: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutcome:
+    """How a plan has ended: done, with or without some of its operations, or cancelled."""
+
+    finished: int
+    dropped: Sequence[Operation]
+    cancelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of this ownership: operations finished and dropped, attempts failed and lost."""
+
+    finished: int = 0
+    dropped: int = 0
+    failed: int = 0
+    lost: int = 0

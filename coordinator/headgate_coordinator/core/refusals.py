@@ -1,0 +1,39 @@
+"""Why the owner does not grant a channel, or takes it back; what a client is told."""
+
+from headgate_coordinator.core.instructions import Refusal
+
+MOVED = Refusal(
+    "CODE_MOVED",
+    "this writer takes part in the table no more",
+    "Open the channel again at another writer; accepted rows are safe.",
+)
+HANDED_OVER = Refusal(
+    "CODE_UNAVAILABLE", "the table is being handed over to another coordinator", "Open the channel again in a moment."
+)
+HANDING_OVER = Refusal(
+    "CODE_MOVED", "the table is being handed over to another coordinator", "Open the channel again; accepted rows are safe."
+)
+TAKEN_OVER = Refusal(
+    "CODE_CHANNEL_TAKEN_OVER", "a newer producer has opened this channel", "Stop this producer, or give it a channel of its own."
+)
+OPENED_AGAIN = Refusal(
+    "CODE_MOVED", "the channel was opened on another stream", "Open it again: the answer says whether this producer still has it."
+)
+FORBIDDEN = Refusal(
+    "CODE_CHANNEL_FORBIDDEN",
+    "the channel belongs to another principal",
+    "Use another channel name, or the principal that opened it first.",
+)
+RESTORED = Refusal(
+    "CODE_TABLE_RESTORED",
+    "an operator takes the table back to an older state",
+    "Open the channel again: the answer is the offset from which to send again.",
+)
+ADOPTED = Refusal(
+    "CODE_REWOUND",
+    "an operator adopts what another program did to the table",
+    "Open the channel again and send again what lies behind the committed offset.",
+)
+NOT_RECORDED = Refusal(
+    "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
+)

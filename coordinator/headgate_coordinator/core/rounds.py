@@ -1,0 +1,132 @@
+"""One round, from its filling to its decision (rules RO1, RO3, RO5)."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, assert_never
+
+from headgate_coordinator.core.events import BarrierPassed, Flushed, Progressed
+from headgate_coordinator.core.instructions import Plan
+
+
+class Phase(Enum):
+    """Where a round stands. SENT cannot be aborted any more, only decided (rule RO2)."""
+
+    FILLING = "filling"
+    FLUSHING = "flushing"
+    SENT = "sent"
+    WON = "won"
+
+
+class Round:
+    """What one round is and what has come in for it; its members are pinned (rule RO3).
+
+    ``takes_rows``: False while nothing may be taken into it since slices are full. ``begun_counted``: False if it was not known
+    then how full they are. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer is at it.
+    ``moved_at``: when something of it was last heard to go on.
+    """
+
+    def __init__(self, generation: int, plan: Plan) -> None:
+        self.generation = generation
+        self.plan = plan
+        self.members = dict(plan.members)
+        self.phase = Phase.FILLING
+        self.takes_rows = True
+        self.begun_counted = True
+        self.instant_wanted = False
+        self.instant_asked = False
+        self.instant_issued = False
+        self.barrier_at = self.moved_at = 0.0
+        self.channels: Mapping[str, tuple[int, int, str]] = {}
+        self._passed: dict[str, BarrierPassed] = {}
+        self._flushed: dict[str, Flushed] = {}
+
+    @property
+    def number(self) -> int:
+        """Within its generation, from 1."""
+        return self.plan.round
+
+    def end(self, now: float) -> None:
+        """Its barrier is sent."""
+        self.phase = Phase.FLUSHING
+        self.barrier_at = self.moved_at = now
+
+    def report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
+        """An ingest side is through with it, a bucket side has all its rows on the store, or one of them is nearer to that."""
+        if self.phase is Phase.FLUSHING and event.process in self.members:
+            self.moved_at = now
+            match event:
+                case BarrierPassed():
+                    self._passed[event.process] = event
+                case Flushed():
+                    self._flushed[event.process] = event
+                case Progressed():
+                    pass
+                case _:
+                    assert_never(event)
+
+    def issued(self, now: float) -> None:
+        """Its instant stands on the timeline."""
+        self.instant_issued = True
+        self.moved_at = now
+
+    @property
+    def complete(self) -> bool:
+        """Every member has reported both as ingest side and as bucket side (rules RO3, EX2).
+
+        An instant that was asked for is awaited even if no file needs it: a refusal that comes after the commit was sent
+        would be taken for the commit's (test_a_round_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
+        """
+        whole = self._passed.keys() == self.members.keys() == self._flushed.keys()
+        return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_wanted
+
+    @property
+    def waits_for_writers(self) -> bool:
+        """Whether its members keep it from being complete: its instant and its slot are ours to get, however long that takes."""
+        return self.phase is Phase.FLUSHING and not self.complete and self.instant_issued == self.instant_wanted
+
+    def missing(self) -> list[str]:
+        """What it still waits for, for messages."""
+        waits = [f"the barrier of {process}" for process in self.members if process not in self._passed]
+        return waits + [f"the files of {process}" for process in self.members if process not in self._flushed]
+
+    @property
+    def files(self) -> list[Any]:
+        """Write statuses of all bucket sides, in the order of the members."""
+        return [file for process in self.members if process in self._flushed for file in self._flushed[process].files]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it needs a slot (rule RO5)."""
+        return bool(self.files or self.channels)
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """The accepted offset of each channel that grew."""
+        offsets: dict[str, int] = {}
+        for event in self._passed.values():
+            for name, offset in event.offsets.items():
+                offsets[name] = max(offset, offsets.get(name, 0))
+        return offsets
+
+    @property
+    def key_group_bytes(self) -> dict[int, int]:
+        """Arrow bytes by key group, all bucket sides together."""
+        total: dict[int, int] = {}
+        for event in self._flushed.values():
+            for group, size in event.key_group_bytes.items():
+                total[group] = total.get(group, 0) + size
+        return total
+
+    def bytes_of(self, process: str) -> int:
+        """Arrow bytes that this ingest side took in the round; 0 while it has not said so."""
+        return self._passed[process].bytes if process in self._passed else 0
+
+    @property
+    def most_taken(self) -> int:
+        """Arrow bytes that came in at one ingest side, the most of all."""
+        return max((event.bytes for event in self._passed.values()), default=0)
+
+    @property
+    def bytes(self) -> int:
+        """Arrow bytes of the round."""
+        return sum(event.bytes for event in self._passed.values())

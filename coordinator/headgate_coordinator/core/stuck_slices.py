@@ -1,0 +1,92 @@
+"""What a file slice that cannot be compacted means for its table: whose rows are refused, and what operators are told. Pure.
+
+The limits of log files and bytes are not for such a slice: compactors cannot help it, and nobody can read it as long as a file of
+it is damaged. So it may grow further than others, and past that its own rows are refused, and nobody else's. They cannot go to
+another file group: with Hudi's bucket index a bucket has one in each partition, and readers would show its keys twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headgate_coordinator.core.instructions import Refusal, RefusedSlice
+from headgate_coordinator.core.pressure import size
+from headgate_tables.commitlog.times import format_time
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.services.stuck import StuckSlice
+
+OWN_LIMIT = 10
+"""Limit of a stuck slice, as a multiple of the others'. Larger: more time for operators, more to merge afterwards."""
+_UNDER_WAY = 1
+"""Of these multiples: room for what rounds under way still add, since their shares come to no more (``Ladder.begin``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckLoad:
+    """Such a slice with the log files and log bytes that wait in it; 0 as long as they are not counted."""
+
+    stuck: StuckSlice
+    files: int
+    bytes: int
+
+    def is_full(self, settings: TableSettings) -> bool:
+        """Whether it takes no more rows, also if nobody has set it aside."""
+        most = OWN_LIMIT - _UNDER_WAY
+        return self.files >= most * settings.max_log_files or self.bytes >= most * settings.max_log_bytes
+
+
+def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettings) -> tuple[RefusedSlice, ...]:
+    """Those whose rows are refused, and why. Clients are told neither files nor what is wrong with them."""
+    found: list[RefusedSlice] = []
+    for load in loads:
+        if (bucket := _bucket(load.stuck)) is not None and (why := _refusal(table, load, settings)) is not None:
+            found.append(RefusedSlice(load.stuck.partition, bucket, why))
+    return tuple(found)
+
+
+def alarm(table: str, load: StuckLoad, settings: TableSettings) -> str:
+    """One sentence or two for operators: which slice, which file and byte, what is done, what to do."""
+    stuck, name = load.stuck, load.stuck.name
+    back = f"`headgate table slice take-in {table} {name}`"
+    if stuck.aside:
+        why = f" ({_sentence(stuck.why)})" if stuck.why else ""
+        return f"file slice {name} is set aside{why}: its rows are refused. When its files are in order: {back}"
+    text = f"file slice {name} cannot be compacted: {_sentence(stuck.why)}. {stuck.tries} plans went on without it, "
+    again = f"after {format_time(stuck.again)}" if stuck.again else "next"
+    text += f"and it is tried again {again}; other slices go on. Restore the file, then {back}"
+    if load.is_full(settings):
+        return f"{text}. {_waiting(load, settings)}: its rows are refused"
+    return f"{text}; `headgate table slice set-aside {table} {name}` refuses its rows until then"
+
+
+def _refusal(table: str, load: StuckLoad, settings: TableSettings) -> Refusal | None:
+    if load.stuck.aside:
+        why = "an operator has set it aside"
+    elif load.is_full(settings):
+        why = f"it cannot be compacted, and {_waiting(load, settings)}"
+    else:
+        return None
+    name = load.stuck.name
+    fix = (
+        f"Send the other rows of the batch in its place, and keep those of this slice until operators have put it in order "
+        f"and taken it in again (`headgate table slice take-in {table} {name}`)."
+    )
+    return Refusal("CODE_SLICE_SET_ASIDE", f"file slice {name} takes no rows: {why}", fix)
+
+
+def _waiting(load: StuckLoad, settings: TableSettings) -> str:
+    limits = f"{OWN_LIMIT * settings.max_log_files} or {size(OWN_LIMIT * settings.max_log_bytes)}"
+    return f"{load.files} log files of it wait with {size(load.bytes)}, close to the limit of such a slice ({limits})"
+
+
+def _sentence(text: str) -> str:
+    return text.rstrip().removesuffix(".")
+
+
+def _bucket(stuck: StuckSlice) -> int | None:
+    """None for a file group of another index, which gets no rows from here."""
+    try:
+        return bucket_of(stuck.file_id)
+    except CorruptFileError:
+        return None

@@ -1,0 +1,286 @@
+"""One table's owner as a pure state machine: events in, instructions out.
+
+It mirrors Hudi's StreamWriteOperatorCoordinator, with two rounds at a time: one fills, one flushes (rule RO1).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+from headgate_coordinator.core import events
+from headgate_coordinator.core.decisions import Decisions, LastRound
+from headgate_coordinator.core.events import Event, OfGeneration, OfOwnership, OfRecords, OfRound, OfSlices, OfWriter
+from headgate_coordinator.core.generations import Generations
+from headgate_coordinator.core.instructions import Alarm, AskLog, Evict, Instruction
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.pressure import Pressure
+from headgate_coordinator.core.round_end import RoundEnd
+from headgate_coordinator.core.table_state import TableState
+
+
+class TableCoordinator:
+    """Made anew for each ownership: ``channels`` is what the slots say, name to [incarnation, committed offset, principal, …].
+
+    Times are monotonic seconds. Instructions are to be executed in order, those for the committer one after the other. After
+    a deposition or an unknown outcome it is thrown away. ``figures``: of the slices as they are now; without them nothing bounds
+    what rounds add to a slice.
+    """
+
+    def __init__(
+        self,
+        epoch: int,
+        channels: Mapping[str, Sequence[Any]],
+        policy: RoundPolicy,
+        key_groups: int,
+        now: float,
+        figures: events.SliceFigures | None = None,
+    ) -> None:
+        self.epoch = epoch
+        self._state = TableState(channels, policy, key_groups, now, figures)
+        self._round_end = RoundEnd(policy, now)
+        self._decisions = Decisions(self._state)
+        self._generations = Generations(self._state, self._round_end)
+
+    # What `status` shows.
+
+    @property
+    def generation(self) -> int:
+        """Spans without an abort, counted from 1."""
+        return self._state.generation
+
+    @property
+    def round(self) -> int:
+        """The round that fills, from 1 in each generation."""
+        return self._state.rounds.filling.number
+
+    @property
+    def last_round(self) -> LastRound:
+        """What the newest one with rows was."""
+        return self._decisions.last
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Arrow bytes that the writers hold."""
+        return sum(self._state.members.uncommitted(None))
+
+    @property
+    def channels(self) -> int:
+        """Channels that a writer holds now."""
+        return self._state.channels.held
+
+    @property
+    def alarms(self) -> Sequence[str]:
+        """What an operator should know now."""
+        state = self._state
+        alarms = [] if state.rounds.filling.members or state.draining else ["no writer takes part in the table"]
+        return [*alarms, *state.aborts.alarms(state.now), *state.intake.ladder.alarms]
+
+    @property
+    def pressure(self) -> Pressure:
+        """What is done so that slices stay within their limits."""
+        return self._state.intake.pressure
+
+    # What happens.
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """One event. Returns what is to be done, in order. ``now`` never goes back."""
+        state = self._state
+        state.now = max(now, state.now)
+        state.out = []
+        self._hear(event)
+        self._advance()
+        return state.out
+
+    def deadline(self) -> float | None:
+        """When a Tick is due, if nothing else happens before; later than the last ``now``."""
+        state = self._state
+        due = self._due() if self._may_end() else None
+        late_at = self._round_end.late_at(state.rounds.flushing)
+        times = (state.channels.deadline, late_at, state.retry.at, state.aborts.opens_at, due)
+        return min((time for time in times if time is not None), default=None)
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case events.WriterJoined() | events.WritersFound() | events.WriterLost() | events.WriterLeaving():
+                self._of_writer(event)
+            case events.LoadReported():
+                self._of_writer(event)
+            case events.InstantAsked() | events.RoundAsked() | events.RoundFull() | events.Broken():
+                self._of_generation(event)
+            case events.BarrierPassed() | events.Flushed() | events.Progressed():
+                self._of_generation(event)
+            case events.OpenRequested() | events.ChannelEnded():
+                self._of_generation(event)
+            case events.InstantIssued() | events.InstantRefused() | events.CommitRefused():
+                self._of_round(event)
+            case events.SlotWon() | events.Published():
+                self._of_round(event)
+            case events.OffsetsWon() | events.OffsetsRefused():
+                self._of_records(event)
+            case events.NewerOwnerSeen() | events.LeaseRecreated():
+                self._doubt(event)
+            case events.SliceFigures() | events.CompactorsCounted():
+                self._count(event)
+            case events.Tick():
+                pass
+            case events.EndAsked(refusal):
+                self._generations.end(refusal)
+            case events.DrainAsked():
+                self._state.draining = True
+                self._state.look_at_opens()
+            case _:
+                assert_never(event)
+
+    def _of_writer(self, event: OfWriter) -> None:
+        members = self._state.members
+        match event:
+            case events.WriterJoined():
+                self._joined(event)
+            case events.WritersFound(writers):
+                for writer in writers:
+                    self._joined(writer)
+            case events.WriterLost(process, why):
+                if process in members:
+                    self._lost(process, f"writer {process} was lost: {why}")
+            case events.WriterLeaving(process):
+                members.leave(process)
+                self._state.look_at_opens()
+            case events.LoadReported(process, uncommitted_bytes):
+                members.report(process, uncommitted_bytes)
+            case _:
+                assert_never(event)
+
+    def _joined(self, event: events.WriterJoined) -> None:
+        members = self._state.members
+        if event.process in members or event.process in members.adopted:
+            self._lost(event.process, f"writer {event.process} came back")
+        for other in members.join(event.process, event.address):
+            self._state.out.append(Evict(other, f"process {event.process} has its address {event.address}"))
+
+    def _lost(self, process: str, why: str) -> None:
+        self._state.members.remove(process)
+        if process in self._state.members.adopted:  # rule RO8
+            self._abort(why)
+
+    def _of_generation(self, event: OfGeneration) -> None:
+        """From a writer, under a generation: one of another is refused (rule RO2)."""
+        state = self._state
+        if event.generation != state.generation or event.process not in state.members:
+            return
+        match event:
+            case events.OpenRequested():
+                state.out += state.channels.open(event, state.standing())
+            case events.ChannelEnded():
+                state.out += state.channels.ended(event, self._last_round_of(event.process), state.standing())
+            case events.RoundAsked():
+                self._round_end.asked = True
+            case events.RoundFull():
+                if event.round == state.rounds.filling.number:
+                    self._round_end.asked = state.intake.paused = True
+                    state.tell_pace()
+            case events.InstantAsked():
+                state.rounds.want_instant(event.round)
+            case events.Broken():
+                self._abort(f"writer {event.process} could not go on: {event.why}")
+            case events.BarrierPassed() | events.Flushed() | events.Progressed():
+                if (flushing := state.rounds.flushing) is not None and flushing.number == event.round:
+                    flushing.report(event, state.now)
+            case _:
+                assert_never(event)
+
+    def _last_round_of(self, process: str) -> int:
+        """The youngest round that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
+        filling = self._state.rounds.filling
+        return filling.number if process in filling.members else filling.number - 1
+
+    def _of_round(self, event: OfRound) -> None:
+        named = self._state.rounds.find(event.generation, event.round)
+        if named is not None:  # else it was given up before
+            self._decisions.answered(named, event)
+
+    def _of_records(self, event: OfRecords) -> None:
+        state = self._state
+        match event:
+            case events.OffsetsWon(number):
+                state.out += state.channels.offsets_won(number, state.standing())
+            case events.OffsetsRefused(number, why):
+                state.out.append(Alarm(f"channel records were refused: {why}"))
+                state.out += state.channels.offsets_refused(number, state.standing())
+            case _:
+                assert_never(event)
+
+    def _doubt(self, event: OfOwnership) -> None:
+        """Rule R1: neither a lease nor a writer decides who owns the table, the log does."""
+        match event:
+            case events.LeaseRecreated():
+                self._state.out.append(AskLog())
+            case events.NewerOwnerSeen(_, epoch):
+                if epoch > self.epoch:
+                    self._state.out.append(AskLog())
+            case _:
+                assert_never(event)
+
+    def _count(self, event: OfSlices) -> None:
+        state = self._state
+        match event:
+            case events.SliceFigures():
+                state.intake.counted(event)
+            case events.CompactorsCounted(count):
+                state.intake.ladder.compactors = count
+            case _:
+                assert_never(event)
+        state.intake.look(state.rounds.filling, state.rounds.behind)
+        state.tell_pace()
+
+    # What follows.
+
+    def _advance(self) -> None:
+        state = self._state
+        self._end_pauses()
+        self._commit_what_is_complete()
+        self._give_up_what_is_late()
+        self._generations.begin()
+        self._round_end.note_dirt(state.rounds.filling, state.uncommitted, state.now)
+        due = self._due() if self._may_end() else None
+        if due is not None and due <= state.now:
+            self._generations.end_round()
+        if not state.retry.waits:
+            state.out += state.rounds.issue()
+        if state.draining and state.rounds.filling.members and not state.intake.paused:
+            # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
+            state.intake.paused = True
+            state.tell_pace()
+        self._generations.release()
+
+    def _commit_what_is_complete(self) -> None:
+        flushing = self._state.rounds.flushing
+        if flushing is not None and flushing.complete and not self._state.retry.waits:
+            why = self._decisions.commit(flushing)
+            if why:
+                self._abort(why)
+
+    def _end_pauses(self) -> None:
+        self._state.retry.look(self._state.now)
+        if self._state.aborts.look(self._state.now):
+            self._state.look_at_opens()
+
+    def _give_up_what_is_late(self) -> None:
+        state = self._state
+        if why := self._round_end.why_late(state.rounds.flushing, state.now):
+            self._abort(why)
+        for process, channel in state.channels.overdue(state.now).items():
+            if state.members.evict(process):
+                timeout = state.policy.writer_timeout
+                state.out.append(Evict(process, f"it did not let channel {channel!r} go within {timeout} s"))
+
+    def _may_end(self) -> bool:
+        return self._round_end.is_allowed(self._state.rounds, self._state.intake.ladder)
+
+    def _due(self) -> float | None:
+        state = self._state
+        filling = state.rounds.filling
+        moving = dict(state.eligible).keys() != filling.members.keys()
+        at_once = moving or state.draining or state.channels.wanted >= filling.number
+        return self._round_end.due(at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch)
+
+    def _abort(self, why: str) -> None:
+        self._generations.give_up(why)

@@ -1,0 +1,118 @@
+"""What the parts of one table's pure core share: who takes part, which rounds and channels there are, and what is to be done."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headgate_coordinator.core.aborts import Aborts
+from headgate_coordinator.core.channels import Channels, Standing
+from headgate_coordinator.core.events import SliceFigures
+from headgate_coordinator.core.instructions import Adopt, DropRound, Instruction, Order, Plan, Send
+from headgate_coordinator.core.intake import Intake
+from headgate_coordinator.core.members import Members
+from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.retry import Retry
+from headgate_coordinator.core.round_plans import RoundPlanner
+from headgate_coordinator.core.round_size import RoundSize
+from headgate_coordinator.core.rounds import Round
+from headgate_coordinator.core.sequence import Rounds
+
+
+class TableState:
+    """``now``: of the newest event, monotonic seconds. ``out``: what is to be done because of it, in order.
+
+    ``draining``: the table is to be handed over, and nobody begins anything.
+    """
+
+    def __init__(
+        self,
+        channels: Mapping[str, Sequence[Any]],
+        policy: RoundPolicy,
+        key_groups: int,
+        now: float,
+        figures: SliceFigures | None,
+    ) -> None:
+        self.policy = policy
+        self.now = now
+        self.out: list[Instruction] = []
+        self.draining = False
+        self.members = Members()
+        self.channels = Channels(channels)
+        self.planner = RoundPlanner(key_groups)
+        self.intake = Intake(figures, policy.checkpoint_interval)
+        self.rounds = Rounds()
+        self.size = RoundSize(policy.first_round_bytes, policy.flush_target)
+        if channels:  # somebody may have kept much while nobody owned the table
+            self.size.restart()
+        self.retry = Retry(policy)
+        self.aborts = Aborts(policy)
+
+    @property
+    def generation(self) -> int:
+        """Spans without an abort, counted from 1."""
+        return self.rounds.generation
+
+    @property
+    def eligible(self) -> list[tuple[str, str]]:
+        """Process and address of those who take part in the next round."""
+        return [] if self.draining else self.members.staying
+
+    @property
+    def uncommitted(self) -> Sequence[int]:
+        """Arrow bytes by writer that are in no round which flushes already."""
+        return self.members.uncommitted(self.rounds.flushing)
+
+    def standing(self) -> Standing:
+        """What answers to opens depend on."""
+        rounds = self.rounds
+        return Standing(
+            generation=rounds.generation,
+            now=self.now,
+            writer_timeout=self.policy.writer_timeout,
+            taking=dict(self.eligible).keys() & rounds.filling.members.keys(),
+            decided=rounds.decided,
+            blocked=rounds.blocked or self.aborts.opens_at is not None,
+            draining=self.draining,
+        )
+
+    def look_at_opens(self) -> None:
+        """Those that wait may be answered now."""
+        self.out += self.channels.look_again(self.standing())
+
+    def plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> Plan:
+        """Of a round that is to begin; ``before``: all whose rows may still become files."""
+        return replace(self.planner.plan(number, members), share=self.intake.begin(before), intake=self.size.limit)
+
+    def begin_taking(self) -> None:
+        """The filling round is new: rows come into it, or none as long as slices are full."""
+        self.rounds.filling.takes_rows = self.intake.is_open
+        self.rounds.filling.begun_counted = self.intake.ladder.is_counted
+        self.tell_pace()
+
+    def adopt(self, processes: Iterable[str]) -> None:
+        """They take part in the generation, from the filling round on."""
+        for process in processes:
+            self.members.adopted.add(process)
+            self.intake.adopted(process)
+            self.tell(process, Adopt(self.rounds.filling.plan))
+
+    def drop(self, each: Round) -> None:
+        """Its transaction is given up, if there is one."""
+        if each.instant_asked:
+            self.out.append(DropRound(each.generation, each.number))
+
+    def tell_pace(self) -> None:
+        """Whoever has to hear of another one."""
+        for process, order in self.intake.changes(sorted(self.members.adopted), self.rounds.filling.members):
+            self.tell(process, order)
+
+    def tell_all(self, each: Round, order: Order) -> None:
+        """To the members of the round, unless its generation is over."""
+        if each.generation == self.generation:
+            for process in each.members:
+                self.tell(process, order)
+
+    def tell(self, process: str, order: Order) -> None:
+        """Under the generation of now; to nobody when the process is gone."""
+        if process in self.members:
+            self.out.append(Send(process, self.generation, order))

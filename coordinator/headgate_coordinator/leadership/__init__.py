@@ -1,0 +1,1 @@
+"""For which tables this coordinator stands and which it owns: leases in Redis, elections, who else is there."""

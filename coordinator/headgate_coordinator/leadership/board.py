@@ -1,0 +1,128 @@
+"""What this coordinator knows now: its tables, those of others, who is alive. Written by ``Elections``, read by the services.
+
+It also passes on what writers say to the tables that are owned here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headgate_coordinator.leadership.leases import NOBODY, Holder
+from headgate_coordinator.streams.compactors import Compactors
+from headgate_coordinator.streams.messages import refused
+from headgate_coordinator.streams.writers import Session, Writers
+from headgate_coordinator.tables.adoptions import Adoptions
+from headgate_coordinator.tables.compacting import TableCompactions
+from headgate_coordinator.tables.outage import Outage, lasting
+from headgate_coordinator.tables.owned_table import OwnedTable
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import wire_error
+from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table does not serve: the last error, and when the first came, in ms since the epoch."""
+
+    error: TablesError
+    since_ms: int
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether trying again changes nothing before a person has acted: a foreign writer, damage."""
+        return isinstance(self.error, OperatorNeeded | FixCall)
+
+    @property
+    def alarm(self) -> str:
+        """For ``status``."""
+        return f"the table does not serve, {lasting(self.error, self.since_ms)}: {self.error}"
+
+
+@dataclass(slots=True)
+class Board:
+    """``names``: tables of the store at the last look that it answered; ``listing``: why it does not answer now. ``owned``: those
+    that serve here. ``troubles``: why a table whose lease is ours does not serve. ``holders``: who had a lease when Redis was
+    last asked. ``alive``: coordinators that Redis named then; ``coordinators``: and those that it named shortly before.
+    ``adoptions`` wait for the next try to open a table.
+    """
+
+    names: Sequence[str] = ()
+    listing: Outage = field(default_factory=lambda: Outage("the store's tables cannot be listed"))
+    owned: dict[str, OwnedTable] = field(default_factory=dict)
+    troubles: dict[str, Trouble] = field(default_factory=dict)
+    holders: dict[str, Holder | None] = field(default_factory=dict)
+    alive: Sequence[Holder] = ()
+    coordinators: Sequence[Holder] = ()
+    adoptions: Adoptions = field(default_factory=Adoptions)
+    own: Holder = NOBODY
+    redis_reachable: bool = False
+    writers: Writers = field(init=False)
+    compactors: Compactors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writers = Writers(self)
+        self.compactors = Compactors(self)
+
+    def joined(self, session: Session) -> None:
+        for table in self.owned.values():
+            table.joined(session)
+
+    def lost(self, session: Session, why: str) -> None:
+        for table in self.owned.values():
+            table.lost(session, why)
+
+    def leaving(self, session: Session) -> None:
+        for table in self.owned.values():
+            table.leaving(session)
+        self.writers.free(session)
+
+    def loaded(self, session: Session, table: str, uncommitted_bytes: int) -> None:
+        if owned := self.owned.get(table):
+            owned.loaded(session, uncommitted_bytes)
+
+    def reported(self, session: Session, report: wire.TableReport) -> None:
+        if owned := self.owned.get(report.table):
+            owned.reported(session, report)
+        elif report.HasField("open"):
+            session.send(wire.ControlResponse(table=refused(report, self.why_not_here(report.table))))
+
+    def workplaces(self) -> Mapping[str, TableCompactions]:
+        """For compactors: the tables that are owned here."""
+        return {name: owned.compactions for name, owned in self.owned.items()}
+
+    def workplace(self, table: str, epoch: int) -> TableCompactions | None:
+        """Of another ownership nothing counts."""
+        owned = self.owned.get(table)
+        return owned.compactions if owned is not None and owned.address.epoch == epoch else None
+
+    def why_not_here(self, table: str) -> errors_pb2.Error:
+        """What an open of a table is told that this coordinator does not serve."""
+        trouble, holder = self.troubles.get(table), self.holders.get(table)
+        if trouble is not None and trouble.quarantines:
+            return wire_error(
+                errors_pb2.CODE_TABLE_QUARANTINED,
+                "the table is not written to until an operator has looked at it",
+                "Ask the operators: `headgate status` says what was found, `headgate table adopt` makes it the table's own.",
+            )
+        if holder is not None and holder != self.own:
+            return wire_error(
+                errors_pb2.CODE_NOT_OWNER, "another coordinator owns the table", "Ask that one.", address=holder.address
+            )
+        return wire_error(errors_pb2.CODE_UNAVAILABLE, "nobody serves the table just now", "Open the channel again shortly.")
+
+    def members(self) -> Sequence[str]:
+        """Addresses of living coordinators, this one first."""
+        others = [holder.address for holder in self.coordinators if holder.address != self.own.address]
+        return [self.own.address, *others] if self.own.address else others
+
+    def status(self, table: str) -> tables_pb2.TableStatus:
+        """One table's state as far as it is known here."""
+        owner = self.holders.get(table)
+        if owned := self.owned.get(table):
+            return owned.status(self.own.name)
+        if trouble := self.troubles.get(table):
+            state = "quarantined" if trouble.quarantines else "unowned"
+            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm])
+        if owner is not None and owner != self.own:
+            return tables_pb2.TableStatus(name=table, state="elsewhere", owner=owner.name)
+        return tables_pb2.TableStatus(name=table, state="unowned")

@@ -1,0 +1,87 @@
+"""Who is asked for the time: Redis (TIME), and an S3 endpoint (the Date header of any answer, also of one that refuses)."""
+
+import asyncio
+import http.client
+import ipaddress
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from headgate_coordinator.leadership.leases import Leases
+from headgate_coordinator.tables.guarded_clock import GuardedClock, Witness
+from headgate_runtime.world import Clock
+
+STORE_EVERY_S = 10.0
+"""Between two questions to the store, which cost nothing."""
+ANSWER_S = 5.0
+
+
+class Witnesses:
+    """Tells ``guard`` what they say. ``threads``: for the store, which is asked with a blocking request."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        redis: str,
+        store: str,
+        options: Mapping[str, str],
+        guard: GuardedClock,
+        clock: Clock,
+        threads: Executor,
+    ) -> None:
+        self._leases = leases
+        self._redis = Witness("Redis", independent=not is_here(urlsplit(redis).hostname or ""))
+        self._endpoint = endpoint_of(store, options)
+        self._store = Witness("the store", independent=not is_here(urlsplit(self._endpoint).hostname or ""))
+        self._guard = guard
+        self._clock = clock
+        self._threads = threads
+
+    async def ask_redis(self) -> None:
+        """One that does not answer says nothing."""
+        asked = self._clock.monotonic()
+        if (ms := await self._leases.time_ms()) is not None:
+            self._guard.heard(self._redis, ms, (asked + self._clock.monotonic()) / 2)
+
+    async def ask_store(self) -> None:
+        """Again and again, until it is cancelled; at once at the beginning."""
+        while self._endpoint:
+            asked = self._clock.monotonic()
+            ms = await asyncio.get_running_loop().run_in_executor(self._threads, date_of, self._endpoint)
+            if ms is not None:
+                self._guard.heard(self._store, ms, (asked + self._clock.monotonic()) / 2)
+            await self._clock.sleep(STORE_EVERY_S)
+
+
+def is_here(host: str) -> bool:
+    """Whether a host name or address is certainly this machine's, as far as the text says."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in ("", "localhost")
+
+
+def endpoint_of(store: str, options: Mapping[str, str]) -> str:
+    """Where an S3 store answers; "" for a folder."""
+    if not store.lower().startswith("s3://"):
+        return ""
+    given = {name.lower().removeprefix("aws_"): value for name, value in (os.environ | dict(options)).items()}
+    region = given.get("region") or given.get("default_region") or "us-east-1"
+    return given.get("endpoint") or given.get("endpoint_url") or f"https://s3.{region}.amazonaws.com"
+
+
+def date_of(endpoint: str) -> float | None:
+    """The Date header there, in ms since the epoch, the middle of its second; None without an answer that has one."""
+    place = urlsplit(endpoint)
+    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+    connection = kind(place.hostname or "", place.port, timeout=ANSWER_S)
+    try:
+        connection.request("HEAD", "/")
+        date = connection.getresponse().getheader("Date")
+        return parsedate_to_datetime(date).timestamp() * 1000 + 500 if date else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()

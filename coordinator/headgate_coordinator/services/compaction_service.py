@@ -1,0 +1,56 @@
+"""CompactionService: the streams of compactors."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TypeAlias
+
+import grpc
+import grpc.aio
+
+from headgate_coordinator.streams.compactors import Compactors
+from headgate_coordinator.streams.stream import Stream
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_proto.cluster.v1 import compaction_pb2_grpc as rpc
+from headgate_runtime.world import Clock
+
+BEATS = 10
+"""Heartbeats in the time after which a silent compactor is lost: merging holds the interpreter's lock now and then."""
+
+Context: TypeAlias = "grpc.aio.ServicerContext[wire.WorkRequest, wire.WorkResponse]"
+
+
+class CompactionService(rpc.CompactionServiceServicer):
+    """``timeout_s``: silence after which a compactor is lost, and its attempts with it."""
+
+    def __init__(self, compactors: Compactors, clock: Clock, *, timeout_s: float) -> None:
+        self._compactors = compactors
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    async def Work(self, request_iterator: AsyncIterator[wire.WorkRequest], context: Context) -> None:  # type: ignore[override]
+        hello = await self._hello(request_iterator, context)
+        session = self._compactors.join(hello.process, hello.host)
+        stream: Stream[wire.WorkRequest, wire.WorkResponse] = Stream(
+            session, partial(self._compactors.take, session), self._clock, self._timeout_s
+        )
+        why = "its stream was cancelled"
+        try:
+            heartbeat_ms = round(self._timeout_s * 1000 / BEATS)
+            welcome = wire.WorkResponse(welcome=wire.CompactorWelcome(heartbeat_ms=heartbeat_ms))
+            why = await stream.serve(request_iterator, context, welcome)
+        finally:
+            self._compactors.lose(session, why)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, why)
+
+    async def _hello(self, requests: AsyncIterator[wire.WorkRequest], context: Context) -> wire.CompactorHello:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                first = await anext(requests)
+        except (TimeoutError, StopAsyncIteration):
+            first = wire.WorkRequest()
+        if not first.hello.process:
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, "a compactor's stream begins with a hello that names its process"
+            )
+        return first.hello

@@ -1,0 +1,79 @@
+"""CoordinationService: control streams of writers, and the list of coordinators."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import grpc
+import grpc.aio
+
+from headgate_coordinator.streams.stream import Stream
+from headgate_coordinator.streams.writers import Writers
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
+from headgate_runtime.world import Clock
+
+Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
+
+
+class Coordination(rpc.CoordinationServiceServicer):
+    """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators.
+
+    ``reached`` is told of the steps that a stream takes (docs/protocol/crashes.md, "Steps with names").
+    """
+
+    def __init__(
+        self,
+        writers: Writers,
+        members: Callable[[], Sequence[str]],
+        clock: Clock,
+        reached: Callable[[str], None],
+        *,
+        writer_timeout_s: float,
+        heartbeat_s: float,
+    ) -> None:
+        self._writers = writers
+        self._members = members
+        self._clock = clock
+        self._reached = reached
+        self._timeout_s = writer_timeout_s
+        self._heartbeat_ms = round(heartbeat_s * 1000)
+
+    async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:  # noqa: ARG002 - gRPC's
+        return wire.MembersResponse(addresses=self._members())
+
+    async def Control(  # type: ignore[override]
+        self, request_iterator: AsyncIterator[wire.ControlRequest], context: Context
+    ) -> None:
+        hello = await self._hello(request_iterator, context)
+        session = self._writers.join(hello.process, hello.address)
+        stream: Stream[wire.ControlRequest, wire.ControlResponse] = Stream(
+            session, partial(self._writers.take, session), self._clock, self._timeout_s
+        )
+        why = "its control stream was cancelled"
+        try:
+            welcome = wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms))
+            why = await stream.serve(request_iterator, context, welcome, self._sent)
+        finally:
+            self._writers.lose(session, why)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, why)
+
+    async def _hello(self, requests: AsyncIterator[wire.ControlRequest], context: Context) -> wire.Hello:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                first = await anext(requests)
+        except (TimeoutError, StopAsyncIteration):
+            first = wire.ControlRequest()
+        if not (first.hello.process and first.hello.address):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a control stream begins with a hello: process and address")
+        return first.hello
+
+    def _sent(self, message: wire.ControlResponse) -> None:
+        match message.table.WhichOneof("message"):
+            case "barrier":
+                self._reached("barrier_sent")
+            case "decided":
+                self._reached("acks_sent")
+            case _:
+                pass

@@ -1,0 +1,233 @@
+"""MaintenanceService: what operators ask of a table's owner, each call checked, put to the table and answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar, assert_never
+
+import structlog
+
+from headgate_coordinator.core.refusals import ADOPTED, RESTORED
+from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.services import maintenance_answers as answers
+from headgate_coordinator.services.following import follow
+from headgate_coordinator.tables.committer import stuck_loads
+from headgate_coordinator.tables.owned_table import OwnedTable
+from headgate_coordinator.tables.storage import Storage
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
+from headgate_runtime.errors import RpcError, from_tables, rpc_error, wire_error
+from headgate_runtime.grpc_server import principal
+from headgate_runtime.world import Clock
+from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
+from headgate_tables.hudi import Table
+from headgate_tables.hudi.operation import Plan
+from headgate_tables.hudi.services.results import AdoptResult
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+_SAVEPOINT_WORK: Final = {"comment": "savepoint", "remove": "end of a savepoint", "list": "list of savepoints"}
+_SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice in", "list": "list of slices"}
+"""What a request asks for, by the field that is set, as logs and refusals name it."""
+
+
+class Maintenance(rpc.MaintenanceServiceServicer):
+    """``operators``: principals that may call it; empty: everyone. ``created`` is set with each new table. ``threads`` runs what
+    blocks.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        storage: Storage,
+        threads: Executor,
+        created: asyncio.Event,
+        operators: Sequence[str],
+        clock: Clock,
+    ) -> None:
+        self._board = board
+        self._clock = clock
+        self._storage = storage
+        self._threads = threads
+        self._created = created
+        self._operators = operators
+
+    async def Compact(self, request: api.CompactRequest, context: Any) -> AsyncIterator[api.CompactResponse]:
+        owned = await self._owner(request.table, context, "compact", plan_only=request.plan_only)
+        if request.plan_only:
+            found = await _asked(owned.ask(lambda table: table.compact(plan_only=True)))
+            yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.connected))
+            return
+        try:
+            async for answer in follow(owned.compactions, await owned.ask(_plan), self._clock):
+                yield answer
+        except TablesError as error:
+            raise _refused(error) from error
+
+    async def Clean(self, request: api.CleanRequest, context: Any) -> api.CleanResponse:
+        owned = await self._owner(request.table, context, "clean", plan_only=request.plan_only)
+        return answers.cleaned(await _asked(owned.ask(lambda table: table.clean(plan_only=request.plan_only))))
+
+    async def Archive(self, request: api.ArchiveRequest, context: Any) -> api.ArchiveResponse:
+        owned = await self._owner(request.table, context, "archive", plan_only=request.plan_only)
+        return answers.archived(await _asked(owned.ask(lambda table: table.archive(plan_only=request.plan_only))))
+
+    async def Savepoint(self, request: api.SavepointRequest, context: Any) -> api.SavepointResponse:
+        what = request.WhichOneof("what")
+        if what is None:
+            raise _says_nothing("comment, remove or list")
+        owned = await self._owner(request.table, context, _SAVEPOINT_WORK[what], instant=request.remove)
+        user = principal(context)
+
+        def call(table: Table) -> api.SavepointResponse:
+            instant = ""
+            match what:
+                case "comment":
+                    instant = table.savepoint(request.comment, user)
+                case "remove":
+                    instant = request.remove
+                    table.remove_savepoint(instant)
+                case "list":
+                    pass
+                case _:
+                    assert_never(what)
+            return answers.saved(instant, table)
+
+        return await _asked(owned.ask(call))
+
+    async def Restore(self, request: api.RestoreRequest, context: Any) -> api.RestoreResponse:
+        owned = await self._owner(request.table, context, "restore", instant=request.instant, plan_only=request.plan_only)
+        # Also before a real one: an instant that is not saved must end no channel.
+        found = await _asked(owned.ask(lambda table: table.restore(request.instant, plan_only=True)))
+        if not request.plan_only:
+            found = await _asked(owned.ask_alone(RESTORED, lambda table: table.restore(request.instant)))
+        return answers.restored(found)
+
+    async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
+        name = request.table
+        if request.future_times:
+            return await self._accept_future_times(request, context)
+        self._check_operator(context, name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
+
+        def call(table: Table) -> AdoptResult:
+            return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
+
+        if (owned := self._board.owned.get(name)) is not None:
+            return answers.adopted(await _asked(owned.ask_alone(ADOPTED, call)))
+        if name in self._board.troubles:
+            return answers.adopted(await _asked(self._board.adoptions.ask(name, call)))
+        if name in await _asked(self._blocking(self._storage.names)):
+            raise RpcError(self._board.why_not_here(name))
+        found = await _asked(self._blocking(lambda: self._storage.adopt_new(name, self._board.own.address, call)))
+        self._created.set()
+        return answers.adopted(found)
+
+    async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
+        owned = await self._owner(request.table, context, "repair")
+        repaired = await _asked(owned.ask(Table.repair))
+        return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
+
+    async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
+        """Channels stay open: rounds wait, and go on."""
+        name = request.table
+        self._check_operator(context, name, "acceptance of times in the future")
+        if request.buckets or request.roll_back:
+            raise rpc_error(
+                errors_pb2.CODE_INVALID_ARGUMENT,
+                "to accept times in the future adopts nothing, so it goes with neither buckets nor roll_back",
+                "Ask for it alone, and adopt in a request of its own.",
+            )
+        if (owned := self._board.owned.get(name)) is not None:
+            floor = await _asked(owned.ask(Table.accept_future_times))
+        elif name in self._board.troubles:
+            floor = await _asked(self._board.adoptions.ask(name, Table.accept_future_times))
+        else:
+            raise RpcError(await self._why_not_here(name))
+        return api.AdoptResponse(goes_on_from=floor)
+
+    async def Configure(self, request: api.ConfigureRequest, context: Any) -> api.ConfigureResponse:
+        changes: dict[str, str | None] = {**request.settings, **dict.fromkeys(request.unset)}
+        owned = await self._owner(request.table, context, "configure", changes=changes)
+
+        def call(table: Table) -> api.ConfigureResponse:
+            return answers.settings(table.configure(changes) if changes else table.settings)
+
+        return await _asked(owned.ask(call))
+
+    async def Slice(self, request: api.SliceRequest, context: Any) -> api.SliceResponse:
+        what = request.WhichOneof("what")
+        if what is None:
+            raise _says_nothing("set_aside, take_in or list")
+        owned = await self._owner(request.table, context, _SLICE_WORK[what], slice=request.set_aside or request.take_in)
+
+        def call(table: Table) -> api.SliceResponse:
+            match what:
+                case "set_aside":
+                    table.set_aside(request.set_aside, request.comment)
+                case "take_in":
+                    table.take_in(request.take_in)
+                case "list":
+                    pass
+                case _:
+                    assert_never(what)
+            return answers.stuck(stuck_loads(table))
+
+        return await _asked(owned.ask(call))
+
+    async def _owner(self, table: str, context: Any, what: str, **details: Any) -> OwnedTable:
+        """The table, if it is owned here and the caller may touch it. Raises RpcError."""
+        self._check_operator(context, table, what, **details)
+        owned = self._board.owned.get(table)
+        if owned is None:
+            raise RpcError(await self._why_not_here(table))
+        return owned
+
+    def _check_operator(self, context: Any, table: str, what: str, **details: Any) -> None:
+        caller = principal(context)
+        if self._operators and caller not in self._operators:
+            _log.warning("request of a principal that is no operator", table=table, request=what, principal=caller)
+            raise rpc_error(
+                errors_pb2.CODE_UNAUTHENTICATED,
+                f"{caller!r} is no operator of this cluster",
+                "Use an operator's token, or have the coordinators' setting `operators` changed.",
+            )
+        _log.info("request of an operator", table=table, request=what, principal=caller, **details)
+
+    async def _why_not_here(self, table: str) -> errors_pb2.Error:
+        """A table that was made a moment ago need not be on the board yet."""
+        if table in self._board.names or table in await _asked(self._blocking(self._storage.names)):
+            return self._board.why_not_here(table)
+        return wire_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
+
+    async def _blocking(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _plan(table: Table) -> list[Plan]:
+    """A plan for everything that has none yet; all that are open then."""
+    table.plan_compaction(forced=True)
+    return list(table.plans.values())
+
+
+def _says_nothing(fields: str) -> RpcError:
+    return rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the request does not say what to do", f"Set one of {fields}.")
+
+
+async def _asked(answer: Awaitable[_T]) -> _T:
+    """The library's errors as the wire's."""
+    try:
+        return await answer
+    except TablesError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: TablesError) -> RpcError:
+    if not isinstance(error, FixCall):
+        _log.warning("an operator's request failed", error=str(error), kind=type(error).__name__)
+    told = from_tables(error)
+    if isinstance(error, ForeignWriterError | UnsupportedTableError):
+        # Clients are sent to the operators; these need to know what was found.
+        told.message, told.fix = error.message, error.fix
+    return RpcError(told)

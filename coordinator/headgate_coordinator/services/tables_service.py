@@ -1,0 +1,99 @@
+"""TableService: tables, where to send rows, and the state of the cluster. Storage is asked on threads."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+import structlog
+
+from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.services.schema_limits import read_schema
+from headgate_coordinator.tables.storage import Described, Storage, Wanted
+from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.api.v1 import tables_pb2_grpc as rpc
+from headgate_runtime.descriptions import describe
+from headgate_runtime.errors import RpcError, from_tables
+from headgate_tables.errors import FixCall, TablesError
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+
+class Tables(rpc.TableServiceServicer):
+    """``created`` is set with each new table, so that nobody waits for the next scan. ``threads`` runs what blocks."""
+
+    def __init__(self, board: Board, storage: Storage, threads: Executor, created: asyncio.Event) -> None:
+        self._board = board
+        self._storage = storage
+        self._threads = threads
+        self._created = created
+
+    async def CreateTable(self, request: api.CreateTableRequest, context: Any) -> api.CreateTableResponse:  # noqa: ARG002 - gRPC's
+        schema = read_schema(request.schema)
+        wanted = Wanted(
+            request.name,
+            schema,
+            list(request.record_key),
+            list(request.partition_by),
+            request.ordering or None,
+            request.buckets,
+            request.hive_style,
+            request.exist_ok,
+        )
+        described = await self._blocking(lambda: self._storage.create(wanted))
+        self._created.set()
+        return api.CreateTableResponse(table=_description(described))
+
+    async def DescribeTable(self, request: api.DescribeTableRequest, context: Any) -> api.DescribeTableResponse:  # noqa: ARG002 - gRPC's
+        described = await self._blocking(lambda: self._storage.describe(request.name))
+        return api.DescribeTableResponse(table=_description(described))
+
+    async def ListTables(self, request: api.ListTablesRequest, context: Any) -> api.ListTablesResponse:  # noqa: ARG002 - gRPC's
+        described, unreadable = await self._blocking(self._storage.list)
+        return api.ListTablesResponse(tables=map(_description, described), unreadable=unreadable)
+
+    async def FindWriters(self, request: api.FindWritersRequest, context: Any) -> api.FindWritersResponse:  # noqa: ARG002 - gRPC's
+        return api.FindWritersResponse(addresses=[session.address for session in self._board.writers.by_load()])
+
+    async def Status(self, request: api.StatusRequest, context: Any) -> api.StatusResponse:  # noqa: ARG002 - gRPC's
+        board = self._board
+        tables = [request.table] if request.table else [*board.owned, *board.troubles]
+        return api.StatusResponse(
+            coordinator=board.own.name,
+            coordinators=[api.CoordinatorStatus(name=each.name, address=each.address) for each in board.coordinators],
+            writers=[
+                api.WriterStatus(
+                    process=session.process,
+                    address=session.address,
+                    leaving=session.leaving,
+                    uncommitted_bytes=session.uncommitted_bytes,
+                )
+                for session in board.writers
+            ],
+            compactors=[
+                api.CompactorStatus(
+                    process=session.process,
+                    host=session.host,
+                    leaving=session.leaving,
+                    free=session.free,
+                    running=len(session.attempts),
+                )
+                for session in board.compactors
+            ],
+            tables=[board.status(table) for table in sorted(tables)],
+            redis_reachable=board.redis_reachable,
+            alarms=[alarm] if (alarm := board.listing.alarm) else [],
+        )
+
+    async def _blocking(self, work: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except TablesError as error:
+            if not isinstance(error, FixCall):
+                _log.warning("storage refused a call", error=str(error), kind=type(error).__name__)
+            raise RpcError(from_tables(error)) from error
+
+
+def _description(table: Described) -> api.TableDescription:
+    return describe(table.name, table.url, table.definition)

@@ -1,0 +1,176 @@
+"""The compactors that have a stream here, and which operation goes to which: tables take turns, the freest compactor is first."""
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from headgate_coordinator.core.operations import Attempt
+from headgate_coordinator.streams.stream import Outbox
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
+
+QUEUED_ORDERS = 1024
+"""Orders that wait for one compactor; one that reads is at zero."""
+
+
+class CompactorSession(Outbox[wire.WorkResponse]):
+    """One stream. ``free``: operations that it would take now; ``attempts``: (table, epoch, attempt) that it works on for us."""
+
+    def __init__(self, process: str, host: str) -> None:
+        super().__init__(QUEUED_ORDERS, "it does not read its stream")
+        self.process = process
+        self.host = host
+        self.free = 0
+        self.leaving = False
+        self.released = False
+        self.attempts: set[tuple[str, int, Attempt]] = set()
+
+
+class Workplace(Protocol):
+    """A table that may have operations to hand out."""
+
+    @property
+    def wants_compactor(self) -> bool:
+        """Whether an offer would be taken now."""
+
+    def offer(self, session: CompactorSession) -> None:
+        """One operation may go to this compactor."""
+
+    def reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
+        """It has finished, failed or returned the attempt."""
+
+    def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
+        """How far the attempt is."""
+
+    def lost(self, session: CompactorSession) -> None:
+        """Its stream has ended."""
+
+
+class Workplaces(Protocol):
+    """The tables of this coordinator."""
+
+    def workplaces(self) -> Mapping[str, Workplace]:
+        """Those that are owned now, by name."""
+
+    def workplace(self, table: str, epoch: int) -> Workplace | None:
+        """The table, if it is owned under that epoch."""
+
+
+class Compactors:
+    """All sessions by process id, in the order of their hellos."""
+
+    def __init__(self, tables: Workplaces) -> None:
+        self._tables = tables
+        self._sessions: dict[str, CompactorSession] = {}
+        self._last = ""
+        self._matching = False
+
+    def __iter__(self) -> Iterator[CompactorSession]:
+        return iter(list(self._sessions.values()))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, process: str) -> CompactorSession | None:
+        """The living session of a process."""
+        return self._sessions.get(process)
+
+    def join(self, process: str, host: str) -> CompactorSession:
+        """A hello. An older stream of the process is over."""
+        if older := self._sessions.get(process):
+            self.lose(older, "the compactor came back")
+        session = self._sessions[process] = CompactorSession(process, host)
+        return session
+
+    def lose(self, session: CompactorSession, why: str) -> None:
+        """The stream is over; a session that is not registered any more changes nothing."""
+        session.end(why)
+        if self._sessions.get(session.process) is session:
+            del self._sessions[session.process]
+            for table in self._tables.workplaces().values():
+                table.lost(session)
+            self.match()
+
+    def take(self, session: CompactorSession, message: wire.WorkRequest) -> None:
+        """What a compactor says after its hello. Of a stream that was replaced or cut nothing counts any more.
+
+        Raises UnknownMessageError.
+        """
+        if session.ended is not None:
+            return
+        match message.WhichOneof("message"):
+            case "ready":
+                session.free = message.ready.slots
+                self.match()
+            case "heartbeat":
+                for progress in message.heartbeat.attempts:
+                    if table := self._tables.workplace(progress.attempt.table, progress.attempt.epoch):
+                        table.progressed(session, attempt_of(progress.attempt), progress)
+            case "finished":
+                self._report(session, message.finished.attempt, message)
+            case "failed":
+                self._report(session, message.failed.attempt, message)
+            case "returned":
+                self._report(session, message.returned.attempt, message)
+            case "leave":
+                session.leaving = True
+                self._free(session)
+            case "hello" | None:
+                raise UnknownMessageError("a message of a compactor behind its hello")
+
+    def match(self) -> None:
+        """Hands out what can be handed out now."""
+        if self._matching:
+            return
+        self._matching = True
+        try:
+            while (session := self._freest()) and (table := self._next_table()):
+                session.free -= 1
+                table.offer(session)
+        finally:
+            self._matching = False
+
+    def run(self, session: CompactorSession, order: wire.RunAttempt) -> None:
+        """Hands an attempt out."""
+        session.attempts.add(_name(order.attempt))
+        session.send(wire.WorkResponse(run=order))
+
+    def drop(self, process: str, attempt: wire.Attempt) -> None:
+        """The compactor need not go on with it, if it is there at all."""
+        session = self.get(process)
+        if session is not None and _name(attempt) in session.attempts:
+            session.attempts.discard(_name(attempt))
+            session.send(wire.WorkResponse(drop=wire.DropAttempt(attempt=attempt)))
+            self._free(session)
+
+    def _report(self, session: CompactorSession, attempt: wire.Attempt, message: wire.WorkRequest) -> None:
+        session.attempts.discard(_name(attempt))
+        if table := self._tables.workplace(attempt.table, attempt.epoch):
+            table.reported(session, attempt_of(attempt), message)
+        self._free(session)
+
+    def _free(self, session: CompactorSession) -> None:
+        """Says so once nothing of ours is left with a compactor that leaves."""
+        if session.leaving and not session.released and not session.attempts:
+            session.released = True
+            session.send(wire.WorkResponse(released=wire.CompactorReleased()))
+
+    def _freest(self) -> CompactorSession | None:
+        ready = [each for each in self._sessions.values() if each.free and not each.leaving and each.ended is None]
+        return max(ready, key=lambda each: each.free, default=None)
+
+    def _next_table(self) -> Workplace | None:
+        """By name, going round: each table gets one compactor before any gets its second."""
+        wanting = {name: table for name, table in self._tables.workplaces().items() if table.wants_compactor}
+        if not wanting:
+            return None
+        self._last = min((name for name in wanting if name > self._last), default=min(wanting))
+        return wanting[self._last]
+
+
+def attempt_of(attempt: wire.Attempt) -> Attempt:
+    """As the core of its table knows it."""
+    return Attempt(attempt.instant, attempt.operation, attempt.number)
+
+
+def _name(attempt: wire.Attempt) -> tuple[str, int, Attempt]:
+    return attempt.table, attempt.epoch, attempt_of(attempt)

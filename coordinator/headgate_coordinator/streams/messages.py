@@ -1,0 +1,140 @@
+"""Between the wire and the pure core: reports of writers become events, instructions become orders."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from headgate_coordinator.core import events, instructions
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError, wire_error
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.hudi.data_files import WriteStatus
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.timeline.commit_metadata import WriteStat
+
+RETRY_STOPPED_MS = 1000
+"""How long a client waits with its batch while a table takes no rows. Compaction takes longer; a try costs one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What every order about a table carries: which table, and under which ownership."""
+
+    table: str
+    epoch: int
+    url: str
+    definition: str
+    drop_beaten: bool
+    restored: str = ""
+
+    @classmethod
+    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, drop_beaten: bool, restored: str = "") -> "Address":
+        """``definition`` goes out as its CONFIG slot has it. ``restored``: the newest restore's instant."""
+        return cls(name, epoch, url, json.dumps(definition.encode()), drop_beaten, restored)
+
+
+def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | events.NewerOwnerSeen:
+    """What the writer ``process`` reports. Raises UnknownMessageError."""
+    generation = report.generation
+    match report.WhichOneof("message"):
+        case "ask_instant":
+            return events.InstantAsked(process, generation, report.ask_instant.round)
+        case "barrier_passed":
+            passed = report.barrier_passed
+            return events.BarrierPassed(process, generation, passed.round, dict(passed.offsets), passed.bytes)
+        case "flushed":
+            flushed = report.flushed
+            files = [write_status(file) for file in flushed.files]
+            return events.Flushed(process, generation, flushed.round, files, dict(flushed.key_group_bytes))
+        case "broken":
+            return events.Broken(process, generation, report.broken.why)
+        case "progress":
+            return events.Progressed(process, generation, report.progress.round)
+        case "round_full":
+            return events.RoundFull(process, generation, report.round_full.round)
+        case "newer_owner":
+            return events.NewerOwnerSeen(process, report.newer_owner.epoch)
+        case "ask_round":
+            return events.RoundAsked(process, generation)
+        case "open":
+            asked = report.open
+            return events.OpenRequested(process, generation, asked.request, asked.channel, asked.incarnation, asked.principal)
+        case "channel_ended":
+            ended = report.channel_ended
+            return events.ChannelEnded(process, generation, ended.channel, ended.hold, ended.uncommitted)
+        case None:
+            raise UnknownMessageError("a report of a writer about a table")
+
+
+def write_status(file: wire.FileStatus) -> WriteStatus:
+    """A data file as the library commits it."""
+    stat = WriteStat(file.file_id, file.partition, file.name, file.size, file.rows, file.deletes, file.log_version)
+    return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
+
+
+def order_of(to: Address, generation: int, order: instructions.Order) -> wire.TableOrder:
+    """An order on a control stream."""
+    message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
+    match order:
+        case instructions.Adopt(plan):
+            adopt = wire.Adopt(plan=_plan(plan), url=to.url, definition=to.definition)
+            adopt.drop_beaten, adopt.restored = to.drop_beaten, to.restored
+            message.adopt.CopyFrom(adopt)
+        case instructions.Barrier(number, following):
+            message.barrier.CopyFrom(wire.Barrier(round=number, next=_plan(following)))
+        case instructions.Instant(number, instant):
+            message.instant.CopyFrom(wire.Instant(round=number, instant=instant))
+        case instructions.Decided(number, queryable):
+            level = wire.LEVEL_QUERYABLE if queryable else wire.LEVEL_DURABLE
+            message.decided.CopyFrom(wire.Decided(round=number, level=level))
+        case instructions.Grant(request, channel, incarnation, offset, hold):
+            message.grant.CopyFrom(
+                wire.Grant(request=request, channel=channel, incarnation=incarnation, committed_offset=offset, hold=hold)
+            )
+        case instructions.OpenRefused(request, refusal):
+            message.open_refused.CopyFrom(wire.OpenRefused(request=request, error=_error(refusal)))
+        case instructions.EndChannel(channel, hold, refusal):
+            message.end_channel.CopyFrom(wire.EndChannel(channel=channel, hold=hold, error=_error(refusal)))
+        case instructions.Release(refusal):
+            message.release.CopyFrom(wire.Release(error=_error(refusal) if refusal else None))
+        case instructions.Throttle():
+            message.throttle.CopyFrom(_throttle(order))
+        case instructions.RefuseSlices(slices):
+            refused = [wire.RefusedSlice(partition=s.partition, bucket=s.bucket, why=_error(s.refusal)) for s in slices]
+            message.refuse_slices.CopyFrom(wire.RefuseSlices(slices=refused))
+        case _:
+            assert_never(order)
+    return message
+
+
+def _throttle(throttle: instructions.Throttle) -> wire.Throttle:
+    why = throttle.stopped
+    if why is None:
+        return wire.Throttle(bytes_per_second=throttle.rate, paused=throttle.paused)
+    error = wire_error(errors_pb2.Code.Value(why.code), why.message, why.fix, retry_after_ms=RETRY_STOPPED_MS)
+    return wire.Throttle(stopped=True, why=error)
+
+
+def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrder:
+    """The answer to an open about a table that is not served here; it repeats the pair that the writer named."""
+    answer = wire.OpenRefused(request=report.open.request, error=error)
+    return wire.TableOrder(table=report.table, epoch=report.epoch, generation=report.generation, open_refused=answer)
+
+
+def _plan(plan: instructions.Plan) -> wire.Plan:
+    members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in plan.members]
+    share = plan.share
+    return wire.Plan(
+        round=plan.round,
+        members=members,
+        assignment=plan.assignment,
+        slice_files=share.files,
+        slice_bytes=share.nbytes,
+        intake_bytes=plan.intake,
+    )
+
+
+def _error(refusal: instructions.Refusal) -> errors_pb2.Error:
+    return wire_error(errors_pb2.Code.Value(refusal.code), refusal.message, refusal.fix)

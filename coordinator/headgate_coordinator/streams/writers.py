@@ -1,0 +1,133 @@
+"""The writers that have a control stream here, and what waits to be sent on each.
+
+The stream is the registration (rule RO8): a writer is there from its hello to the end of that stream, and what an older
+stream of the process says counts no more.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from headgate_coordinator.streams.stream import Outbox
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
+
+QUEUED_ORDERS = 16_384
+"""Orders that wait for one writer. A writer that reads is at zero; one that does not is evicted before it costs much memory."""
+
+
+class Watcher(Protocol):
+    """Who wants to know about writers: the tables of this coordinator."""
+
+    def joined(self, session: "Session") -> None:
+        """A writer said hello."""
+
+    def lost(self, session: "Session", why: str) -> None:
+        """Its stream has ended."""
+
+    def leaving(self, session: "Session") -> None:
+        """It drains."""
+
+    def loaded(self, session: "Session", table: str, uncommitted_bytes: int) -> None:
+        """What it holds of the table has changed."""
+
+    def reported(self, session: "Session", report: wire.TableReport) -> None:
+        """It says something about one table."""
+
+
+class Session(Outbox[wire.ControlResponse]):
+    """One control stream. ``pending``: tables that have not released the writer since it said that it leaves."""
+
+    def __init__(self, process: str, address: str) -> None:
+        super().__init__(QUEUED_ORDERS, "it does not read its control stream")
+        self.process = process
+        self.address = address
+        self.leaving = False
+        self.released = False
+        self.pending: set[str] = set()
+        self.loads: dict[str, int] = {}
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Arrow bytes of all tables of which it has told us."""
+        return sum(self.loads.values())
+
+
+class Writers:
+    """All sessions by process id, in the order of their hellos."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._sessions: dict[str, Session] = {}
+        self._asked = 0
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, process: str) -> Session | None:
+        """The living session of a process."""
+        return self._sessions.get(process)
+
+    def join(self, process: str, address: str) -> Session:
+        """A hello. An older stream of the process is over, and so is a process that had the address before."""
+        for older in self:
+            if older.process == process or older.address == address:
+                self.lose(older, "the writer came back")
+        session = Session(process, address)
+        self._sessions[process] = session
+        self._watcher.joined(session)
+        return session
+
+    def lose(self, session: Session, why: str) -> None:
+        """The stream is over; a session that is not registered any more changes nothing."""
+        session.end(why)
+        if self._sessions.get(session.process) is session:
+            del self._sessions[session.process]
+            self._watcher.lost(session, session.ended or why)
+
+    def take(self, session: Session, message: wire.ControlRequest) -> None:
+        """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more.
+
+        Raises UnknownMessageError.
+        """
+        if session.ended is not None:
+            return
+        match message.WhichOneof("message"):
+            case "heartbeat":
+                self._take_loads(session, {load.table: load.uncommitted_bytes for load in message.heartbeat.loads})
+            case "leave":
+                if not session.leaving:
+                    session.leaving = True
+                    self._watcher.leaving(session)
+            case "table":
+                self._watcher.reported(session, message.table)
+            case "hello" | None:
+                raise UnknownMessageError("a message of a writer behind its hello")
+
+    def _take_loads(self, session: Session, loads: Mapping[str, int]) -> None:
+        for table in [*loads, *(table for table in session.loads if table not in loads)]:
+            # Also when nothing changed: rows that were dropped and sent again may weigh what the dropped ones did.
+            self._watcher.loaded(session, table, loads.get(table, 0))
+        session.loads = {table: size for table, size in loads.items() if size}
+
+    def released(self, table: str, process: str | None = None) -> None:
+        """The process (None: every one) has no part in the table any more; the last table frees a writer that leaves."""
+        for session in self:
+            if process in (None, session.process):
+                session.pending.discard(table)
+                self.free(session)
+
+    def free(self, session: Session) -> None:
+        """Says so once nothing of any table of ours is left with a writer that leaves."""
+        if session.leaving and not session.released and not session.pending:
+            session.released = True
+            session.send(wire.ControlResponse(released=wire.Released()))
+
+    def by_load(self) -> list[Session]:
+        """Those that take channels, least loaded first; among equals another one is first each time, so that channels spread."""
+        self._asked += 1
+        sessions = [session for session in self if not session.leaving]
+        turn = self._asked % max(len(sessions), 1)
+        return sorted(sessions[turn:] + sessions[:turn], key=lambda session: session.uncommitted_bytes)

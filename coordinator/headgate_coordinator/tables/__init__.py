@@ -1,0 +1,1 @@
+"""What runs an owned table: its cores are fed, its slot work is done on a thread, the store is asked."""

@@ -1,0 +1,37 @@
+"""Requests to adopt tables that do not serve: each is done by the next try to open its table."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from headgate_coordinator.tables.requests import Requests
+from headgate_coordinator.tables.work import RunService
+from headgate_tables.errors import ReopenTable
+from headgate_tables.hudi import Table
+
+_T = TypeVar("_T")
+
+
+class Adoptions:
+    """Belongs to an event loop; the calls are made on other threads. At most one waits for a table."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, RunService] = {}
+        self._asked: dict[str, Requests] = {}
+
+    async def ask(self, table: str, call: Callable[[Table], _T]) -> _T:
+        """Raises what ``call`` raises; ReopenTable when another adoption waits, or the table came to serve without one."""
+        if table in self._waiting:
+            raise ReopenTable("the table is being adopted", fix="Send the same again shortly.")
+        requests = self._asked[table] = Requests(asyncio.get_running_loop(), lambda work: self._waiting.update({table: work}))
+        return await requests.ask(call)
+
+    def take(self, table: str) -> RunService | None:
+        """What waits for the table, to be run before it is owned."""
+        return self._waiting.pop(table, None)
+
+    def refuse(self, table: str) -> None:
+        """The table serves, or is another coordinator's: who still waits has to ask again."""
+        self._waiting.pop(table, None)
+        if (requests := self._asked.pop(table, None)) is not None:
+            requests.end()

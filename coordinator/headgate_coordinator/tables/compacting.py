@@ -1,0 +1,242 @@
+"""The owner's side of one table's compactions: its pure core is fed, and what the core wants goes to compactors and committer."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, assert_never
+
+import structlog
+
+from headgate_coordinator.core import operations
+from headgate_coordinator.core.compactions import Compactions
+from headgate_coordinator.core.instructions import Alarm
+from headgate_coordinator.core.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
+from headgate_coordinator.metrics import TableMetrics
+from headgate_coordinator.streams.compactors import Compactors, CompactorSession
+from headgate_coordinator.streams.messages import Address
+from headgate_proto.api.v1 import tables_pb2
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.world import Clock
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.errors import ReopenTable
+from headgate_tables.hudi.operation import Compacted, Operation
+
+_log = structlog.get_logger()
+
+_Ended: TypeAlias = operations.Finished | operations.Failed | operations.Returned
+"""How an attempt ends at its compactor."""
+
+
+class TableCompactions:
+    """``finish`` hands a plan to the committer. ``settings``: the table's, as text by key, of this moment."""
+
+    def __init__(
+        self,
+        address: Address,
+        core: Compactions,
+        compactors: Compactors,
+        finish: Callable[[FinishPlan], None],
+        settings: Callable[[], Mapping[str, str]],
+        clock: Clock,
+        metrics: TableMetrics,
+    ) -> None:
+        self.core = core
+        self._address = address
+        self._compactors = compactors
+        self._finish = finish
+        self._settings = settings
+        self._clock = clock
+        self._metrics = metrics
+        self._changed = asyncio.Event()
+        self._next_change = asyncio.Event()
+        self._over = False
+        self._counted = core.counts
+
+    # From compactors (``compactors.Workplace``).
+
+    @property
+    def wants_compactor(self) -> bool:
+        """Whether an operation waits that may begin now."""
+        return self.core.wants_compactor(self._clock.monotonic())
+
+    def offer(self, session: CompactorSession) -> None:
+        """One operation may go to this compactor."""
+        self._handle(operations.SlotOffered(session.process))
+
+    def reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
+        """It has finished, failed or returned the attempt."""
+        event = _event_of(session.process, attempt, report, self.core.operation(attempt))
+        if event is not None:
+            self._note(session, event)
+            self.feed(event)
+
+    def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
+        """How far the attempt is."""
+        said = (progress.rows_done, progress.bytes_done, progress.batches)
+        self._handle(operations.Progressed(session.process, attempt, *said))
+
+    def lost(self, session: CompactorSession) -> None:
+        """Its stream has ended."""
+        self._handle(operations.CompactorLost(session.process))
+
+    # From the committer and the clock.
+
+    def feed(self, event: CompactionEvent) -> None:
+        """Does what follows at once; operations that may begin now go to whoever is free."""
+        self._handle(event)
+        if self.wants_compactor:
+            self._compactors.match()
+
+    async def run(self) -> None:
+        """Until cancelled: deadlines of the core. Nobody works for the table any more when this ends."""
+        try:
+            while True:
+                self._changed.clear()
+                due = self.core.deadline()
+                try:
+                    async with asyncio.timeout(None if due is None else max(0.0, due - self._clock.monotonic())):
+                        await self._changed.wait()
+                except TimeoutError:
+                    self.feed(operations.Tick())
+        finally:
+            self._over = True
+            self._next_change.set()
+            for running in self.core.running():
+                self._compactors.drop(running.process, self._wire(running.attempt))
+            self._metrics.compactions_running.set(0)
+            self._metrics.compactions_queued.set(0)
+
+    def _handle(self, event: CompactionEvent) -> None:
+        for instruction in self.core.handle(event, self._clock.monotonic()):
+            self._do(instruction)
+        self._changed.set()
+        self._next_change.set()
+        self._next_change = asyncio.Event()
+        self._count()
+
+    def _do(self, instruction: CompactionInstruction) -> None:
+        match instruction:
+            case Run(process, attempt, operation):
+                if session := self._compactors.get(process):
+                    self._compactors.run(session, self._order(attempt, operation))
+            case Drop(process, attempt):
+                self._compactors.drop(process, self._wire(attempt))
+            case FinishPlan():
+                self._finish(instruction)
+            case Alarm(text):
+                self._metrics.alarms.inc()
+                _log.warning("alarm", table=self._address.table, alarm=text)
+            case _:
+                assert_never(instruction)
+
+    def _order(self, attempt: Attempt, operation: Operation) -> wire.RunAttempt:
+        return wire.RunAttempt(
+            attempt=self._wire(attempt),
+            url=self._address.url,
+            definition=self._address.definition,
+            operation=json.dumps(operation.encode()),
+            settings=self._settings(),
+        )
+
+    def _wire(self, attempt: Attempt) -> wire.Attempt:
+        to = self._address
+        return wire.Attempt(
+            table=to.table, epoch=to.epoch, instant=attempt.instant, operation=attempt.operation, number=attempt.number
+        )
+
+    # What is shown.
+
+    @property
+    def connected(self) -> int:
+        """Compactors that this coordinator knows."""
+        return len(self._compactors)
+
+    async def change(self) -> None:
+        """Returns when something has happened. Raises ReopenTable when the ownership has ended."""
+        if not self._over:
+            await self._next_change.wait()
+        if self._over:
+            raise ReopenTable("the table is changing hands", fix="Send the same again shortly.")
+
+    def _note(self, session: CompactorSession, event: _Ended) -> None:
+        match event:
+            case operations.Failed():
+                self._log_failure(session, event)
+            case operations.Finished():
+                for running in self.core.running():
+                    if running.attempt == event.attempt:
+                        self._metrics.compaction_seconds.observe(self._clock.monotonic() - running.since)
+            case operations.Returned():
+                pass
+            case _:
+                assert_never(event)
+
+    def _log_failure(self, session: CompactorSession, event: operations.Failed) -> None:
+        attempt = event.attempt
+        _log.warning(
+            "operation failed",
+            table=self._address.table,
+            instant=attempt.instant,
+            operation=attempt.operation,
+            attempt=attempt.number,
+            compactor=session.process,
+            host=session.host,
+            transient=event.transient,
+            why=event.why,
+        )
+
+    def _count(self) -> None:
+        counts, before, metrics = self.core.counts, self._counted, self._metrics
+        metrics.compactions_finished.inc(counts.finished - before.finished)
+        metrics.compactions_failed.inc(counts.failed - before.failed)
+        metrics.compactions_lost.inc(counts.lost - before.lost)
+        metrics.compactions_dropped.inc(counts.dropped - before.dropped)
+        metrics.compactions_running.set(len(self.core.running()))
+        metrics.compactions_queued.set(self.core.queued)
+        self._counted = counts
+
+    @property
+    def alarms(self) -> Sequence[str]:
+        """What an operator should know now."""
+        alone = self.core.queued and not len(self._compactors)
+        return [*self.core.alarms, *(["operations wait and no compactor is connected"] if alone else [])]
+
+    def status(self) -> list[tables_pb2.OperationStatus]:
+        """Running operations, the longest first."""
+        now = self._clock.monotonic()
+        sessions = {session.process: session for session in self._compactors}
+        return [
+            tables_pb2.OperationStatus(
+                partition=running.operation.partition,
+                file_id=running.operation.file_id,
+                compactor=running.process,
+                host=sessions[running.process].host if running.process in sessions else "",
+                attempt=running.attempt.number,
+                rows_done=running.rows,
+                bytes_done=running.bytes,
+                of_bytes=running.operation.input_bytes,
+                seconds=max(0.0, now - running.since),
+            )
+            for running in self.core.running()
+        ]
+
+
+def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operation: Operation | None) -> _Ended | None:
+    """None: its plan is closed. Raises UnknownMessageError for what is no report of an attempt."""
+    if operation is None:
+        return None
+    match report.WhichOneof("message"):
+        case "finished":
+            done = report.finished
+            file = DataFile(operation.path, done.size, done.sha256, "")
+            counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
+            return operations.Finished(process, attempt, Compacted(operation, file, *counts))
+        case "failed":
+            kind = report.failed.kind
+            transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
+            return operations.Failed(process, attempt, report.failed.why or "it did not say why", transient, damage)
+        case "returned":
+            return operations.Returned(process, attempt)
+        case _:
+            raise UnknownMessageError("a report of a compactor")

@@ -1,0 +1,65 @@
+"""What somebody outside of rounds asks of a table's handle: put into the committer's queue, answered through a future."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headgate_coordinator.tables.work import RunService
+from headgate_tables.errors import ReopenTable
+from headgate_tables.hudi import Table
+
+_T = TypeVar("_T")
+
+
+class Requests:
+    """Belongs to an event loop. ``put`` hands work to the committer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, put: Callable[[RunService], None]) -> None:
+        self._loop = loop
+        self._put = put
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._over = False
+
+    async def ask(self, call: Callable[[Table], _T]) -> _T:
+        """``call`` of the table, on the committer's thread between two slots. Who stops waiting does not stop the call.
+
+        Raises what it raises; ReopenTable when the ownership ends before it is done.
+        """
+        work, answer = self.work(call)
+        self._put(work)
+        return await answer
+
+    def work(self, call: Callable[[Table], _T]) -> "tuple[RunService, asyncio.Future[_T]]":
+        """Work for the committer that somebody else hands over, and its answer."""
+        answer: asyncio.Future[_T] = self._loop.create_future()
+        if self._over:
+            answer.set_exception(_gone())
+        else:
+            self._waiting.add(answer)
+            answer.add_done_callback(self._waiting.discard)
+
+        def settle(set_it: Callable[[Any], None], outcome: Any) -> None:
+            """On the loop: whoever waits may have gone."""
+            if not answer.done():
+                set_it(outcome)
+
+        def tell(set_it: Callable[[Any], None]) -> Callable[[Any], None]:
+            return lambda outcome: self._call_soon(settle, set_it, outcome)
+
+        return RunService(call, tell(answer.set_result), tell(answer.set_exception)), answer
+
+    def end(self) -> None:
+        """The ownership has ended: nobody gets an answer any more."""
+        self._over = True
+        for answer in list(self._waiting):
+            if not answer.done():
+                answer.set_exception(_gone())
+
+    def _call_soon(self, *call: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+            self._loop.call_soon_threadsafe(*call)
+
+
+def _gone() -> ReopenTable:
+    return ReopenTable("the table is changing hands", fix="Send the same again shortly.")

@@ -1,0 +1,200 @@
+"""The tables of the cluster's store, as blocking calls: list, create, describe, take into possession. Called on threads."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pyarrow as pa
+import structlog
+
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.tables.committer import forget_idle
+from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.steps import SteppedStore
+from headgate_coordinator.tables.work import RunService
+from headgate_runtime.world import World, pass_on
+from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
+from headgate_tables.hudi import Holder, Table, create_table, open_table
+from headgate_tables.hudi.catalog import Catalog, check_name
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+DEFAULT_BUCKETS = 8
+DESCRIBED_S = 10.0
+"""How long another coordinator's adoption, which may add columns, stays unknown here. Less: more reads for each new client."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table as its CONFIG slot has it, and where readers find it."""
+
+    name: str
+    url: str
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A table to be created; ``buckets`` 0 takes the default."""
+
+    name: str
+    schema: pa.Schema
+    record_key: Sequence[str]
+    partition_by: Sequence[str]
+    ordering: str | None
+    buckets: int
+    hive_style: bool
+    exist_ok: bool
+
+
+class Storage:
+    """Everything raises TablesError. Definitions change with an adoption only, so they are read rarely."""
+
+    def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
+        self._options = settings.storage_options
+        self._retention_ms = round(settings.channel_retention * 1000)
+        self._world = world
+        self._guard = guard
+        self._system = replace(system, clock=guard)
+        self._catalog = Catalog(settings.store, self._options, self._system)
+        self._described: dict[str, tuple[float, Described]] = {}
+
+    def names(self) -> list[str]:
+        """All tables, sorted."""
+        names = self._catalog.names()
+        for gone in self._described.keys() - names:
+            self._described.pop(gone, None)
+        return names
+
+    def describe(self, name: str) -> Described:
+        """Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
+        until, found = self._described.get(name, (0.0, None))
+        if found is None or until < self._world.clock.monotonic():
+            found = self._describe(self._open_listed(name), name)
+        return found
+
+    def list(self) -> tuple[list[Described], list[str]]:
+        """All tables by name, and the names of those that cannot be described now: one that is gone is in nobody's way."""
+        described: list[Described] = []
+        unreadable: list[str] = []
+        for name in self.names():
+            try:
+                described.append(self.describe(name))
+            except TablesError as error:
+                _log.warning("a table cannot be described", table=name, error=str(error))
+                unreadable.append(name)
+        return described, unreadable
+
+    def create(self, wanted: Wanted) -> Described:
+        """The table, then its entry. A table whose entry is missing, since its creation stopped there, is completed.
+
+        Raises TableGoneError when the entry is there and the table is not: it may come back, with all its rows. Raises
+        TableExistsError, SchemaError, OptionError and others of ``create_table``.
+        """
+        check_name(wanted.name)
+        listed = wanted.name in self._catalog.names()
+        if listed:
+            self._open_listed(wanted.name)
+        table = create_table(
+            self._url_of_new(wanted.name),
+            wanted.schema,
+            buckets=wanted.buckets or DEFAULT_BUCKETS,
+            record_key=wanted.record_key,
+            partition_by=wanted.partition_by,
+            ordering=wanted.ordering,
+            name=wanted.name,
+            hive_style=wanted.hive_style,
+            exist_ok=wanted.exist_ok or not listed,
+            storage_options=self._options,
+            system=self._system,
+        )
+        self._catalog.add(wanted.name, wanted.name)
+        return self._describe(table, wanted.name)
+
+    def own(self, name: str, address: str, adoption: RunService | None = None) -> Table:
+        """Opens and fences; ``address`` is where to connect for those who find the table owned.
+
+        ``adoption``: what has to be done to the table before it can be owned.
+        """
+        if adoption is not None:
+            self._adopt(name, address, adoption)
+        table = self._open_listed(name, address)
+        self._describe(table, name)
+        table.own()
+        if self._guard.look().witnessed:  # one clock alone forgets nobody
+            forget_idle(table, self._guard.now_ms() - self._retention_ms)
+        return table
+
+    def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
+        """A table under the store's root that has no entry yet: ``call`` makes it ours, then it gets one.
+
+        Raises NotATableError, and what ``call`` raises.
+        """
+        check_name(name)
+        with self._open(self._url_of_new(name), address) as table:
+            adopted = call(table)
+        self._catalog.add(name, name)
+        return adopted
+
+    def _adopt(self, name: str, address: str, adoption: RunService) -> None:
+        try:
+            table = self._open_listed(name, address)
+        except TablesError as error:
+            adoption.failed(error)
+            raise
+        with table:
+            adoption.run(table)
+
+    def gone(self, name: str) -> TableGoneError | None:
+        """Whether the folder of a table with an entry is gone; anything else that is wrong with the table is not said here."""
+        try:
+            self._open_listed(name)
+        except TableGoneError as error:
+            return error
+        except TablesError:
+            return None
+        return None
+
+    def _open_listed(self, name: str, address: str = "") -> Table:
+        """``address``: where the cluster's handle can be reached; without one only to be read. Raises TableGoneError."""
+        url = self._catalog.table_url(name)
+        try:
+            if address:
+                return self._open(url, address)
+            return open_table(url, storage_options=self._options, system=self._system)
+        except NotATableError as error:
+            raise TableGoneError(
+                f"{url} holds no table any more",
+                fix="Move the table's folder back, or mount its disk; then it goes on by itself. To forget the table for good, "
+                f"delete {self._catalog.entry_url(name)}.",
+            ) from error
+
+    def _open(self, url: str, address: str) -> Table:
+        return open_table(
+            url,
+            storage_options=self._options,
+            system=self._system,
+            holder=Holder("cluster", self._system.host, self._system.pid, address),
+            wrap_store=self._wrap(),
+        )
+
+    def _describe(self, table: Table, name: str) -> Described:
+        if table.definition is None:
+            raise UnsupportedTableError(
+                f"{table.url} has an entry, but was not made by this library",
+                fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
+            )
+        described = Described(name, table.url, table.definition)
+        self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
+        return described
+
+    def _url_of_new(self, name: str) -> str:
+        return f"{self._catalog.url}/{name}"  # a name has nothing that a URL would have to encode
+
+    def _wrap(self) -> Callable[[Store], Store] | None:
+        reached = self._world.reached
+        return None if reached is pass_on else lambda store: SteppedStore(store, reached)

@@ -1,0 +1,40 @@
+"""One owned table as `headgate status` shows it."""
+
+from headgate_coordinator.core.table_coordinator import TableCoordinator
+from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.tables.committer import Committer
+from headgate_coordinator.tables.compacting import TableCompactions
+from headgate_proto.api.v1 import tables_pb2
+
+
+def table_status(
+    address: Address, owner: str, core: TableCoordinator, committer: Committer, compactions: TableCompactions, clock_alarm: str
+) -> tables_pb2.TableStatus:
+    """``owner``: this coordinator's name; ``clock_alarm``: what is wrong with its clock, or empty."""
+    last = committer.last
+    alarms = (
+        clock_alarm,
+        committer.outage.alarm,
+        *core.alarms,
+        *compactions.alarms,
+        *committer.alarms,
+        committer.trouble,
+    )
+    return tables_pb2.TableStatus(
+        name=address.table,
+        state="owned",
+        owner=owner,
+        epoch=address.epoch,
+        generation=core.generation,
+        round=core.round,
+        channels=core.channels,
+        uncommitted_bytes=core.uncommitted_bytes,
+        last_instant=last.instant,
+        last_commit_ms=last.at_ms,
+        round_seconds=core.last_round.seconds,
+        round_files=last.files,
+        round_bytes=last.bytes,
+        alarms=list(filter(None, alarms)),
+        operations=compactions.status(),
+        operations_queued=compactions.core.queued,
+    )

@@ -1,0 +1,162 @@
+"""Which rows of a slice go into its new base file: the first pass of a compaction, over keys and ordering values alone.
+
+Memory holds one entry's key, ordering value and place in the hash tables for each entry of a *share* of the logs: keys are
+divided by their hash into as many shares as it takes, and each share is a pass of its own over the keys of logs and base.
+Beside that it is one byte for each row and entry of the slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headgate_tables.arrow import index_array
+from headgate_tables.hudi.entries import EntryReader, one_array
+from headgate_tables.hudi.keys.fingerprint import fingerprints
+from headgate_tables.hudi.merge import Entries, Mask, Positions
+from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
+from headgate_tables.hudi.services.compaction.key_index import KeyIndex
+from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
+from headgate_tables.hudi.services.compaction.pinned import PinnedBlock
+
+SHARE_ENTRIES = 1_500_000
+"""Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (keys of 21 bytes)."""
+SHARE_KEY_BYTES = 64 * 1024 * 1024
+_MOST_SHARES = 256
+_HELD_BYTES = 64 * 1024 * 1024
+"""Of the base file's keys and ordering values: up to that they are not read again when the rows are copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``.
+
+    ``read``: columns of the base file that were read already, whole; None when they are too large to hold.
+    """
+
+    keep: Mask
+    read: pa.Table | None
+    alive: Sequence[Mask]
+    inserts: int
+    updates: int
+    deletes: int
+    log_rows: int
+
+
+def decide(
+    base: ParquetBatches | None, blocks: Sequence[PinnedBlock], reader: EntryReader, schema: pa.Schema, beat: Callable[[], None]
+) -> Decision:
+    """The merge of a slice without partial updates. ``beat`` is called now and then, and may raise."""
+    return _Deciding(base, blocks, reader, schema, beat).result()
+
+
+class _Deciding:
+    def __init__(
+        self,
+        base: ParquetBatches | None,
+        blocks: Sequence[PinnedBlock],
+        reader: EntryReader,
+        schema: pa.Schema,
+        beat: Callable[[], None],
+    ) -> None:
+        self._base = base
+        self._blocks = blocks
+        self._reader = reader
+        self._target = pa.schema([schema.field(name) for name in reader.key_names])
+        self._beat = beat
+        self._keep: Any = np.ones(base.rows if base is not None else 0, dtype=bool)
+        self._counts: list[int] = []
+        self._alive: Any = np.zeros(0, dtype=bool)
+        self._updates = 0
+        self._deletes = 0
+        self._read: list[pa.Table] | None = None
+
+    def result(self) -> Decision:
+        shares = max(1, -(-sum(block.about_entries() for block in self._blocks) // SHARE_ENTRIES))
+        while not self._decide(0, shares):
+            shares *= 2
+        for share in range(1, shares):
+            self._decide(share, shares)
+        alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
+        rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
+        shown = int(self._alive.sum())
+        read = pa.concat_tables(self._read) if self._read else None
+        return Decision(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
+
+    def _decide(self, share: int, shares: int) -> bool:
+        """False when the keys of the first share are so long that there have to be more shares."""
+        made = self._entries(share, shares)
+        if made is None:
+            return False
+        entries, positions = made
+        del made
+        index = KeyIndex(entries)
+        winners = index.winners
+        del entries
+        at = winners.positions if positions is None else positions[winners.positions]
+        del positions
+        beaten = np.zeros(len(at), dtype=bool)
+        beating = np.zeros(len(at), dtype=bool)
+        if self._base is not None and len(at):
+            for keys, ordering, first in self._base_keys(self._base, alone=shares == 1):
+                outcome = index.merge_base(keys, ordering)
+                self._keep[first : first + len(keys)] &= outcome.keep
+                beaten[outcome.beaten] = True
+                beating[outcome.beating] = True
+                self._beat()
+        self._alive[at[~winners.deletes & ~beaten]] = True
+        self._updates += int((beating & ~winners.deletes).sum())
+        self._deletes += int((beating & winners.deletes).sum())
+        return True
+
+    def _entries(self, share: int, shares: int) -> tuple[Entries, Positions | None] | None:
+        """Of this share, and where they stand among all entries (None for the only share); None when they are too many bytes."""
+        found: list[Entries] = []
+        positions: list[Positions] = []
+        counts: list[int] = []
+        start = key_bytes = 0
+        for block in self._blocks:
+            begin = start
+            for entries in block.entries(self._reader):
+                length = len(entries.keys)
+                if shares > 1:
+                    chosen = np.flatnonzero(fingerprints(entries.keys) % np.uint64(shares) == np.uint64(share))
+                    entries = _taken(entries, chosen)
+                    positions.append(chosen + start)
+                found.append(entries)
+                start += length
+                key_bytes += entries.keys.nbytes
+                if share == 0 and key_bytes > SHARE_KEY_BYTES and shares < _MOST_SHARES:
+                    return None
+            counts.append(start - begin)
+            self._beat()
+        if share == 0:
+            self._counts = counts
+            self._alive = np.zeros(start, dtype=bool)
+        return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
+
+    def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
+        """Keys, ordering values and the number of the first row, batch by batch.
+
+        ``alone``: no other share reads them, so there is room to keep them.
+        """
+        kept: list[pa.Table] | None = [] if alone else None
+        first = held = 0
+        for batch in base.batches(self._target, dictionaries=False):
+            ordering = one_array(batch[self._reader.ordering]) if self._reader.ordering else None
+            yield one_array(batch[RECORD_KEY]), ordering, first
+            first += batch.num_rows
+            held += batch.nbytes
+            if kept is not None:
+                kept = [*kept, batch] if held <= _HELD_BYTES else None
+        self._read = kept
+
+
+def _taken(entries: Entries, chosen: Positions) -> Entries:
+    at = index_array(chosen)
+    ordering = entries.ordering.take(at) if entries.ordering is not None else None
+    return Entries(entries.keys.take(at), ordering, entries.deletes[chosen], entries.unconditional[chosen])

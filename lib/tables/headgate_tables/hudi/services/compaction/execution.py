@@ -1,0 +1,191 @@
+"""Executes one operation of a compaction plan: base file and logs of a slice become a new base file (rules W4, FI5).
+
+Two passes. The first decides by keys and ordering values which rows stay (``deciding``). The second copies: kept rows of the base
+file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and a row
+group, however large the slice is, and what the first pass says of itself. Deletes end here: a base file keeps none (rule DE2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headgate_tables.arrow import mask_array, pc
+from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.hudi.bloom import DynamicBloomFilter
+from headgate_tables.hudi.data_files import layout_of
+from headgate_tables.hudi.definition import Definition, Layout, avro_schema
+from headgate_tables.hudi.entries import EntryReader, one_array
+from headgate_tables.hudi.merge import Entries, Mask
+from headgate_tables.hudi.operation import Compacted, Operation
+from headgate_tables.hudi.parquet_checks import damaged
+from headgate_tables.hudi.partial import Source, merge_partial
+from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
+from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
+from headgate_tables.hudi.services.compaction.deciding import decide
+from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
+from headgate_tables.hudi.services.compaction.pinned import PinnedSlice
+from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.storage.store import Outcome, Spool, Store
+
+Progress = Callable[[int], None]
+
+
+def compact_slice(
+    store: Store,
+    definition: Definition,
+    layout: Layout,
+    operation: Operation,
+    instant: str,
+    *,
+    stage: str,
+    settings: TableSettings,
+    progress: Progress | None = None,
+    attempt: str = "0",
+) -> Compacted:
+    """Creates the operation's base file, or finds that it was created, whoever did that (then nothing is read but that file).
+
+    ``stage``: a folder of this process, "" where files are created in place; ``attempt`` makes the staged name unique in it.
+    ``progress`` is told how many rows are copied, also while they are 0; what it raises ends the operation.
+    Nothing stays behind but the finished file. Raises MissingFileError and CorruptFileError for inputs that are not as they were
+    pinned, UnsupportedTableError, RetryLater, DeposedError when the stage was revoked, SyncFailedError.
+    """
+    found = stored_output(store, operation)
+    if found is not None:
+        return found
+    pinned = PinnedSlice(store, operation)
+    staged = f"{stage}/{instant}_{operation.file_id}_{attempt}" if stage else ""
+    with store.spool(operation.path, staged) as spool:
+        counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)
+        outcome = spool.create()
+        if outcome is Outcome.CREATED:
+            return counts.compacted(operation, DataFile(operation.path, spool.file.size, spool.file.sha256, ""))
+    found = stored_output(store, operation)
+    if found is None:
+        raise StoreUnavailableError(
+            f"the store did not say whether {operation.path} was created", fix="Run the operation again once the store answers."
+        )
+    return found
+
+
+def _unheard(rows: int) -> None:
+    del rows
+
+
+class _Merge:
+    """One operation's merge."""
+
+    def __init__(
+        self,
+        pinned: PinnedSlice,
+        operation: Operation,
+        definition: Definition,
+        layout: Layout,
+        settings: TableSettings,
+        progress: Progress,
+    ) -> None:
+        self._pinned = pinned
+        self._operation = operation
+        self._definition = definition
+        self._settings = settings
+        self._progress = progress
+        self._schema = with_meta(definition.schema)
+        self._target = self._schema.remove(self._schema.get_field_index(FILE_NAME))
+        self._reader = EntryReader(self._schema, layout.ordering)
+        self._done = 0
+
+    def into(self, spool: Spool) -> Counts:
+        """The whole file."""
+        bloom = DynamicBloomFilter(self._settings.bloom_entries, self._settings.bloom_fpp) if self._settings.bloom else None
+        writer = BaseFileWriter(
+            spool.file,
+            self._schema,
+            self._operation.output,
+            avro_schema(self._definition, meta_columns=True),
+            # Of its own: what other files taught a shared one would change the bytes (rule W4).
+            layout_of(self._definition),
+            bloom,
+        )
+        counts = self._partial(writer) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(writer)
+        writer.close(counts.footer(self._operation))
+        return counts
+
+    def _streamed(self, writer: BaseFileWriter) -> Counts:
+        blocks = self._pinned.blocks
+        with self._pinned.base() as base:
+            decision = decide(base, blocks, self._reader, self._schema, self._beat)
+            pa.default_memory_pool().release_unused()
+            if base is not None:
+                self._copy(self._base_rows(base, decision.read), decision.keep, writer, "the base file")
+        for block, alive in zip(blocks, decision.alive, strict=True):
+            if alive.any():
+                self._copy(block.rows(self._target), alive, writer, block.block.where)
+        rows = int(decision.keep.sum()) + sum(int(alive.sum()) for alive in decision.alive)
+        if writer.rows != rows:
+            raise damaged(self._operation.path, f"{writer.rows} rows were written, and {rows} must survive")
+        return Counts(rows, decision.inserts, decision.updates, decision.deletes, decision.log_rows, len(blocks))
+
+    def _base_rows(self, base: ParquetBatches, read: pa.Table | None) -> Iterator[pa.Table]:
+        """``read``: columns that need not be read again."""
+        if read is None:
+            yield from base.batches(self._target)
+            return
+        rest = pa.schema([field for field in self._target if field.name not in read.column_names])
+        at = 0
+        for rows in base.batches(rest):
+            known = read.slice(at, rows.num_rows)
+            at += rows.num_rows
+            parts = [known if name in known.column_names else rows for name in self._target.names]
+            columns = [part[name] for part, name in zip(parts, self._target.names, strict=True)]
+            fields = [part.schema.field(name) for part, name in zip(parts, self._target.names, strict=True)]
+            yield pa.table(columns, schema=pa.schema(fields))
+
+    def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: BaseFileWriter, what: str) -> None:
+        at = 0
+        for rows in batches:
+            mask = chosen[at : at + rows.num_rows]
+            at += rows.num_rows
+            if mask.all() and len(mask) == rows.num_rows:
+                writer.write(rows)
+            elif mask.any():
+                writer.write(rows.filter(mask_array(mask)))
+            self._done += rows.num_rows
+            self._progress(self._done)
+        if at != len(chosen):
+            raise damaged(what, f"it had {len(chosen)} rows when they were counted, and then {at}")
+
+    def _beat(self) -> None:
+        self._progress(self._done)
+
+    def _partial(self, writer: BaseFileWriter) -> Counts:
+        """With partial updates, which Spark alone writes, the slice is merged in memory as readers do."""
+        names = self._target.names
+        sources: list[Source] = []
+        base_keys: list[pa.Array[Any]] = []
+        with self._pinned.base() as base:
+            for rows in base.batches(self._target, dictionaries=False) if base is not None else ():
+                none = np.zeros(rows.num_rows, dtype=bool)
+                ordering = one_array(rows[self._reader.ordering]) if self._reader.ordering else None
+                base_keys.append(one_array(rows[RECORD_KEY]))
+                sources.append(Source(Entries(base_keys[-1], ordering, none, none), rows))
+        log_rows = 0
+        log_keys: list[pa.Array[Any]] = []
+        for block in self._pinned.blocks:
+            entries = self._reader.concatenate(list(block.entries(self._reader)))
+            log_keys.append(entries.keys)
+            log_rows += len(entries.keys) if block.has_rows else 0
+            sources.append(Source(entries, block.held(names, self._schema) if block.has_rows else None))
+            self._beat()
+        merged = merge_partial(sources, self._target)
+        writer.write(merged)
+        had = pa.concat_arrays([*base_keys, pa.array([], pa.string())])
+        shown = one_array(merged[RECORD_KEY])
+        known = pc.is_in(shown, value_set=had)
+        updates = pc.and_(known, pc.is_in(shown, value_set=pa.concat_arrays(log_keys)))
+        kept, updated = (pc.sum(flags).as_py() or 0 for flags in (known, updates))
+        return Counts(merged.num_rows, merged.num_rows - kept, updated, len(had) - kept, log_rows, len(self._pinned.blocks))

@@ -1,0 +1,294 @@
+"""Makes what another program did to a table its own (rule F1): fence, ADOPT, and what then has to go.
+
+Stopped anywhere, it is called again: until the ADOPT slot is won the table stays read-only for us, and from then on a
+takeover goes on with the rest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.slot import Slot
+from headgate_tables.commitlog.state import LogState
+from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, format_time, parse_time
+from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, UnsupportedTableError
+from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
+from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.past import kept_since
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from headgate_tables.hudi.readable import check_all
+from headgate_tables.hudi.schema.evolved import evolved
+from headgate_tables.hudi.services.foreign import work as foreign_work
+from headgate_tables.hudi.services.foreign.sampled_keys import sample
+from headgate_tables.hudi.services.foreign.work import Foreign, Lying
+from headgate_tables.hudi.services.results import AdoptResult
+from headgate_tables.hudi.services.savepoints import savepoint_files
+from headgate_tables.hudi.snapshot import Snapshot, Snapshots
+from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.history import archived_metadata
+from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant, State
+from headgate_tables.hudi.view import FileSystemView
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Clock
+
+TIMEZONE_KEY = "hoodie.table.timeline.timezone"
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What an ADOPT slot is going to say. ``newest``: the largest time on the timeline; ``rolled_back``: pending ones that go."""
+
+    foreign: Foreign
+    newest: str
+    plans: Mapping[str, list[Any]]
+    rolled_back: Sequence[str]
+    body: Mapping[str, Any]
+    snapshot: Snapshot
+
+    @property
+    def result(self) -> AdoptResult:
+        """For the caller."""
+        foreign = self.foreign
+        return AdoptResult(
+            completed=tuple(sorted(foreign.completed)),
+            removed=tuple(sorted(foreign.removed)),
+            plans=tuple(sorted(self.plans)),
+            finished_plans=tuple(sorted(foreign.finished)),
+            rolled_back=tuple(self.rolled_back),
+            archived=tuple(sorted(foreign.archived)),
+            savepoints=tuple(sorted(foreign.saved)),
+        )
+
+
+def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, *, roll_back: bool) -> AdoptResult:
+    """Fences, wins the ADOPT slot and deletes what it gives up; does nothing when nobody else has written.
+
+    A pending write of another program is refused, or rolled back if told so. Raises ForeignWriterError for one, and what
+    ``survey`` raises, all before anything is written; then as ``Table.own``.
+    """
+    store = log.store
+    state = log.state if log.owned else read_state(store, LOG_LAYOUT)[0]
+    found = survey(store, layout, definition, state, read_state(store, LOG_LAYOUT, folds=False)[1], roll_back=roll_back)
+    if not found.foreign and is_utc(store):
+        return found.result
+    check_clock(clock, found.newest)
+    log.fence()
+    # The properties first: from the next instant on every program counts in the zone that our instants are in.
+    set_utc(store)
+    definition = Definition.decode(log.state.config)
+    found = survey(store, layout, definition, log.state, read_state(store, LOG_LAYOUT, folds=False)[1], roll_back=roll_back)
+    log.adopt(found.newest, found.body)
+    log.dead_names.delete_given_up()
+    return found.result
+
+
+def survey(
+    store: Store, layout: Layout, definition: Definition, state: LogState, slots: Sequence[Slot], *, roll_back: bool
+) -> Adoption:
+    """Reads only. ``slots``: all that are left, folded or not.
+
+    Raises ForeignWriterError, UnsupportedTableError, CorruptFileError, MissingFileError.
+    """
+    lying = foreign_work.look(store, layout, state)
+    foreign = foreign_work.judge(lying, state, [slot for slot in slots if slot.n > state.folded])
+    compactions = [each for each in foreign.pending if each.action == "compaction"]
+    writes = [each for each in foreign.pending if each.action != "compaction"]
+    _check_pending(store, lying, writes, roll_back=roll_back)
+    late = _late_outputs(store, layout, foreign, state)
+    snapshot = _snapshot(store, layout, lying, [path for paths in late.values() for path in paths])
+    check_all(snapshot.view)
+    groups = _groups(definition, snapshot.view)
+    schema = evolved(definition.schema, snapshot.schema) if _has_writes(foreign) else definition.schema
+    _check_rows(store, definition, lying, foreign)
+    gone = {each.time for each in writes}
+    ours_dead = {*foreign.removed, *state.dead, *state.gone} - lying.timeline.completed.keys() - lying.archive.keys()
+    plans = {each.time: [op.encode() for op in foreign_work.pinned(store, each, lying)] for each in compactions}
+    names = [
+        *foreign_work.not_to_be_published(foreign, lying, slots, snapshot.view),
+        *(path for time in foreign.unsaved for path in savepoint_files(time, state.savepoints[time])),
+        *foreign_work.data_of(lying, gone | ours_dead),
+        *(path for path in foreign_work.data_of(lying, {each.time for each in compactions}) if path.endswith(".parquet")),
+        *(path for paths in late.values() for path in paths if lying.has(path)),
+        *_pending_names(store, writes, compactions),
+    ]
+    dead = {time: foreign_work.data_of(lying, {time}) for time in gone}
+    dead |= {time: paths for time, paths in late.items() if time in foreign.removed}
+    body = {
+        "completed": {time: each.completion for time, each in foreign.completed.items()},
+        "removed": sorted({*foreign.removed, *(time for time in foreign.archived if time > lying.timeline.start)} - dead.keys()),
+        "dead": dead,
+        "plans": plans,
+        "refused": {time: paths for time, paths in late.items() if time in foreign.finished},
+        "savepoints": {time: _savepoint(each, lying, state) for time, each in foreign.saved.items()},
+        "unsaved": sorted(foreign.unsaved),
+        "archived": max((time for time in lying.archive if time < lying.timeline.start), default=""),
+        "cleaned": max((kept_since(each, lying.timeline) for each in _cleanings(store, foreign)), default=""),
+        "config": {"groups": encode_groups(groups), "schema": encode_schema(schema)},
+        "names": list(dict.fromkeys(names)),
+    }
+    return Adoption(foreign, lying.newest, plans, sorted(gone), body, snapshot)
+
+
+def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogState) -> dict[str, list[str]]:
+    """Outputs that compactors of ours made, or may still make, of plans that others finished or took away, by plan: a second base
+    file beside theirs would make the table unreadable (rule FI3).
+    """
+    late = foreign_work.plan_outputs(state, {*foreign.finished, *foreign.removed})
+    contents = {time: store.get(foreign.completed[time].path).to_pybytes() for time in late if time in foreign.completed}
+    contents |= archived_metadata(store, layout.history_folder, [time for time in foreign.archived if time in late])
+    commits = [decode_commit(content, f"the metadata of {time}") for time, content in contents.items()]
+    theirs = {stat["path"] for each in commits for stats in each.stats.values() for stat in stats}
+    return {time: [path for path in paths if path not in theirs] for time, paths in late.items()}
+
+
+def _snapshot(store: Store, layout: Layout, lying: Lying, without: Sequence[str]) -> Snapshot:
+    """As others left it: no slot is asked. ``without``: what compactors of ours may have made beside the files of others."""
+    files = {folder: dict(names) for folder, names in lying.files.items()}
+    for path in without:
+        folder, _, name = path.rpartition("/")
+        files.get(folder, {}).pop(name, None)
+    return Snapshots(store, layout, None, lambda: ()).end_listing(list(files.items()))
+
+
+def _has_writes(foreign: Foreign) -> bool:
+    return any(each.action in WRITE_ACTIONS for each in foreign.completed.values())
+
+
+def _check_pending(store: Store, lying: Lying, writes: Sequence[Instant], *, roll_back: bool) -> None:
+    if writes and not roll_back:
+        names = ", ".join(each.name for each in writes)
+        raise ForeignWriterError(
+            f"another program has begun {names} and not finished",
+            fix="Let it finish, or make sure that it has stopped for good and adopt with roll_back=True.",
+        )
+    for each in writes:
+        # One that is only requested has not touched anything.
+        if each.action in foreign_work.UNDOING and each.state is State.INFLIGHT:
+            halfway = [time for time in foreign_work.targets(store, each) if time in lying.timeline.completed]
+            if halfway:
+                raise ForeignWriterError(
+                    f"{each.name} may have deleted some files of {halfway[0]}, which is completed",
+                    fix="Finish it with the program that began it; it cannot be rolled back.",
+                )
+
+
+def _groups(definition: Definition, view: FileSystemView) -> dict[str, dict[int, str]]:
+    """File groups whose ids are not those that writers would compute (rule FI1). Raises UnsupportedTableError."""
+    groups = {partition: dict(each) for partition, each in definition.groups.items()}
+    seen: dict[tuple[str, int], str] = {}
+    for group in view.groups():
+        key = group.partition, bucket_of(group.file_id)
+        if key[1] >= definition.buckets:
+            raise UnsupportedTableError(
+                f"the file group {group.file_id} in {group.partition!r} is of bucket {key[1]}, "
+                f"but the table has {definition.buckets} buckets",
+                fix="The other program counted buckets otherwise: load the table's rows into a new one.",
+            )
+        if key in seen:
+            raise UnsupportedTableError(
+                f"bucket {key[1]} of {group.partition!r} has two file groups, {seen[key]} and {group.file_id}",
+                fix="Rows of one key may be in both: load the table's rows into a new table.",
+            )
+        seen[key] = group.file_id
+        if definition.file_id(*key) != group.file_id:
+            groups.setdefault(key[0], {})[key[1]] = group.file_id
+    for partition, file_id in view.replaced():
+        bucket = bucket_of(file_id)
+        if (partition, bucket) not in seen and definition.file_id(partition, bucket) == file_id:
+            groups.setdefault(partition, {})[bucket] = _unused(definition, view, partition, bucket)
+    return groups
+
+
+def _unused(definition: Definition, view: FileSystemView, partition: str, bucket: int) -> str:
+    """A replaced id stays invisible, so writers get the next one."""
+    k = 1
+    while view.was_replaced(partition, definition.file_id(partition, bucket, k)):
+        k += 1
+    return definition.file_id(partition, bucket, k)
+
+
+def _check_rows(store: Store, definition: Definition, lying: Lying, foreign: Foreign) -> None:
+    """Whether the other program puts rows into the buckets where we look for them."""
+    writes = {time for time, each in foreign.completed.items() if each.action in WRITE_ACTIONS and each.action != "commit"}
+    if not sample(store, definition, foreign_work.data_of(lying, writes)).fits(definition.buckets):
+        raise UnsupportedTableError(
+            f"the other program did not write with {definition.buckets} buckets, so rows lie where nobody looks for them",
+            fix="Restore the table to a savepoint, or load its rows into a new table; "
+            f"other programs have to write with hoodie.bucket.index.num.buckets={definition.buckets}.",
+        )
+
+
+def _pending_names(store: Store, writes: Sequence[Instant], compactions: Sequence[Instant]) -> Iterator[str]:
+    """Files on the timeline and markers of what never completed."""
+    for each in writes:
+        yield from (Instant(each.time, each.action, state).path for state in (State.INFLIGHT, State.REQUESTED))
+    for each in (*writes, *compactions):
+        yield from _below(store, f".hoodie/.temp/{each.time}")
+    for each in compactions:
+        # Empty as ours, or the completing slot would find another content under its name.
+        if each.state is State.INFLIGHT and store.size(each.path):
+            yield each.path
+
+
+def _below(store: Store, folder: str) -> Iterator[str]:
+    listing = store.list_folder(folder)
+    yield from (f"{folder}/{name}" for name in listing.files)
+    for name in listing.folders:
+        yield from _below(store, f"{folder}/{name}")
+
+
+def _savepoint(instant: Instant, lying: Lying, state: LogState) -> dict[str, Any]:
+    """Which offsets belong to the saved commit is known when nothing of ours came later; otherwise clients send all again."""
+    point = lying.timeline.completion(instant.time) or lying.archive.get(instant.time, instant.time)
+    moved = any(completion > point for completion in state.commits.values())
+    channels = {name: [record[0], 0, *record[2:]] if moved else list(record) for name, record in state.channels.items()}
+    return {"completion": instant.completion, "point": point, "channels": channels}
+
+
+def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:
+    for each in foreign.completed.values():
+        if each.action == "clean":
+            yield decode_clean(store.get(each.path).to_pybytes(), each.path)
+    for each in foreign.pending:
+        # Some of its files may be gone already.
+        if each.action == "clean" and each.state is State.INFLIGHT:
+            path = Instant(each.time, "clean", State.REQUESTED).path
+            try:
+                yield decode_clean_plan(store.get(path).to_pybytes(), path, each.time)
+            except FileNotFoundError as error:
+                raise CorruptFileError(
+                    f"{each.path} is there, but its plan {path} is not", fix="Restore the plan from a copy of the table."
+                ) from error
+
+
+def check_clock(clock: Clock, newest: str) -> None:
+    """Raises ClockError when the timeline is ahead of the clock, as one is that was written in a zone east of UTC."""
+    if not newest:
+        return
+    ahead = parse_time(newest.ljust(TIME_DIGITS, "9")) - clock.now_ms()
+    if ahead > MAX_CLOCK_SET_BACK_MS:
+        raise ClockError(
+            f"the newest time on the timeline is {newest}, but it is {format_time(clock.now_ms())} (UTC) now; "
+            "another program counts in a zone east of UTC, or its clock is wrong",
+            fix="Stop the other program and adopt the table when UTC has caught up.",
+        )
+
+
+def is_utc(store: Store) -> bool:
+    """Whether the table's instants are in UTC for all programs."""
+    return _properties(store).get(TIMEZONE_KEY, "LOCAL").upper() == "UTC"
+
+
+def set_utc(store: Store) -> None:
+    """Our instants are UTC (rule TM3)."""
+    properties = _properties(store)
+    if properties.get(TIMEZONE_KEY, "LOCAL").upper() != "UTC":
+        store.replace(PROPERTIES_PATH, [render(properties | {TIMEZONE_KEY: "UTC"}, "Headgate adopted the table")])
+
+
+def _properties(store: Store) -> dict[str, str]:
+    return parse(store.get(PROPERTIES_PATH).to_pybytes(), PROPERTIES_PATH)

@@ -1,0 +1,78 @@
+"""Which file slices a compaction plan takes (rules TM2, DE3, W4; fact HF2). Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from headgate_tables.hudi.base_file import WRITE_TOKEN
+from headgate_tables.hudi.log.names import base_name
+from headgate_tables.hudi.operation import Operation, PinnedFile
+from headgate_tables.hudi.services.planning.urgency import Rules, Urgency, load_of
+from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.hudi.timeline.instant import NEVER
+from headgate_tables.hudi.view import FileSlice
+
+_MB = 1 << 20
+
+
+def choose_slices(
+    slices: Iterable[FileSlice],
+    settings: TableSettings,
+    *,
+    now: int,
+    pending: Collection[tuple[str, str]],
+    unfinished: Sequence[str],
+    overdue: str = "",
+    forced: bool = False,
+) -> list[FileSlice]:
+    """Those of the latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` lets in, at
+    least one. ``forced``: every slice with logs, whatever they come to.
+
+    ``now``: milliseconds. ``pending``: partition and file id of what open plans hold. ``unfinished``: instants that are
+    reserved or pending. ``overdue``: see ``overdue_since``.
+    """
+    free = _free(slices, pending, unfinished)
+    if forced:
+        return sorted(free, key=lambda part: (-part.log_bytes, part.partition, part.file_id))
+    rules = Rules.at(settings, now, overdue)
+    due = [(urgency, part) for part in free if (urgency := rules.urgency(load_of(part))) is not None]
+    return _within([part for _, part in sorted(due, key=_worst_first)], settings.compaction_target_io_mb * _MB)
+
+
+def _free(slices: Iterable[FileSlice], pending: Collection[tuple[str, str]], unfinished: Sequence[str]) -> Iterator[FileSlice]:
+    # Rule DE3: logs merge by requested time, so one that is requested and not completed yet would come to lie on the wrong
+    # side of a newer log's rows (test_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending).
+    first = min(unfinished, default=NEVER)
+    for part in slices:
+        if part.logs and part.logs[-1].instant < first and (part.partition, part.file_id) not in pending:
+            yield part
+
+
+def _worst_first(due: tuple[Urgency, FileSlice]) -> tuple[int, float, str, str, str]:
+    urgency, part = due
+    return -urgency.rank, -urgency.score, part.logs[0].instant, part.partition, part.file_id
+
+
+def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
+    """The first ones that together read and write at most ``limit`` bytes."""
+    taken: list[FileSlice] = []
+    total = 0
+    for part in slices:
+        # Written: the base again, or for a first one what the logs hold (Hudi: TOTAL_IO_MB).
+        total += part.base_size + part.log_bytes + (part.base_size or part.log_bytes)
+        if taken and total > limit:
+            break
+        taken.append(part)
+    return taken
+
+
+def operation_of(part: FileSlice, instant: str) -> Operation:
+    """The slice as a plan of ``instant`` pins it; "" when no instant is known yet.
+
+    Raises ValueError for a log that completed after the instant: readers will put it on the new slice, so merging it here
+    would count it twice. The view and the instant come from one moment, so there is none (rule TM2).
+    """
+    late = [log.name for log in part.logs if instant and log.completion >= instant]
+    if late or (instant and part.base and part.base_instant >= instant):
+        raise ValueError(f"the slice of {part.file_id} is newer than its plan {instant}: {late or part.base}")
+    logs = tuple(PinnedFile(log.name, log.size) for log in part.logs)
+    base = PinnedFile(part.base, part.base_size) if part.base else None
+    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, WRITE_TOKEN, instant))

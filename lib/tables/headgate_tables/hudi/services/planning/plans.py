@@ -1,0 +1,152 @@
+"""The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Touches no rows."""
+
+from collections.abc import Mapping, Sequence
+
+from headgate_tables.commitlog.publish import encode_derived
+from headgate_tables.commitlog.slot import Kind
+from headgate_tables.errors import TransactionError
+from headgate_tables.hudi.operation import Compacted, Operation, Plan
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
+from headgate_tables.hudi.services.planning.urgency import overdue_since
+from headgate_tables.hudi.services.stuck import after_plan
+from headgate_tables.hudi.sweep import drop_staged
+from headgate_tables.hudi.timeline.commit_metadata import encode_compaction
+from headgate_tables.hudi.timeline.compaction_plan import encode_plan
+from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.hudi.view import FileSlice
+
+
+def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
+    """The slices that a plan made now would compact, the worst first; none that is set aside.
+
+    A slice that an earlier plan went on without gets a plan of its own, after its rest and when no other is due: a plan is done
+    with its last operation, and the others must not wait for this one. ``forced``: all at once.
+    """
+    now, stuck = owned.clock.now_ms(), owned.stuck
+    busy = {(each.partition, each.file_id) for plan in owned.plans.values() for each in plan.operations}
+    resting = {key for key, each in stuck.items() if (each.aside if forced else each.rests(now))}
+
+    def chosen(pending: set[tuple[str, str]]) -> list[FileSlice]:
+        return choose_slices(
+            owned.view().latest_slices(),
+            owned.settings,
+            now=now,
+            pending=pending,
+            unfinished=owned.log.open_instants,
+            overdue=overdue(owned),
+            forced=forced,
+        )
+
+    if forced:
+        return chosen(busy | resting)
+    found = chosen(busy | stuck.keys())
+    return chosen(busy | resting)[:1] if stuck and not found else found
+
+
+def overdue(owned: Owned) -> str:
+    """The instant before which straddling logs hold archiving back for too long."""
+    return overdue_since(sorted(owned.view().timeline.completed), owned.settings)
+
+
+def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
+    """Wins a PLAN slot for what is due, or for every slice with logs when ``forced``; None when there is nothing.
+
+    View and instant belong to one moment, in which no slot is in flight: what completes later has a later completion time
+    and lies on the new slice (rule TM2). Raises as ``Table.own``, and OutcomeUnknownError.
+    """
+    owned.check()
+    slices = choose(owned, forced=forced)
+    if not slices:
+        return None
+
+    def body(time: str) -> dict[str, object]:
+        plan = Plan(time, operations_of(slices, time))
+        requested = Instant(time, "compaction", State.REQUESTED).path
+        return {
+            "instant": time,
+            "operations": [each.encode() for each in plan.operations],
+            "publish": encode_derived([(requested, encode_plan(plan))]),
+        }
+
+    instant = owned.log.decide(Kind.PLAN, body)
+    return owned.plans[instant]
+
+
+def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation, ...]:
+    """In the order of the slices."""
+    return tuple(operation_of(each, instant) for each in slices)
+
+
+def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str]) -> str:
+    """Wins the PLAN_DONE slot and returns the completion time. Each operation of the plan is either finished or dropped.
+
+    ``dropped`` says why; the log remembers that of the slice until it is compacted, see ``stuck``.
+
+    The ``.commit`` names the finished ones only; a dropped slice stays as it was. A plan of which nothing is finished is
+    cancelled: then the result is "". Raises TransactionError for a plan that is not open, or of which something is missing.
+    """
+    plan = owned.plans.get(instant)
+    if plan is None:
+        raise TransactionError(
+            f"no compaction of {instant} is open", fix="It was done or cancelled before; ask for the open plans again."
+        )
+    if sorted([*(each.operation.output for each in finished), *(each.output for each in dropped)]) != sorted(
+        each.output for each in plan.operations
+    ):
+        raise TransactionError(
+            f"the results of compaction {instant} are not those of its operations", fix="Name each operation once."
+        )
+    if not finished:
+        cancel_plan(owned, instant, dropped)
+        return ""
+    owned.check()
+    metadata = encode_compaction(instant, finished, owned.schema)
+
+    def body(time: str) -> dict[str, object]:
+        derived = [
+            (Instant(instant, "compaction", State.INFLIGHT).path, b""),
+            (Instant(instant, "commit", State.COMPLETED, time).path, metadata),
+        ]
+        return {
+            "instant": instant,
+            "completion": time,
+            "files": [each.file.encode() for each in finished],
+            "names": [each.path for each in dropped],
+            "publish": encode_derived(derived),
+            **_remembered(owned, [each.operation for each in finished], dropped),
+        }
+
+    completion = owned.log.decide(Kind.PLAN_DONE, body)
+    names: dict[str, dict[str, int]] = {}
+    for each in finished:
+        names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
+    owned.snapshots.take_in(instant, completion, names, "commit")
+    drop_staged(owned.store, owned.log, instant)
+    return completion
+
+
+def cancel_plan(owned: Owned, instant: str, dropped: Mapping[Operation, str] | None = None) -> None:
+    """Wins a PLAN_CANCELLED slot: the plan can never complete (rule W5), its outputs and its file on the timeline are swept.
+
+    ``dropped``: operations that failed, and why.
+    """
+    plan = owned.plans.get(instant)
+    if plan is None:
+        return
+    names = plan_names(plan)
+    owned.log.decide(Kind.PLAN_CANCELLED, lambda _: {"instant": instant, "names": names, **_remembered(owned, (), dropped or {})})
+    drop_staged(owned.store, owned.log, instant)
+
+
+def _remembered(owned: Owned, finished: Sequence[Operation], dropped: Mapping[Operation, str]) -> dict[str, object]:
+    keys = [(each.partition, each.file_id) for each in finished]
+    return after_plan(
+        owned.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, owned.clock.now_ms()
+    )
+
+
+def plan_names(plan: Plan) -> list[str]:
+    """Every file that a plan and its operations may have left, data first (rule T7)."""
+    states = (State.INFLIGHT, State.REQUESTED)
+    return [*(each.path for each in plan.operations), *(Instant(plan.instant, "compaction", state).path for state in states)]

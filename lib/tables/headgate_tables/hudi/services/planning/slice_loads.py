@@ -1,0 +1,77 @@
+"""What the logs of one live slice come to, kept current file by file."""
+
+from dataclasses import dataclass, field
+
+from headgate_tables.hudi.services.planning.urgency import Load
+from headgate_tables.hudi.services.retention.archiving import straddles
+from headgate_tables.hudi.timeline.instant import NEVER
+
+
+@dataclass(slots=True)
+class LogLoad:
+    """Delta commits, files and bytes of some logs; instants of the oldest and of the newest."""
+
+    commits: int = 0
+    files: int = 0
+    bytes: int = 0
+    oldest: str = NEVER
+    newest: str = ""
+
+    def add(self, instant: str, size: int) -> None:
+        """One more log. Commits come in the order of their instants (rule RO2)."""
+        if instant != self.newest:
+            self.commits += 1
+            self.newest = max(self.newest, instant)
+            self.oldest = min(self.oldest, instant)
+        self.files += 1
+        self.bytes += size
+
+    def take(self, other: "LogLoad") -> None:
+        """All logs of other commits."""
+        self.commits += other.commits
+        self.files += other.files
+        self.bytes += other.bytes
+        self.oldest = min(self.oldest, other.oldest)
+        self.newest = max(self.newest, other.newest)
+
+
+@dataclass(slots=True)
+class SliceLoad:
+    """``logs``: those that no open plan holds; ``pinned``: those of an open plan, None without one."""
+
+    base_instant: str = ""
+    base_size: int = 0
+    logs: LogLoad = field(default_factory=LogLoad)
+    pinned: LogLoad | None = None
+
+    @property
+    def unplanned(self) -> Load:
+        """What a plan made now would hold."""
+        logs = self.logs
+        return Load(logs.commits, logs.files, logs.bytes, logs.oldest, self.base_instant, self.base_size)
+
+    @property
+    def files(self) -> int:
+        """Of all logs."""
+        return self.logs.files + (self.pinned.files if self.pinned else 0)
+
+    @property
+    def bytes(self) -> int:
+        """Of all logs."""
+        return self.logs.bytes + (self.pinned.bytes if self.pinned else 0)
+
+    @property
+    def straddler(self) -> str:
+        """See ``Load.straddler``; planned logs count as long as the plan is open."""
+        oldest = min(self.pinned.oldest, self.logs.oldest) if self.pinned else self.logs.oldest
+        return oldest if self.files and straddles(oldest, self.base_instant) else ""
+
+    def compacted(self, instant: str, size: int) -> None:
+        """The plan of ``instant`` is done: what it held is in the new base file, what came since lies on it."""
+        self.base_instant, self.base_size, self.pinned = instant, size, None
+
+    def given_up(self) -> None:
+        """The plan is cancelled, or this operation of it was dropped."""
+        if self.pinned is not None:
+            self.pinned.take(self.logs)
+            self.logs, self.pinned = self.pinned, None

@@ -1,0 +1,1 @@
+"""What may go and when: retained commits, cleaning, archiving."""

@@ -1,0 +1,136 @@
+"""Cleaning and archiving: what nobody needs any more goes, names into a slot first, then the files (rules D1 to D4)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from headgate_tables.commitlog.publish import encode_derived
+from headgate_tables.commitlog.slot import Kind
+from headgate_tables.hudi.leases import drop_expired_leases, live_leases
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.results import ArchiveResult, CleanResult
+from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
+from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
+from headgate_tables.hudi.services.retention.horizon import earliest_retained
+from headgate_tables.hudi.timeline.active import list_instants
+from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean, encode_clean_plan
+from headgate_tables.hudi.timeline.history import append_history, obsolete_history
+from headgate_tables.hudi.timeline.history_files import Archived
+from headgate_tables.hudi.timeline.instant import Instant, State
+
+
+def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
+    """One CLEAN slot, then the files go. Nothing is decided when there is nothing to delete."""
+    owned.log.dead_names.delete_given_up()
+    drop_expired_leases(owned.store, owned.clock.now_ms())
+    chosen = _choose_dead(owned)
+    earliest = chosen.earliest.completion if chosen.earliest else ""
+    if plan_only or not chosen.files:
+        return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.held)
+    owned.check()
+    instant = _win_clean(owned, chosen, earliest)
+    owned.log.dead_names.delete_given_up()
+    view = owned.view()
+    for partition, paths in chosen.files.items():
+        view.remove_files(partition, [path.rpartition("/")[2] for path in paths])
+    return CleanResult(instant, tuple(chosen.paths), chosen.bytes, earliest, chosen.held)
+
+
+def _choose_dead(owned: Owned) -> Cleanable:
+    view, state = owned.view(), owned.log.state
+    now = owned.clock.now_ms()
+    return choose_dead_files(
+        view.groups(),
+        view.timeline.writes(),
+        owned.settings,
+        now=now,
+        completion_of=view.completion_of,
+        replaced=[(group, view.completion_of(instant) or instant) for group, instant in view.replaced_groups()],
+        unfinished=owned.log.open_instants,
+        savepoints=[saved["point"] for saved in state.savepoints.values()],
+        leases=live_leases(owned.store, now),
+        plans=owned.plans.values(),
+        cleaned=state.cleaned,
+    )
+
+
+def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
+    started = owned.log.next_time()
+    writes = owned.view().timeline.writes()
+    cleaned = Cleaned(
+        instant=started,
+        policy=owned.settings.clean_policy,
+        earliest=chosen.earliest.time if chosen.earliest else "",
+        last_completed=writes[-1].time if writes else "",
+        files={partition: [path.rpartition("/")[2] for path in paths] for partition, paths in chosen.files.items()},
+        earliest_action=chosen.earliest.action if chosen.earliest else "",
+    )
+
+    def body(time: str) -> dict[str, Any]:
+        derived = [
+            (Instant(started, "clean", State.REQUESTED).path, encode_clean_plan(cleaned, owned.store.url)),
+            (Instant(started, "clean", State.INFLIGHT).path, b""),
+            (Instant(started, "clean", State.COMPLETED, time).path, encode_clean(cleaned)),
+        ]
+        return {
+            "instant": started,
+            "completion": time,
+            "names": chosen.paths,
+            "earliest": earliest,
+            "publish": encode_derived(derived),
+        }
+
+    completion = owned.log.decide(Kind.CLEAN, body)
+    owned.snapshots.take_in(started, completion, {}, "clean")
+    return started
+
+
+def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveResult:
+    """Writes the oldest instants to the history, then wins an ARCHIVE slot, then their files leave the timeline.
+
+    ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits.
+    """
+    owned.log.dead_names.delete_given_up()
+    chosen = _choose_archivable(owned, forced=forced)
+    left = len(owned.view().timeline.completed) - len(chosen)
+    if plan_only or not chosen:
+        return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=plan_only)
+    owned.check()
+    times = {each.time for each in chosen}
+    files = [each for each in list_instants(owned.store) if each.time in times]
+    folder = owned.layout.history_folder
+    with owned.log.ending_on_failed_sync():
+        append_history(owned.store, folder, [_archived(owned, each, files) for each in chosen])
+    # Pending states first and the oldest instant first: what is left of the timeline is always its newest part, whole.
+    names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
+    names += obsolete_history(owned.store, folder)
+    owned.log.decide(Kind.ARCHIVE, lambda _: {"until": chosen[-1].time, "names": names})
+    owned.log.dead_names.delete_given_up()
+    owned.view().timeline.drop_until(chosen[-1].time)
+    return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
+
+
+def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
+    view, state, settings = owned.view(), owned.log.state, owned.settings
+    retained = earliest_retained(view.timeline.writes(), settings, now=owned.clock.now_ms(), unfinished=owned.log.open_instants)
+    points = [saved["point"] for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
+    straddling = straddling_instants(view.groups(), retained=retained, savepoints=points, completion_of=view.completion_of)
+    return choose_archivable(
+        owned.snapshots.timeline(),
+        settings,
+        unfinished=state.reserved,
+        plans=list(state.plans),
+        savepoints=list(state.savepoints),
+        straddling=straddling,
+        retained=retained,
+        dead=owned.log.dead_names.unsettled,
+        replacing=[instant for _, instant in view.replaced_groups()],
+        forced=forced,
+    )
+
+
+def _archived(owned: Owned, done: Instant, files: Sequence[Instant]) -> Archived:
+    """With the bytes of the completed file, and of the plan that a service left in its requested file."""
+    requested = next((each for each in files if each.time == done.time and each.state is State.REQUESTED), None)
+    plan = owned.store.get(requested.path).to_pybytes() if requested else b""
+    metadata = owned.store.get(done.path).to_pybytes()
+    return Archived(done.time, done.completion, done.action, metadata, plan or None)
