@@ -32,12 +32,12 @@ _WHOLE_TABLE = "bench.compaction.whole_table"
 _OPERATION = "bench.compaction.one_operation"
 
 
-def rate(figures: Figures, rounds: int, *, spark: bool) -> None:
+def rate(figures: Figures, checkpoints: int, *, spark: bool) -> None:
     """The same files compacted by us, and by Hudi on Spark in one warm session."""
     table = Path(run_child(f"{_OPERATION}:build", base_rows=BASE_ROWS, log_rows=LOG_ROWS, buckets=BUCKETS))
     with scratch_folder("compaction") as folder:
         oracle = _written(end_state(BASE_ROWS, LOG_ROWS), folder / "oracle.arrow")
-        for number in range(rounds):
+        for number in range(checkpoints):
             cold = _compacted(table, folder / f"cold-{number}", oracle)
             with_imports = BASE_ROWS / cold["process_cpu"]
             figures.add(RATE, "cold process and its imports", PER_CPU, OURS, with_imports, more_is_better=True)
@@ -47,7 +47,7 @@ def rate(figures: Figures, rounds: int, *, spark: bool) -> None:
             again = run_child(f"{_WHOLE_TABLE}:rewrite", folder=str(copy_of(table, folder / f"rewritten-{number}")))
             _add(figures, REWRITTEN, again["cpu"], again["wall"], again["peak"])
         if spark:
-            _spark(figures, table, folder, rounds, oracle)
+            _spark(figures, table, folder, checkpoints, oracle)
 
 
 def _compacted(table: Path, folder: Path, oracle: str, **how: str) -> Any:
@@ -58,9 +58,9 @@ def _compacted(table: Path, folder: Path, oracle: str, **how: str) -> Any:
     return used
 
 
-def _spark(figures: Figures, table: Path, folder: Path, rounds: int, oracle: str) -> None:
+def _spark(figures: Figures, table: Path, folder: Path, checkpoints: int, oracle: str) -> None:
     warm_up = [str(copy_of(table, folder / "warm-up"))]
-    copies = [copy_of(table, folder / f"spark-{number}") for number in range(rounds)]
+    copies = [copy_of(table, folder / f"spark-{number}") for number in range(checkpoints)]
     python = os.environ["HEADGATE_SPARK_PYTHON"]
     tables = [str(copy) for copy in copies]
     used = run_child("bench.compaction.by_spark:compact", python, warm_up=warm_up, tables=tables, buckets=BUCKETS)

@@ -15,18 +15,18 @@ from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 
 WITHOUT = "no compactor"
-THROUGHPUT = "ingest, 8 x 8 buckets, 1s rounds, 2 writers"
-FRESHNESS = "from send to queryable, 1s rounds"
+THROUGHPUT = "ingest, 8 x 8 buckets, 1s checkpoints, 2 writers"
+FRESHNESS = "from send to queryable, 1s checkpoints"
 RATES = (10_000, 50_000)
 SHARE, TIMES = "% of the rate without", "times p99 without"
 _WARM_UP = 8
 _QUIET_S = 3.0
 
 
-def throughput(figures: Figures, rows: int, rounds: int) -> None:
+def throughput(figures: Figures, rows: int, checkpoints: int) -> None:
     """As many rows as the machine takes. CPU is counted until no compaction is open any more."""
     feed = prepare(rows, "uniform")
-    for _ in range(rounds):
+    for _ in range(checkpoints):
         rates = {name: _loaded(figures, feed, name, compactors) for name, compactors in ((WITHOUT, 0), (OURS, 1))}
         figures.add(THROUGHPUT, "all rows", SHARE, OURS, 100 * rates[OURS] / rates[WITHOUT], more_is_better=True)
 
@@ -56,10 +56,10 @@ def _loaded(figures: Figures, feed: str, name: str, compactors: int) -> float:
     return rate
 
 
-def freshness(figures: Figures, rounds: int, seconds: float) -> None:
+def freshness(figures: Figures, checkpoints: int, seconds: float) -> None:
     """Rows at a steady rate; the first tenth is not counted."""
     feed = prepare(BATCH_ROWS * (1 + int(max(RATES) * seconds) // BATCH_ROWS), "uniform")
-    for _ in range(rounds):
+    for _ in range(checkpoints):
         for rate in RATES:
             p99 = {name: _fresh(figures, feed, rate, seconds, name, compactors) for name, compactors in ((WITHOUT, 0), (OURS, 1))}
             figures.add(FRESHNESS, name_of_rate(rate), TIMES, OURS, p99[OURS] / p99[WITHOUT])

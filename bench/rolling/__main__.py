@@ -101,7 +101,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./task bench rolling", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--rate", type=float, default=20_000, help="rows a second, all producers together")
-    parser.add_argument("--interval", type=float, default=1, help="seconds between rounds")
+    parser.add_argument("--interval", type=float, default=1, help="seconds between checkpoints")
     parser.add_argument("--ahead", type=int, default=0, help="rows that are there at the beginning, all producers together")
     parser.add_argument("--drop-beaten", action=argparse.BooleanOptionalAction, default=True, help="deduplication inside a flush")
     return parser.parse_args()

@@ -104,7 +104,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./task bench soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=float, default=20_000, help="rows a second, all producers together")
-    parser.add_argument("--interval", type=float, default=2, help="seconds between rounds")
+    parser.add_argument("--interval", type=float, default=2, help="seconds between checkpoints")
     parser.add_argument("--seed", type=int, default=1, help="of the order of kills")
     return parser.parse_args()
 

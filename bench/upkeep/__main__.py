@@ -235,7 +235,7 @@ def _say(text: str) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./task bench upkeep", description=__doc__)
     parser.add_argument("--commits", type=int, default=5_000)
-    parser.add_argument("--interval", type=float, default=0.25, help="seconds between rounds")
+    parser.add_argument("--interval", type=float, default=0.25, help="seconds between checkpoints")
     parser.add_argument("--rate", type=float, default=4_000, help="rows a second")
     parser.add_argument("--rows", type=int, default=16_000_000, help="rows of the feed, prepared before the run")
     parser.add_argument("--buckets", type=int, default=1, help="file groups of each of 8 partitions")

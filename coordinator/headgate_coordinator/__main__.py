@@ -13,7 +13,10 @@ from headgate_runtime.world import World
 def main() -> int:
     """Exit codes: 0 after a drain, 1 after an error, 2 for settings that are wrong."""
     settings = load_settings(
-        CoordinatorSettings, sys.argv[1:], prog="headgate-coordinator", about="Owns tables: runs their rounds and commits them."
+        CoordinatorSettings,
+        sys.argv[1:],
+        prog="headgate-coordinator",
+        about="Owns tables: runs their checkpoints and commits them.",
     )
     configure(settings)
 

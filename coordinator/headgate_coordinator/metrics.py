@@ -18,11 +18,11 @@ class Metrics:
         self.writers = Gauge("headgate_writers", "Writers with a control stream here", registry=registry)
         self.redis = Gauge("headgate_redis_reachable", "1 while Redis answers", registry=registry)
         self.fences = Counter("headgate_fences", "Tables taken; many an hour are an alarm (rule R5)", table, registry=registry)
-        self.rounds = Counter("headgate_rounds", "Rounds that readers see", table, registry=registry)
+        self.checkpoints = Counter("headgate_checkpoints", "Checkpoints that readers see", table, registry=registry)
         self.aborts = Counter("headgate_generations", "Generations after the first: aborts", table, registry=registry)
         self.alarms = Counter("headgate_alarms", "Sentences for the operator", table, registry=registry)
-        self.files = Counter("headgate_round_files", "Data files committed", table, registry=registry)
-        self.bytes = Counter("headgate_round_bytes", "Arrow bytes committed", table, registry=registry)
+        self.files = Counter("headgate_checkpoint_files", "Data files committed", table, registry=registry)
+        self.bytes = Counter("headgate_checkpoint_bytes", "Arrow bytes committed", table, registry=registry)
         self.uncommitted = Gauge("headgate_uncommitted_bytes", "Arrow bytes taken and not committed", table, registry=registry)
         self.log_files = Gauge(
             "headgate_log_files_per_slice", "Most log files of any slice that is not stuck", table, registry=registry
@@ -31,7 +31,10 @@ class Metrics:
             "headgate_log_bytes_per_slice", "Most log bytes of any slice that is not stuck", table, registry=registry
         )
         self.stretch = Gauge(
-            "headgate_round_stretch", "Times further apart that rounds are for want of compaction", table, registry=registry
+            "headgate_checkpoint_stretch",
+            "Times further apart that checkpoints are for want of compaction",
+            table,
+            registry=registry,
         )
         self.rate = Gauge(
             "headgate_intake_bytes_per_second", "At most taken for want of compaction, 0 = no limit", table, registry=registry
@@ -39,7 +42,7 @@ class Metrics:
         self.stopped = Gauge("headgate_intake_stopped", "1 while slices are full and no rows taken", table, registry=registry)
         self.stuck = Gauge("headgate_stuck_slices", "Slices that cannot be compacted or are set aside", table, registry=registry)
         self.seconds = Histogram(
-            "headgate_round_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS
+            "headgate_checkpoint_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS
         )
         self.compactors = Gauge("headgate_compactors", "Compactors with a stream here", registry=registry)
         self.compactions_running = Gauge("headgate_compactions_running", "Operations at compactors", table, registry=registry)
@@ -68,7 +71,7 @@ class TableMetrics:
 
     def __init__(self, metrics: Metrics, label: str) -> None:
         self.fences = metrics.fences.labels(label)
-        self.rounds = metrics.rounds.labels(label)
+        self.checkpoints = metrics.checkpoints.labels(label)
         self.aborts = metrics.aborts.labels(label)
         self.alarms = metrics.alarms.labels(label)
         self.files = metrics.files.labels(label)

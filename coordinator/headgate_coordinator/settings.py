@@ -34,22 +34,24 @@ class CoordinatorSettings(ServiceSettings):
     checkpoint_interval: Duration = Field(
         10.0,
         gt=0,
-        description="longest time between rounds while rows come; shorter: rows are visible sooner, "
-        "and each round costs a few small files a bucket, and PUTs on S3",
+        description="longest time between checkpoints while rows come; shorter: rows are visible sooner, "
+        "and each checkpoint costs a few small files a bucket, and PUTs on S3",
     )
     checkpoint_min_interval: Duration = Field(
-        0.5, gt=0, description="a client's flush starts a round no sooner than this after the last; at most checkpoint_interval"
+        0.5,
+        gt=0,
+        description="a client's flush starts a checkpoint no sooner than this after the last; at most checkpoint_interval",
     )
     checkpoint_bytes: ByteSize = Field(
         256 << 20,
         gt=0,
-        description="uncommitted bytes of a table at one writer that start a round early; below the writers' memory limit",
+        description="uncommitted bytes of a table at one writer that start a checkpoint early; below the writers' memory limit",
     )
     checkpoint_timeout: Duration = Field(
         30.0,
         gt=0,
-        description="a round of which nothing goes on for so long is given up, and its rows are sent again; a slow one is not. "
-        "Above what the largest single file takes, and above writer_timeout; flushes of slow rounds are kept to a sixth of it",
+        description="a checkpoint without progress for so long is given up and its rows are sent again; a slow one is not. "
+        "Above what the largest single file takes, and above writer_timeout; flushes are kept to a sixth of it",
     )
     writer_timeout: Duration = Field(
         1.5,
@@ -74,7 +76,7 @@ class CoordinatorSettings(ServiceSettings):
         "so keep it above the longest pause after which one resumes",
     )
     drain_timeout: Duration = Field(
-        10.0, gt=0, description="on SIGTERM, how long rounds may take to commit before their tables are handed over anyway"
+        10.0, gt=0, description="on SIGTERM, how long checkpoints may take to commit before their tables are handed over anyway"
     )
     operators: Words = Field(
         default_factory=list,
@@ -85,7 +87,7 @@ class CoordinatorSettings(ServiceSettings):
         1.0,
         gt=0,
         description="how often each table is looked at for compaction, cleaning and archiving that is due, besides after each "
-        "round; a look is from memory and costs a table without work next to nothing",
+        "checkpoint; a look is from memory and costs a table without work next to nothing",
     )
     compaction_timeout: Duration = Field(
         1200.0,

@@ -1,4 +1,4 @@
-"""A peer of the ingest bench commits a round's worth of rows at a time, and its parts are the whole feed."""
+"""A peer of the ingest bench commits a checkpoint's worth of rows at a time, and its parts are the whole feed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bench.ingest.library_run import Pace, Rounds
+from bench.ingest.library_run import Checkpoints, Pace
 from bench.ingest.workload import BATCH_ROWS, DAYS, split
 from support.events import EVENTS_SCHEMA, events
 
@@ -41,7 +41,7 @@ def feed(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_round_has_what_the_last_ones_speed_makes_in_an_interval() -> None:
+def test_a_checkpoint_has_what_the_last_ones_speed_makes_in_an_interval() -> None:
     pace = Pace()
     assert pace.share(1.0) == pace.share(10.0) == 4, "nothing is known yet"
     pace.took(4, 0.5)
@@ -52,16 +52,16 @@ def test_a_round_has_what_the_last_ones_speed_makes_in_an_interval() -> None:
     assert pace.share(1.0) == 1
 
 
-def test_a_round_ends_however_many_rows_are_waiting(feed: str) -> None:
-    """Rows that are taken for a round once counted as committed, so that the second round had all the rest."""
+def test_a_checkpoint_ends_however_many_rows_are_waiting(feed: str) -> None:
+    """Rows that are taken for a checkpoint once counted as committed, so that the second checkpoint had all the rest."""
     table = Kept()
-    rounds = Rounds("kept", table, pa.ipc.open_file(pa.memory_map(feed)))
+    checkpoints = Checkpoints("kept", table, pa.ipc.open_file(pa.memory_map(feed)))
     for _ in range(3):
-        rounds.pace.took(10, 1.0)
-        rounds.commit(1.0, 40)
-    rounds.pace.took(39, 1.0)
-    assert rounds.commit(1.0, 40)[0] == 1_000, "what is left"
-    assert (table.commits, rounds.at) == ([1_000] * 4, 40)
+        checkpoints.pace.took(10, 1.0)
+        checkpoints.commit(1.0, 40)
+    checkpoints.pace.took(39, 1.0)
+    assert checkpoints.commit(1.0, 40)[0] == 1_000, "what is left"
+    assert (table.commits, checkpoints.at) == ([1_000] * 4, 40)
 
 
 def test_the_parts_of_a_feed_are_all_its_rows_and_no_partition_is_in_two(feed: str) -> None:

@@ -89,7 +89,7 @@ def test_a_load_that_was_killed_goes_on_where_it_was(headgate: Any, cluster: Dev
     assert headgate("table", "scan", "resumed", "--count")[1] == [{"rows": ROWS}]
 
 
-def test_status_knows_everybody_and_what_a_round_costs(headgate: Any, orders: Path) -> None:
+def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, orders: Path) -> None:
     headgate("load", str(orders), "--table", "priced", "--create", "--key", "id")
     code, (found,), _ = headgate("status")
     assert code == ExitCode.OK
@@ -99,8 +99,8 @@ def test_status_knows_everybody_and_what_a_round_costs(headgate: Any, orders: Pa
     assert [compactor["leaving"] for compactor in found["compactors"]] == [False]
     table = next(table for table in found["tables"] if table["name"] == "priced")
     assert (table["state"], table["owner"]) == ("owned", "coordinator-1")
-    assert table["round_files"] > 0
-    assert table["round_bytes"] > 0
+    assert table["checkpoint_files"] > 0
+    assert table["checkpoint_bytes"] > 0
     assert (table["operations"], table["operations_queued"]) == ([], 0)
 
 

@@ -129,8 +129,10 @@ def test_a_schema_file_that_makes_no_sense_is_refused(text: str, tmp_path: Path)
 def test_status_shows_how_far_each_operation_is(capsys: pytest.CaptureFixture[str]) -> None:
     running = {"partition": "2026", "file_id": "g", "compactor": "c", "host": "h", "attempt": 2, "rows_done": 7}
     running |= {"bytes_done": 512, "of_bytes": 2048, "seconds": 1.26}
-    table = dict.fromkeys(("epoch", "generation", "round", "channels", "uncommitted_bytes", "round_files", "round_bytes"), 0)
-    table |= {"name": "t", "state": "owned", "owner": "one", "last_instant": "", "round_seconds": 0.0, "alarms": []}
+    table = dict.fromkeys(
+        ("epoch", "generation", "checkpoint", "channels", "uncommitted_bytes", "checkpoint_files", "checkpoint_bytes"), 0
+    )
+    table |= {"name": "t", "state": "owned", "owner": "one", "last_instant": "", "checkpoint_seconds": 0.0, "alarms": []}
     table |= {"operations": [running], "operations_queued": 3}
     found = {
         "redis_reachable": True,

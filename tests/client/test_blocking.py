@@ -126,7 +126,7 @@ def test_after_the_connection_everything_says_that_it_is_closed(cluster: Cluster
 
 
 def test_waiting_calls_end_when_the_connection_is_closed(cluster: Cluster) -> None:
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     hg = headgate.connect(cluster.coordinator)
     channel = hg.create_table("t", [("id", int)], key="id").channel("c")
     channel.upsert([{"id": 1}])
@@ -163,7 +163,7 @@ def start(cluster: Cluster, body: str) -> "subprocess.Popen[str]":
 
 
 def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     body = """
         try:
             with hg, table.channel("c") as ch:

@@ -114,12 +114,12 @@ async def test_a_wait_that_ends_first_says_why_the_table_takes_no_rows_and_what_
         cluster.knobs.stopped = None
         pauses.ends.release()
         await channel.flush()
-        cluster.knobs.hold_rounds = True
+        cluster.knobs.hold_checkpoints = True
         await channel.upsert(rows(1))
         with pytest.raises(headgate.NotCommittedError) as slow:
             await channel.flush(timeout=0.01)
         assert "log files" not in str(slow.value), "that is over"
-        cluster.knobs.hold_rounds = False
+        cluster.knobs.hold_checkpoints = False
         await channel.upsert(rows(2))
     assert ids(cluster) == [0, 1, 2]
 

@@ -305,7 +305,7 @@ async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Clust
 
 async def test_rows_behind_a_refused_one_cannot_be_waited_for_and_those_before_it_can(cluster: Cluster) -> None:
     cluster.knobs.refuse = refuse_id(1)
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     async with table_of(cluster) as table:
         channel = await table.channel("c").open()
         before = await channel.upsert(rows(0, 1))
@@ -321,7 +321,7 @@ async def test_rows_behind_a_refused_one_cannot_be_waited_for_and_those_before_i
 
 
 async def test_a_wait_that_ends_says_what_is_not_committed(cluster: Cluster) -> None:
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     async with table_of(cluster) as table:
         channel = await table.channel("c").open()
         await channel.upsert(rows(0, 7))
@@ -330,13 +330,13 @@ async def test_a_wait_that_ends_says_what_is_not_committed(cluster: Cluster) -> 
             await channel.flush("durable", timeout=0.05)
         assert (missed.value.offset, missed.value.level) == (7, "durable")
         assert missed.value.acks == headgate.Acks(received=7, durable=0, queryable=0)
-        cluster.knobs.hold_rounds = False
+        cluster.knobs.hold_checkpoints = False
         await channel.upsert(rows(7, 8))
         await channel.flush("durable")
 
 
 async def test_memory_is_bounded_and_a_call_waits_for_room(cluster: Cluster) -> None:
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     async with table_of(cluster, in_flight_bytes=SMALL_BYTES) as table:
         channel = await table.channel("c").open()
         while channel.runner.channel.state.has_room(10_000):
@@ -349,7 +349,7 @@ async def test_memory_is_bounded_and_a_call_waits_for_room(cluster: Cluster) -> 
         waiting = asyncio.create_task(channel.upsert(rows(taken, taken + 500)))
         await asyncio.sleep(0)
         assert not waiting.done()
-        cluster.knobs.hold_rounds = False
+        cluster.knobs.hold_checkpoints = False
         cluster.knobs.ended = [error(err.CODE_REWOUND)]
         await cluster.stop_writer(cluster.writers[0])
         assert (await waiting).offset == taken + 500
@@ -359,7 +359,7 @@ async def test_memory_is_bounded_and_a_call_waits_for_room(cluster: Cluster) -> 
 
 async def test_the_writer_may_allow_less(cluster: Cluster) -> None:
     cluster.knobs.max_in_flight_bytes = 2000
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     async with table_of(cluster) as table:
         channel = await table.channel("c").open()
         await channel.upsert(rows(0, 10))
@@ -367,7 +367,7 @@ async def test_the_writer_may_allow_less(cluster: Cluster) -> None:
             await channel.upsert(rows(10, 1000), timeout=0.05)
 
 
-async def test_half_full_asks_for_a_round_without_a_flush(cluster: Cluster) -> None:
+async def test_half_full_asks_for_a_checkpoint_without_a_flush(cluster: Cluster) -> None:
     cluster.knobs.commit_every = 1000
     async with table_of(cluster, in_flight_bytes=SMALL_BYTES) as table, table.channel("c") as channel:
         for start in range(0, 20_000, 500):
@@ -543,7 +543,7 @@ async def test_mixed_rows_travel_in_their_order(cluster: Cluster) -> None:
 
 
 async def test_leaving_by_an_exception_does_not_wait(cluster: Cluster) -> None:
-    cluster.knobs.hold_rounds = True
+    cluster.knobs.hold_checkpoints = True
     async with table_of(cluster) as table:
         with contextlib.suppress(ZeroDivisionError):
             async with table.channel("c") as channel:

@@ -185,7 +185,7 @@ def test_the_cluster_may_allow_less_than_the_client_would_keep() -> None:
     assert not state.has_room(16)
 
 
-def test_half_of_the_limit_asks_for_a_round() -> None:
+def test_half_of_the_limit_asks_for_a_checkpoint() -> None:
     """Rule CH7. Otherwise a fast producer would wait for the next interval with its memory full."""
     state = opened_at(0, 40)
     state.take("kind", cut())

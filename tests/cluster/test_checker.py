@@ -46,7 +46,7 @@ def planned(workload: Workload, producer: str, first: int, last: int) -> list[En
 
 @cache
 def log_of(workload: Workload, *, drop: bool = True) -> Sequence[Entry]:
-    """What a right cluster leaves: five rounds, one file per partition, rows in a first block and deletes in a second."""
+    """What a right cluster leaves: five checkpoints, one file per partition, rows in a first block and deletes in a second."""
     found: list[Entry] = []
     for rank, (before, until) in enumerate(itertools.pairwise(CUTS)):
         rows = [row for producer in ("one", "two") for row in planned(workload, producer, before + 1, until)]
@@ -195,14 +195,14 @@ def test_a_swap_inside_a_block_is_found() -> None:
 
 @BOTH
 def test_a_row_that_came_an_instant_too_late_is_found(workload: Workload) -> None:
-    """The committed offset passed over it: had the next round failed, it would be lost."""
+    """The committed offset passed over it: had the next checkpoint failed, it would be lost."""
     entries = log_of(workload)
     late = pick(entries, kind="once", rank=1, deleted=False)
     assert check([e for e in entries if e is not late] + [{**late, "rank": 3, "instant": "i3"}], workload).kinds["swapped"] == 1
 
 
 @BOTH
-def test_a_ghost_of_an_aborted_round_is_found(workload: Workload) -> None:
+def test_a_ghost_of_an_aborted_checkpoint_is_found(workload: Workload) -> None:
     """The first process sent 1950, the second was told of 1900 and sent 1950 again; the first one's row appears."""
     entries = log_of(workload)
     real = pick(entries, kind="once", rank=2, producer="two")
@@ -309,7 +309,7 @@ def write_with_the_library(folder: Path, workload: Workload) -> tuple[str, list[
 
 
 def append(table: Any, workload: Workload, first: int, last: int) -> None:
-    """One round: of each key what wins in it, then one transaction."""
+    """One checkpoint: of each key what wins in it, then one transaction."""
     rows = workload.rows("one", first, last, 1).to_pylist()
     order = "ts" if workload.event_time else "number"
     best = {row["id"]: row for row in sorted(rows, key=lambda row: row[order])}

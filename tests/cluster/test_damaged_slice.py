@@ -30,11 +30,11 @@ SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "2",
     "headgate.compaction.first.delta.commits": "2",
 }
-ROUNDS = 4 * LIMIT
+CHECKPOINTS = 4 * LIMIT
 
 
 def batch(number: int) -> list[dict[str, Any]]:
-    """A version of every record, so that each round writes to every slice."""
+    """A version of every record, so that each checkpoint writes to every slice."""
     return [{"id": f"k{n}", "part": "p", "ts": number} for n in range(RECORDS)]
 
 
@@ -86,7 +86,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 name, path, content = flip_a_byte(url)
                 await Maintenance(hg, "t").configure(SETTINGS)
                 cluster.start("compactor-1")
-                for number in range(3, 3 + ROUNDS):  # four times the limit
+                for number in range(3, 3 + CHECKPOINTS):  # four times the limit
                     await commit(channel, number)
                 alarms = await status(hg)
                 assert f"file slice {name} cannot be compacted" in alarms
@@ -98,7 +98,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 await slice_command(cluster, "set-aside", "t", name)
                 cluster.kill("coordinator-1")
                 cluster.start("coordinator-1")
-                held, number = await refused_alone(channel, ROUNDS + 3)
+                held, number = await refused_alone(channel, CHECKPOINTS + 3)
                 assert f"file slice {name} is set aside" in await status(hg)
 
                 path.write_bytes(content)

@@ -124,7 +124,7 @@ def test_nothing_is_lost_doubled_or_swapped_when_the_connection_is_cut(one: str,
 
 
 def break_streams(cluster: Cluster, producers: Producers) -> None:
-    """While rows are under way and a round is far: clients open again at once and send again what is not committed."""
+    """While rows are under way and a checkpoint is far: clients open again at once and send again what is not committed."""
     for name in ("writer-1", "writer-2"):
         cluster.cut("client", name)
         cluster.heal("client", name)

@@ -72,7 +72,7 @@ def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_pa
     workload = WORKLOADS[len(death.step) % 2]
     kill_at = {death.part: f"{death.step}:{death.hit}"}
     with Cluster(tmp_path / "cluster", writers=death.writers, options=SOON, kill_at=kill_at) as cluster:
-        # The log is folded after 100 slots: rounds must not be stretched for want of compactors until then.
+        # The log is folded after 100 slots: checkpoints must not be stretched for want of compactors until then.
         url = create_table(cluster.address, "t", workload, limited=death.step != "fold_written")
         with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
             for name in ("one", "two", "three"):

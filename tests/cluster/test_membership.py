@@ -18,15 +18,15 @@ from support.exactly_once import assert_exactly_once, check_log, check_merged, r
 from support.journal import History
 from support.processes import Process
 from support.producers import Producers, create_table
-from support.shares import Written, processes, ratio, wait_for_rounds
+from support.shares import Written, processes, ratio, wait_for_checkpoints
 from support.workload import Workload
 
 PATIENT = ["--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
 """A busy machine loses no writer: what rewinds a table here is a defect, not a slow heartbeat."""
 ALL_ROWS = Workload(deletes=False, hot_keys=1000, partitions=8)
 """With ``--no-drop-beaten``: every row that a writer took is in its files. Half of the partitions get three times as much."""
-EVENLY, ROUNDS = 1.5, 3
-"""So far apart the shares of two writers may be, and so many rounds it may take until they are (issue 4)."""
+EVENLY, CHECKPOINTS = 1.5, 3
+"""So far apart the shares of two writers may be, and so many checkpoints it may take until they are (issue 4)."""
 
 
 @dataclass(slots=True)
@@ -40,11 +40,11 @@ class Watched:
     store: Store
 
     def settled(self, writers: Sequence[str]) -> Written:
-        """The round that comes three rounds after the first one that these processes wrote, and nobody else."""
-        return wait_for_rounds(self.store, writers, ROUNDS + 1)[ROUNDS]
+        """The checkpoint that comes three checkpoints after the first one that these processes wrote, and nobody else."""
+        return wait_for_checkpoints(self.store, writers, CHECKPOINTS + 1)[CHECKPOINTS]
 
     def generation(self, cluster: Cluster) -> int:
-        """1 while no round was given up."""
+        """1 while no checkpoint was given up."""
         with headgate.connect(cluster.address) as hg:
             [table] = hg.status(self.name).tables
         return table.generation
@@ -99,10 +99,10 @@ def test_a_writer_is_added_and_one_is_drained_under_load(tmp_path: Path) -> None
         assert max(ratios) <= EVENLY
 
 
-def test_the_load_is_even_three_rounds_after_writers_changed_in_each_of_ten_layouts(tmp_path: Path) -> None:
+def test_the_load_is_even_three_checkpoints_after_writers_changed_in_each_of_ten_layouts(tmp_path: Path) -> None:
     """Ten tables whose partitions have other names, so that their 64 buckets fall into other key groups of different weights.
 
-    Their producers flush after each thousand rows and go on when these are durable: so many rows a round, on any machine.
+    Their producers flush after each thousand rows and go on when these are durable: so many rows a checkpoint, on any machine.
     """
     options = {"coordinator": ["--checkpoint-interval", "1h", "--no-drop-beaten", *PATIENT]}
     closed_loop = {"rate": 0, "batch": 100, "flush_every": 10}
@@ -192,10 +192,10 @@ def terminate_stopped(process: Process) -> int:
 
 
 def wait_for_all(cluster: Cluster, tables: Sequence[Watched]) -> dict[str, str]:
-    """Until each table has a round that all writers wrote; returns their process ids by name."""
+    """Until each table has a checkpoint that all writers wrote; returns their process ids by name."""
     writers = processes(cluster)
     for table in tables:
-        wait_for_rounds(table.store, list(writers.values()), 1)
+        wait_for_checkpoints(table.store, list(writers.values()), 1)
     return writers
 
 

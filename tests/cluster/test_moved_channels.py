@@ -17,7 +17,7 @@ from support.producers import create_table
 from support.workload import Workload
 
 PATIENT = ["--checkpoint-interval", "1h", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
-"""Rounds come when they are asked for, and a busy machine loses no writer."""
+"""Checkpoints come when they are asked for, and a busy machine loses no writer."""
 
 
 async def test_what_reaches_a_writer_behind_the_end_of_its_channel_is_not_taken_twice(tmp_path: Path) -> None:

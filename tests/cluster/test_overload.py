@@ -13,7 +13,7 @@ from support.workload import Workload
 WORKLOAD = Workload()
 ROWS = 30_000
 SMALL = ["--checkpoint-interval", "500ms", "--checkpoint-timeout", "2s", "--no-drop-beaten"]
-"""All rows of a producer come within a second and take a writer six, three times as long as a round may stand still."""
+"""All rows of a producer come within a second and take a writer six, three times as long as a checkpoint may stand still."""
 
 
 @contextmanager
@@ -28,12 +28,12 @@ def overloaded(folder: Path, *, coordinators: int) -> Iterator[tuple[Cluster, Pr
             yield cluster, producers, url
 
 
-def test_a_round_that_takes_longer_than_the_limit_is_committed_while_it_goes_on(tmp_path: Path) -> None:
+def test_a_checkpoint_that_takes_longer_than_the_limit_is_committed_while_it_goes_on(tmp_path: Path) -> None:
     with overloaded(tmp_path, coordinators=1) as (cluster, producers, url):
         producers.wait()
         with headgate.connect(cluster.address) as hg:
             (table,) = hg.status("t").tables
-        assert table.generation == 1, "no round was given up"
+        assert table.generation == 1, "no checkpoint was given up"
         assert_exactly_once(url, producers.histories(), WORKLOAD, drop_beaten=False)
 
 
@@ -45,4 +45,4 @@ def test_coordinators_that_are_restarted_in_turn_while_clients_are_far_ahead_han
         producers.wait()
         assert_exactly_once(url, producers.histories(), WORKLOAD, drop_beaten=False)
     for log in (tmp_path / "cluster/logs").glob("coordinator-*.log"):
-        assert "handed over before their rounds were decided" not in log.read_text(encoding="utf-8")
+        assert "handed over before their checkpoints were decided" not in log.read_text(encoding="utf-8")

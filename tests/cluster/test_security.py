@@ -167,7 +167,7 @@ def test_with_tls_and_tokens_rows_go_all_the_way_and_nobody_else_gets_in(tokens:
         with headgate.connect(cluster.address, tls=trusting, token=ALICE) as hg:
             table = hg.create_table("t", SCHEMA, key="id", partition_by="part", ordering="ts", buckets=8)
             with table.channel("c") as channel:
-                for first in (0, 100):  # by the second round both writers take part
+                for first in (0, 100):  # by the second checkpoint both writers take part
                     channel.upsert([{**ROW, "id": str(number), "part": f"p{number % 8}"} for number in range(first, first + 100)])
                     channel.flush()
         assert len(keys_of(table.info.url)) == 200

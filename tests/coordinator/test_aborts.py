@@ -1,11 +1,11 @@
 """How long clients keep what they have when generations are given up in a row: the decision alone."""
 
 from headgate_coordinator.core.aborts import Aborts
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 
 
 def test_the_first_abort_makes_nobody_wait_and_later_ones_longer_each_time_up_to_the_interval() -> None:
-    aborts, pauses = Aborts(RoundPolicy(checkpoint_interval=3.0)), []
+    aborts, pauses = Aborts(CheckpointPolicy(checkpoint_interval=3.0)), []
     for number in range(6):
         aborts.given_up("disk", 100.0 * number)
         pauses.append(aborts.opens_at and aborts.opens_at - 100.0 * number)
@@ -13,18 +13,18 @@ def test_the_first_abort_makes_nobody_wait_and_later_ones_longer_each_time_up_to
 
 
 def test_opens_are_answered_again_once_when_the_pause_is_over() -> None:
-    aborts = Aborts(RoundPolicy())
+    aborts = Aborts(CheckpointPolicy())
     aborts.given_up("disk", 1.0)
     assert not aborts.look(1.0)
     aborts.given_up("disk", 2.0)
     assert [aborts.look(now) for now in (2.0, 2.4, 2.5, 2.6)] == [False, False, True, False]
 
 
-def test_a_round_that_wrote_begins_anew_and_one_that_wrote_nothing_only_ends_the_alarm() -> None:
-    aborts = Aborts(RoundPolicy())
+def test_a_checkpoint_that_wrote_begins_anew_and_one_that_wrote_nothing_only_ends_the_alarm() -> None:
+    aborts = Aborts(CheckpointPolicy())
     aborts.given_up("disk", 1.0)
     aborts.given_up("network", 2.0)
-    assert aborts.alarms(11.0) == ["no round was decided for 10 s: 2 were given up, the last one because network"]
+    assert aborts.alarms(11.0) == ["no checkpoint was decided for 10 s: 2 were given up, the last one because network"]
     aborts.decided(writes=False)
     assert aborts.alarms(11.0) == []
     aborts.given_up("disk", 20.0)

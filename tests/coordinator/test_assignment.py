@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from headgate_coordinator.core.assignment import LEVEL, MeasuredLoad, assign
-from headgate_coordinator.core.round_plans import RoundPlanner
+from headgate_coordinator.core.checkpoint_plans import CheckpointPlanner
 
 KEY_GROUPS = 128
 Loads = Mapping[int, int]
@@ -44,12 +44,12 @@ def test_three_borders_after_a_join_or_leave_the_largest_share_is_at_most_one_an
     loads, random = layout(seed), Random(seed)
     measured = MeasuredLoad(KEY_GROUPS)
 
-    def run_round() -> None:
+    def run_checkpoint() -> None:
         measured.add({group: int(size * random.uniform(0.7, 1.3)) for group, size in loads.items()})
 
     borders = [assign([], list(before), measured.weights(), few=False)]
     for members in (before, before, after, after, after):
-        run_round()
+        run_checkpoint()
         borders.append(assign(borders[-1], list(members), measured.weights()))
     worst, best = max(each := shares(borders[-1], loads, after)), min(each)
     assert worst <= 1.5 * best
@@ -92,7 +92,7 @@ def test_before_any_measurement_groups_are_spread_by_number() -> None:
 
 
 def test_before_any_measurement_a_join_moves_its_whole_share_at_once() -> None:
-    planner = RoundPlanner(KEY_GROUPS)
+    planner = CheckpointPlanner(KEY_GROUPS)
     planner.plan(1, [("a", "a:1")])
     sizes = Counter(planner.plan(2, [("a", "a:1"), ("b", "b:1")]).assignment)
     assert sizes[0] <= LEVEL * sizes[1]
@@ -103,7 +103,7 @@ def test_with_many_light_groups_a_border_moves_as_many_as_it_may() -> None:
     assert Counter(assigned) == {"a": 85, "b": 43}
 
 
-def test_a_round_of_few_rows_does_not_upset_what_many_rows_have_shown() -> None:
+def test_a_checkpoint_of_few_rows_does_not_upset_what_many_rows_have_shown() -> None:
     measured = MeasuredLoad(2)
     measured.add({0: 1_000_000, 1: 1_000_000})
     measured.add({0: 10})

@@ -4,11 +4,11 @@ import pytest
 
 from headgate_coordinator.core.events import (
     Broken,
+    CheckpointAsked,
     OffsetsRefused,
     OffsetsWon,
     OpenRequested,
     Published,
-    RoundAsked,
     SlotWon,
     Tick,
     WriterLeaving,
@@ -119,18 +119,18 @@ def test_ch5_of_two_principals_that_open_a_new_channel_together_the_first_gets_i
     assert refused(out) == ["CODE_CHANNEL_FORBIDDEN"]
 
 
-def test_ch3_the_older_writer_is_ended_first_and_a_channel_without_uncommitted_rows_needs_no_round() -> None:
+def test_ch3_the_older_writer_is_ended_first_and_a_channel_without_uncommitted_rows_needs_no_checkpoint() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
     assert table.tell(table.opens("b", "orders", incarnation=3)) == [Send("a", 1, EndChannel("orders", hold, OPENED_AGAIN))]
     assert granted(table.tell(table.ended("a", "orders", hold, uncommitted=False))) == [("b", 3, 50)]
 
 
-def test_ch3_an_open_waits_until_every_round_that_can_hold_rows_of_the_older_writer_is_published() -> None:
-    """The older writer need not have seen the barrier of round 1 when it lets the channel go: its rows may be in 1 or 2."""
+def test_ch3_an_open_waits_until_every_checkpoint_that_can_hold_rows_of_the_older_writer_is_published() -> None:
+    """The older writer need not have seen the barrier of checkpoint 1 when it lets the channel go: its rows may be in 1 or 2."""
     table = OneTable("a", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(table.opens("a", "orders", incarnation=3))
     assert table.tell(table.ended("a", "orders", hold, uncommitted=True)) == []
     table.commit(1, "a", {"orders": 60})
@@ -148,14 +148,14 @@ def test_an_open_is_answered_with_an_offset_that_readers_see() -> None:
     """A client that reconnects takes what is committed for queryable: the writer that would have said so is another."""
     table = OneTable("a", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 60})
     table.tell(SlotWon(1, 1), table.ended("a", "orders", hold, uncommitted=False))
     assert table.tell(table.opens("a", "orders", incarnation=3)) == []
     assert granted(table.tell(Published(1, 1))) == [("a", 3, 60)]
 
 
-def test_an_open_that_waited_in_an_older_generation_asks_for_no_round_in_this_one() -> None:
+def test_an_open_that_waited_in_an_older_generation_asks_for_no_checkpoint_in_this_one() -> None:
     table = OneTable("a", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
     table.tell(table.ended("a", "orders", hold, uncommitted=True), table.opens("a", "orders", incarnation=3))
@@ -181,7 +181,7 @@ def test_ch3_ch4_the_slot_of_a_new_incarnation_is_written_when_the_older_rows_ar
     assert table.tell(Published(1, 1))[1:] == [WinOffsets(1, {"orders": (4, 60, "ann")})]
 
 
-def test_ch3_rows_of_a_client_that_went_away_ask_for_no_round_before_somebody_waits_for_them() -> None:
+def test_ch3_rows_of_a_client_that_went_away_ask_for_no_checkpoint_before_somebody_waits_for_them() -> None:
     table = OneTable("a", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
     assert table.tell(table.ended("a", "orders", hold, uncommitted=True)) == []

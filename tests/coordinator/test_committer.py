@@ -17,7 +17,7 @@ from headgate_coordinator.core.events import (
     SliceFigures,
     SlotWon,
 )
-from headgate_coordinator.core.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.tables.committer import Committer, forget_idle
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import (
@@ -119,7 +119,9 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "work", [Commit(1, 1, [], {"c": (2, 9, "me")}), WinOffsets(1, {"c": (2, 9, "me")})], ids=["a round without rows", "an open"]
+    "work",
+    [Commit(1, 1, [], {"c": (2, 9, "me")}), WinOffsets(1, {"c": (2, 9, "me")})],
+    ids=["a checkpoint without rows", "an open"],
 )
 def test_offsets_stand_in_a_slot_before_anybody_hears_of_them(owner: Owner, tmp_path: Path, work: Work) -> None:
     """Rule CH4, and what a client takes for durable."""
@@ -130,7 +132,7 @@ def test_offsets_stand_in_a_slot_before_anybody_hears_of_them(owner: Owner, tmp_
     assert seen
 
 
-def test_a_round_of_offsets_that_the_store_refuses_is_told_as_refused_and_as_nothing_else(owner: Owner) -> None:
+def test_a_checkpoint_of_offsets_that_the_store_refuses_is_told_as_refused_and_as_nothing_else(owner: Owner) -> None:
     def refuse(path: str) -> Outcome | None:
         raise StoreUnavailableError("busy", fix="later")
 
@@ -142,7 +144,7 @@ def test_a_round_of_offsets_that_the_store_refuses_is_told_as_refused_and_as_not
     assert owner.do(work) == [SlotWon(1, 1), Published(1, 1)]
 
 
-def test_an_instant_whose_announcement_failed_is_given_up_with_its_round(owner: Owner, tmp_path: Path) -> None:
+def test_an_instant_whose_announcement_failed_is_given_up_with_its_checkpoint(owner: Owner, tmp_path: Path) -> None:
     """It is requested and never goes inflight: nobody may take it for one that is being written."""
 
     def refuse_inflight(path: str) -> Outcome | None:
@@ -155,7 +157,7 @@ def test_an_instant_whose_announcement_failed_is_given_up_with_its_round(owner: 
     assert isinstance(refused, InstantRefused)
     (lost,) = timeline(tmp_path)
     owner.store.before_create = lambda path: None
-    assert owner.do(DropRound(1, 1)) == []
+    assert owner.do(DropCheckpoint(1, 1)) == []
     instant = owner.instant(1)
     owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
     owner.committer.tidy()
@@ -163,8 +165,10 @@ def test_an_instant_whose_announcement_failed_is_given_up_with_its_round(owner: 
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
 
 
-def test_who_is_alone_with_the_table_finds_no_round_open_and_committed_ones_as_they_were(owner: Owner, tmp_path: Path) -> None:
-    """Rule CH8: a restore must not meet a transaction of a round."""
+def test_who_is_alone_with_the_table_finds_no_checkpoint_open_and_committed_ones_as_they_were(
+    owner: Owner, tmp_path: Path
+) -> None:
+    """Rule CH8: a restore must not meet a transaction of a checkpoint."""
     owner.do(Commit(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
     lost = owner.instant(2)
     answers: list[object] = []
@@ -225,9 +229,9 @@ def test_a_log_that_does_not_answer_is_asked_again_behind_the_next_work(
 def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_counted(owner: Owner) -> None:
     told: list[SliceFigures] = []
     owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
-    for round_ in (1, 2, 3):
-        owner.do(Commit(1, round_, owner.files(owner.instant(round_), ("a", round_, "x")), {}))
-        assert len(told) == (round_ if round_ > 1 else 0)
+    for checkpoint in (1, 2, 3):
+        owner.do(Commit(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x")), {}))
+        assert len(told) == (checkpoint if checkpoint > 1 else 0)
         while not told:
             owner.do(Maintain())
     assert [(each.files, each.max_files) for each in told] == [(n, owner.table.settings.max_log_files) for n in (1, 2, 3)]
@@ -235,11 +239,11 @@ def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_c
 
 
 def test_a_commit_that_leaves_the_fullest_slice_as_it_is_is_reported_too(owner: Owner) -> None:
-    """What its round might have added to that slice need not be reckoned with any more."""
+    """What its checkpoint might have added to that slice need not be reckoned with any more."""
     told: list[SliceFigures] = []
     owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
-    for round_ in (1, 2):
-        owner.do(Commit(1, round_, owner.files(owner.instant(round_), ("a", round_, "x" * 1000)), {}))
+    for checkpoint in (1, 2):
+        owner.do(Commit(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x" * 1000)), {}))
     while not told:
         owner.do(Maintain())
     told.clear()
@@ -248,7 +252,7 @@ def test_a_commit_that_leaves_the_fullest_slice_as_it_is_is_reported_too(owner: 
     assert figures.files == 2
 
 
-def test_two_rounds_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:
+def test_two_checkpoints_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:
     first, second = owner.instant(1), owner.instant(2)
     assert first < second
     young = owner.files(second, ("b", 1, "y"))
@@ -265,7 +269,7 @@ def test_offsets_alone_win_a_slot_and_publish_no_instant(owner: Owner, tmp_path:
 
 
 def test_an_instant_without_files_is_never_completed(owner: Owner, tmp_path: Path) -> None:
-    """Rule RO5: a younger round asked first, so that the empty one has an instant too."""
+    """Rule RO5: a younger checkpoint asked first, so that the empty one has an instant too."""
     empty, full = owner.instant(1), owner.instant(2)
     files = owner.files(full, ("a", 1, "x"))
     assert owner.do(Commit(1, 1, [], {"c": (1, 1, "me")})) == [SlotWon(1, 1), Published(1, 1)]
@@ -282,10 +286,10 @@ def test_nothing_at_all_writes_nothing(owner: Owner, tmp_path: Path) -> None:
     assert slots(tmp_path) == before
 
 
-def test_a_dropped_round_is_dead_and_the_next_has_an_instant_of_its_own(owner: Owner, tmp_path: Path) -> None:
+def test_a_dropped_checkpoint_is_dead_and_the_next_has_an_instant_of_its_own(owner: Owner, tmp_path: Path) -> None:
     lost = owner.instant(1)
     owner.files(lost, ("a", 1, "lost"))
-    assert owner.do(DropRound(1, 1)) == []
+    assert owner.do(DropCheckpoint(1, 1)) == []
     again = owner.instant(1, generation=2)
     assert again > lost
     files = owner.files(again, ("a", 1, "kept"))
@@ -297,7 +301,7 @@ def test_a_dropped_round_is_dead_and_the_next_has_an_instant_of_its_own(owner: O
 
 def test_dropping_what_has_no_instant_does_nothing(owner: Owner, tmp_path: Path) -> None:
     before = slots(tmp_path)
-    assert owner.do(DropRound(1, 1)) == []
+    assert owner.do(DropCheckpoint(1, 1)) == []
     assert slots(tmp_path) == before
 
 
@@ -322,7 +326,7 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     assert "busy" in refused.why
     owner.store.before_create = lambda path: None
     if work == "instant":
-        owner.do(DropRound(1, 1))
+        owner.do(DropCheckpoint(1, 1))
     assert owner.do(asked)
     assert not isinstance(owner.events[0], InstantRefused | CommitRefused | OffsetsRefused)
     if work == "commit":

@@ -12,7 +12,7 @@ import pytest
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
-from headgate_proto.cluster.v1.coordination_pb2 import AskRound
+from headgate_proto.cluster.v1.coordination_pb2 import AskCheckpoint
 from headgate_tables.hudi import open_table
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import operation_of, scripted_compactor
@@ -40,7 +40,7 @@ async def coordinator_with_rows(
                     for part in parts:
                         entries = ((f"{part}{number}", number, f"n{number}"), (f"{part}0", number, f"n{number}"))
                         writer.take(name, rows(*entries, part=part), "c", number)
-                    writer.report(name, ask_round=AskRound())
+                    writer.report(name, ask_checkpoint=AskCheckpoint())
                     await writer.committed(name)
         yield coordinator
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from headgate_coordinator.streams.stream import writers as sessions
+from headgate_coordinator.streams import writers as sessions
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
@@ -41,7 +41,7 @@ async def test_a_writer_that_falls_silent_is_lost_and_its_stream_is_cut(tmp_path
         assert not (await coordinator.tables.FindWriters(api.FindWritersRequest())).addresses
 
 
-async def test_a_cut_stream_aborts_the_rounds_of_all_its_tables(tmp_path: Path, redis: str) -> None:
+async def test_a_cut_stream_aborts_the_checkpoints_of_all_its_tables(tmp_path: Path, redis: str) -> None:
     async with (
         running_coordinator(tmp_path, redis) as coordinator,
         scripted_writer(coordinator.address, address="w:1") as stays,
@@ -158,7 +158,7 @@ async def test_what_is_said_under_another_pair_counts_for_nothing(tmp_path: Path
         await coordinator.create(T, SCHEMA, **OPTIONS)
         await writer.order(T, "adopt")
         for pair in ((7, 1), (1, 7)):
-            writer.report(T, pair=pair, ask_instant=wire.AskInstant(round=1))
+            writer.report(T, pair=pair, ask_instant=wire.AskInstant(checkpoint=1))
             writer.report(T, pair=pair, broken=wire.Broken(why="not of now"))
         writer.report(T, pair=(7, 1), open=wire.OpenRequest(request=1, channel="c"))
         refused = await writer.order(T, "open_refused")

@@ -37,7 +37,7 @@ async def lease_of(client: Redis, table: str) -> str:
     return str(key)
 
 
-async def test_a_round_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: str) -> None:
+async def test_a_checkpoint_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         adopt = await writer.order(FLIGHTS, "adopt")
@@ -50,12 +50,12 @@ async def test_a_round_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: s
         assert sorted(row["id"] for row in by_hudi_rs(table.url)) == ["a", "b"]
         status = await coordinator.status(FLIGHTS)
         assert (status.state, status.epoch, status.generation, status.channels) == ("owned", 1, 1, 1)
-        assert status.round_files == len({row["_hoodie_file_name"] for row in by_hudi_rs(table.url)})
+        assert status.checkpoint_files == len({row["_hoodie_file_name"] for row in by_hudi_rs(table.url)})
         assert status.last_commit_ms > 0
-        assert status.round_bytes > 0
+        assert status.checkpoint_bytes > 0
 
 
-async def test_two_writers_commit_one_round_together(tmp_path: Path, redis: str) -> None:
+async def test_two_writers_commit_one_checkpoint_together(tmp_path: Path, redis: str) -> None:
     async with (
         running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator,
         scripted_writer(coordinator.address, address="w:1") as one,
@@ -162,7 +162,7 @@ async def test_an_owner_whose_lease_was_lost_asks_the_log_and_learns_that_anothe
         assert notes(open_table(table.url)) == {"a": "x"}
 
 
-async def test_an_owner_that_gives_a_round_up_asks_the_log(tmp_path: Path, redis: str) -> None:
+async def test_an_owner_that_gives_a_checkpoint_up_asks_the_log(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "adopt")
@@ -193,7 +193,7 @@ async def test_a_foreign_write_is_a_quarantine_until_somebody_has_acted(tmp_path
         await writer.order(FLIGHTS, "adopt")
         foreign = tmp_path / FLIGHTS / ".hoodie/timeline/20200101000000000.deltacommit.requested"
         foreign.touch()
-        writer.report(FLIGHTS, ask_instant=wire.AskInstant(round=1))
+        writer.report(FLIGHTS, ask_instant=wire.AskInstant(checkpoint=1))
         await writer.order(FLIGHTS, "release")
         status = await coordinator.until(FLIGHTS, state="quarantined")
         assert status.alarms
@@ -211,7 +211,7 @@ async def test_a_quarantined_table_does_not_disturb_others(tmp_path: Path, redis
         table = await coordinator.create("good", SCHEMA, **OPTIONS)
         await writer.order("bad", "adopt")
         (tmp_path / "bad/.hoodie/timeline/20200101000000000.deltacommit.requested").touch()
-        writer.report("bad", ask_instant=wire.AskInstant(round=1))
+        writer.report("bad", ask_instant=wire.AskInstant(checkpoint=1))
         await coordinator.until("bad", state="quarantined")
         await writer.order("good", "adopt")
         await writer.open("good", "c")
@@ -318,7 +318,7 @@ async def test_after_an_unknown_outcome_the_table_is_opened_again(tmp_path: Path
         assert notes(open_table(table.url)) == {"a": "x"}
 
 
-async def test_named_steps_of_a_round_are_reached_in_their_order(tmp_path: Path, redis: str) -> None:
+async def test_named_steps_of_a_checkpoint_are_reached_in_their_order(tmp_path: Path, redis: str) -> None:
     steps: list[str] = []
     async with (
         running_coordinator(tmp_path, redis, reached=steps.append) as coordinator,

@@ -1,11 +1,11 @@
 """A table that somebody needs for himself: every channel ends, what is not sent is given up, a sent slot is decided (CH8)."""
 
-from headgate_coordinator.core.events import EndAsked, InstantAsked, OffsetsWon, Published, RoundAsked, SlotWon, Tick
+from headgate_coordinator.core.events import CheckpointAsked, EndAsked, InstantAsked, OffsetsWon, Published, SlotWon, Tick
 from headgate_coordinator.core.instructions import (
     Commit,
     Decided,
     Drained,
-    DropRound,
+    DropCheckpoint,
     Release,
     Send,
     WinOffsets,
@@ -23,22 +23,22 @@ def test_every_writer_is_released_with_the_reason_under_the_generation_that_it_k
     assert table.tell(END) == [Send("a", 1, Release(RESTORED)), Send("b", 1, Release(RESTORED)), Drained()]
 
 
-def test_rounds_that_are_not_sent_are_given_up() -> None:
+def test_checkpoints_that_are_not_sent_are_given_up() -> None:
     table = OneTable("a", channels=KNOWN)
     table.grant("a", "orders", incarnation=3)
-    table.tell(InstantAsked("a", 1, 1), table.issued(1), RoundAsked("a", 1))
+    table.tell(InstantAsked("a", 1, 1), table.issued(1), CheckpointAsked("a", 1))
     table.tell(Tick(), after=1)
     table.tell(InstantAsked("a", 1, 2), table.issued(2))
     out = table.tell(table.barrier("a", 1, {"orders": 60}), END)
-    assert only(DropRound, out) == [DropRound(1, 1), DropRound(1, 2)]
+    assert only(DropCheckpoint, out) == [DropCheckpoint(1, 1), DropCheckpoint(1, 2)]
     assert only(Commit, out) == []
     assert out[-1] == Drained()
 
 
-def test_ro2_a_round_whose_slot_is_sent_is_decided_first_and_nobody_hears_of_it_any_more() -> None:
+def test_ro2_a_checkpoint_whose_slot_is_sent_is_decided_first_and_nobody_hears_of_it_any_more() -> None:
     table = OneTable("a", channels=KNOWN)
     table.grant("a", "orders", incarnation=3)
-    table.tell(RoundAsked("a", 1), after=1)
+    table.tell(CheckpointAsked("a", 1), after=1)
     assert only(Commit, table.commit(1, "a", {"orders": 60}))
     assert only(Drained, table.tell(END)) == []
     assert only(Drained, table.tell(SlotWon(1, 1))) == []

@@ -2,10 +2,10 @@
 
 from headgate_coordinator.core.events import (
     Broken,
+    CheckpointAsked,
     DrainAsked,
     OffsetsWon,
     Published,
-    RoundAsked,
     SlotWon,
     Tick,
     WriterJoined,
@@ -32,7 +32,7 @@ from support.one_table import OneTable, joined, loaded, only, orders, plan
 KNOWN = {"orders": [3, 50, "ann", 0]}
 
 
-def test_a_leaving_writer_loses_its_channels_right_before_the_barrier_that_ends_its_last_round() -> None:
+def test_a_leaving_writer_loses_its_channels_right_before_the_barrier_that_ends_its_last_checkpoint() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     hold = table.grant("b", "orders", incarnation=3)
     following = plan(3, "a")
@@ -43,7 +43,7 @@ def test_a_leaving_writer_loses_its_channels_right_before_the_barrier_that_ends_
     ]
 
 
-def test_a_leaving_writer_is_released_when_its_last_round_is_published() -> None:
+def test_a_leaving_writer_is_released_when_its_last_checkpoint_is_published() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     hold = table.grant("b", "orders", incarnation=3)
     table.tell(WriterLeaving("b"), table.ended("b", "orders", hold, uncommitted=True))
@@ -62,7 +62,7 @@ def test_ch3_a_leaving_writer_is_not_released_while_it_holds_a_channel() -> None
     assert table.tell(table.ended("b", "orders", hold, uncommitted=False)) == [Send("b", 1, Release())]
 
 
-def test_ch3_rows_of_a_writer_that_left_can_only_be_in_its_own_rounds() -> None:
+def test_ch3_rows_of_a_writer_that_left_can_only_be_in_its_own_checkpoints() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     hold = table.grant("b", "orders", incarnation=3)
     table.tell(WriterLeaving("b"), table.ended("b", "orders", hold, uncommitted=True), table.opens("a", "orders", incarnation=3))
@@ -76,11 +76,11 @@ def test_ch3_rows_of_a_writer_that_left_can_only_be_in_its_own_rounds() -> None:
 
 def test_a_writer_that_leaves_before_it_had_a_part_is_released_at_once() -> None:
     table = OneTable("a")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(joined("b"), WriterLeaving("b")) == [Send("b", 1, Release())]
 
 
-def test_the_last_writer_may_leave_and_the_next_one_goes_on_with_the_following_round() -> None:
+def test_the_last_writer_may_leave_and_the_next_one_goes_on_with_the_following_checkpoint() -> None:
     table = OneTable("a")
     assert table.tell(WriterLeaving("a")) == [Send("a", 1, Barrier(1, plan(2)))]
     assert table.core.alarms == ["no writer takes part in the table"]
@@ -88,14 +88,14 @@ def test_the_last_writer_may_leave_and_the_next_one_goes_on_with_the_following_r
     assert table.tell(joined("b")) == [Send("b", 1, Adopt(plan(2, "b")))]
 
 
-def test_a_writer_that_joins_beside_one_that_leaves_has_a_part_while_the_last_round_of_the_other_flushes() -> None:
+def test_a_writer_that_joins_beside_one_that_leaves_has_a_part_while_the_last_checkpoint_of_the_other_flushes() -> None:
     table = OneTable("a")
     table.tell(WriterLeaving("a"))
     assert table.tell(joined("b")) == [Send("b", 1, Adopt(plan(2, "b")))]
     assert table.pass_all(1, "a")[-1] == Send("a", 1, Release())
 
 
-def test_a_leaving_writer_that_is_lost_in_its_last_round_aborts_it() -> None:
+def test_a_leaving_writer_that_is_lost_in_its_last_checkpoint_aborts_it() -> None:
     table = OneTable("a", "b")
     table.tell(WriterLeaving("b"))
     assert isinstance(table.tell(WriterLost("b", "killed"))[0], Alarm)
@@ -130,11 +130,11 @@ def test_a_drain_commits_what_is_there_releases_everybody_and_says_so_once() -> 
     assert table.tell(Tick(), after=60.0) == []
 
 
-def test_during_a_drain_no_rows_are_taken_behind_the_round_that_flushes() -> None:
+def test_during_a_drain_no_rows_are_taken_behind_the_checkpoint_that_flushes() -> None:
     """They would have to be flushed, too, before the table can be handed over."""
     table = OneTable("a")
-    table.tell(loaded("a"), RoundAsked("a", 1), after=1.0)
-    assert table.core.round == 2
+    table.tell(loaded("a"), CheckpointAsked("a", 1), after=1.0)
+    assert table.core.checkpoint == 2
     ((process, throttle),) = orders(Throttle, table.tell(DrainAsked()))
     assert (process, throttle) == ("a", Throttle(paused=True))
 
@@ -167,7 +167,7 @@ def test_an_abort_during_a_drain_releases_everybody_and_begins_nothing() -> None
 
 def test_an_abort_during_a_drain_still_waits_for_the_slot_that_was_sent() -> None:
     table = OneTable("a", channels=KNOWN)
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 60})
     table.tell(DrainAsked())
     assert only(Drained, table.tell(Broken("a", 1, "its disk is full"))) == []

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from headgate_coordinator.core import events
 from headgate_coordinator.core.compactions import CompactionPolicy
 from headgate_coordinator.core.instructions import Refusal
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.board import Board
 from headgate_coordinator.metrics import Metrics
@@ -83,7 +83,7 @@ class Scene:
         self.sessions = [board.writers.join(writer, f"{writer}:1") for writer in writers]
         parts: Any = (
             Address("t", 7, "", "", True),
-            TableCoordinator(7, {}, RoundPolicy(first_round_bytes=0), 2, 0.0),
+            TableCoordinator(7, {}, CheckpointPolicy(first_checkpoint_bytes=0), 2, 0.0),
             lambda report: self.committer,
             board.writers,
             board.compactors,
@@ -121,7 +121,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_rounds_go_before_what_somebody_asks_for_and_requests_are_done_in_their_order() -> None:
+async def test_checkpoints_go_before_what_somebody_asks_for_and_requests_are_done_in_their_order() -> None:
     """Rule C2: one slot at a time."""
     async with owned() as (scene, _):
         done: list[int] = []
@@ -180,8 +180,8 @@ async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> Non
         assert "the end" not in scene.log
 
 
-async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_in_its_first_round() -> None:
-    """Else the first would have it alone, and the channels of the others would wait for the second round."""
+async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_in_its_first_checkpoint() -> None:
+    """Else the first would have it alone, and the channels of the others would wait for the second checkpoint."""
     async with owned("a", "b", "c") as (scene, _):
         await settled()
         for session in scene.sessions:
@@ -191,7 +191,7 @@ async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_
             assert session._queue.empty()
 
 
-async def test_a_writer_that_leaves_already_has_no_part_in_the_first_round() -> None:
+async def test_a_writer_that_leaves_already_has_no_part_in_the_first_checkpoint() -> None:
     with ThreadPoolExecutor(2) as threads:
         scene = Scene(threads, ["a", "b"])
         leaves, stays = scene.sessions
@@ -228,7 +228,7 @@ async def test_a_writer_that_leaves_is_free_when_the_table_can_do_without_it_and
         writers.take(leaves, wire.ControlRequest(leave=wire.Leave()))
         assert said(leaves) == [], "the table has not even heard of it"
         await settled()
-        assert not {"release", "released"} & {*said(leaves)}, "it has a part in rounds that are not over"
+        assert not {"release", "released"} & {*said(leaves)}, "it has a part in checkpoints that are not over"
         running.cancel()
         scene.committer.gate.set()
         await asyncio.wait([running])

@@ -1,17 +1,17 @@
-"""When a round ends (rule RO7): the decision alone, without rounds."""
+"""When a checkpoint ends (rule RO7): the decision alone, without checkpoints."""
 
 from dataclasses import replace
 
 import pytest
 
-from headgate_coordinator.core.policy import RoundPolicy, Wish
+from headgate_coordinator.core.policy import CheckpointPolicy, Wish
 from headgate_coordinator.core.retry import Retry
 
-POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
+POLICY = CheckpointPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5, checkpoint_bytes=1000)
 NOTHING = Wish(at_once=False, asked=False, dirty_since=None, fullest=0, since=100.0, recovering=False)
 
 
-def test_an_idle_table_wants_no_round() -> None:
+def test_an_idle_table_wants_no_checkpoint() -> None:
     assert POLICY.due(NOTHING) is None
 
 
@@ -28,7 +28,7 @@ def test_a_flush_waits_for_the_min_interval_only() -> None:
 
 
 @pytest.mark.parametrize(("fullest", "due"), [(999, 110.0), (1000, 100.5)])
-def test_the_bytes_of_one_writer_end_a_round(fullest: int, due: float) -> None:
+def test_the_bytes_of_one_writer_end_a_checkpoint(fullest: int, due: float) -> None:
     assert POLICY.due(replace(NOTHING, dirty_since=100.0, fullest=fullest)) == due
 
 
@@ -60,5 +60,7 @@ def test_after_a_success_the_next_failure_is_a_first_one_again() -> None:
 @pytest.mark.parametrize(
     ("interval", "timeout", "target"), [(10.0, 30.0, 5.0), (2.0, 30.0, 2.0), (0.1, 30.0, 1.0), (10.0, 1.6, 0.8)]
 )
-def test_rounds_keep_to_flushes_that_hold_up_neither_commits_nor_drains(interval: float, timeout: float, target: float) -> None:
-    assert RoundPolicy(checkpoint_interval=interval, checkpoint_timeout=timeout).flush_target == target
+def test_checkpoints_keep_to_flushes_that_hold_up_neither_commits_nor_drains(
+    interval: float, timeout: float, target: float
+) -> None:
+    assert CheckpointPolicy(checkpoint_interval=interval, checkpoint_timeout=timeout).flush_target == target

@@ -1,23 +1,24 @@
-"""The ladder before a slice's limits: first rounds come less often, then rows slower, then none; and what writers hear of it."""
+"""The ladder before a slice's limits: first checkpoints come less often, then rows slower, then none; and what writers hear of
+it."""
 
 from collections.abc import Sequence
 
 import pytest
 
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import (
     BarrierPassed,
     Broken,
+    CheckpointAsked,
+    CheckpointFull,
     CompactorsCounted,
     Flushed,
     InstantAsked,
-    RoundAsked,
-    RoundFull,
     SliceFigures,
 )
 from headgate_coordinator.core.instructions import Adopt, Barrier, Instruction, Plan, Send, Share, Throttle
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.pressure import Ladder, size, stretch_of
-from headgate_coordinator.core.rounds import Round
 from support.one_table import OneTable, joined, loaded, orders
 
 MIB = 1 << 20
@@ -32,23 +33,23 @@ def ladder(files: int = 0, nbytes: int = 0, interval: float = 10.0) -> Ladder:
     return Ladder(figures(files, nbytes), interval)
 
 
-def took(round_: Round, process: str, nbytes: int) -> Round:
-    """A writer of the round took so much, and there is a file of it."""
-    round_.end(0.0)
-    round_.report(BarrierPassed(process, 1, 1, {}, nbytes), 0.0)
-    round_.report(Flushed(process, 1, 1, ["file"], {}), 0.0)
-    return round_
+def took(checkpoint: Checkpoint, process: str, nbytes: int) -> Checkpoint:
+    """A writer of the checkpoint took so much, and there is a file of it."""
+    checkpoint.end(0.0)
+    checkpoint.report(BarrierPassed(process, 1, 1, {}, nbytes), 0.0)
+    checkpoint.report(Flushed(process, 1, 1, ["file"], {}), 0.0)
+    return checkpoint
 
 
-def idle(share: Share) -> Round:
-    """A round that takes no rows, since the table was stopped when it began."""
+def idle(share: Share) -> Checkpoint:
+    """A checkpoint that takes no rows, since the table was stopped when it began."""
     (found,) = under_way(share)
     found.takes_rows = False
     return found
 
 
-def under_way(*shares: Share) -> list[Round]:
-    return [Round(1, Plan(number, (), (), share)) for number, share in enumerate(shares, 1)]
+def under_way(*shares: Share) -> list[Checkpoint]:
+    return [Checkpoint(1, Plan(number, (), (), share)) for number, share in enumerate(shares, 1)]
 
 
 # --- the ladder alone ---
@@ -58,7 +59,7 @@ def under_way(*shares: Share) -> list[Round]:
     ("full", "stretch"),
     [(0.0, 1), (0.49, 1), (0.5, 2), (0.59, 2), (0.6, 4), (0.7, 8), (0.8, 16), (0.99, 16), (1.2, 16)],
 )
-def test_from_half_of_the_files_on_rounds_are_further_apart_twice_as_far_with_each_tenth(full: float, stretch: int) -> None:
+def test_from_half_of_the_files_on_checkpoints_are_further_apart_twice_as_far_with_each_tenth(full: float, stretch: int) -> None:
     assert stretch_of(full) == stretch
 
 
@@ -69,13 +70,13 @@ def test_without_figures_nothing_is_bounded() -> None:
     assert free.fits(under_way(Share(1000, 1))[0])
 
 
-def test_a_round_gets_a_part_of_the_files_that_are_left_and_at_least_the_one_of_its_end() -> None:
+def test_a_checkpoint_gets_a_part_of_the_files_that_are_left_and_at_least_the_one_of_its_end() -> None:
     assert ladder().begin([]).files == (LIMIT - 1) // 8
     assert ladder(80).begin([]).files == 19 // 8
     assert ladder(98).begin([]) == Share(1, BYTES * 7 // 8 // 4)
 
 
-def test_what_rounds_under_way_may_still_write_is_not_given_a_second_time() -> None:
+def test_what_checkpoints_under_way_may_still_write_is_not_given_a_second_time() -> None:
     assert ladder(60).begin(under_way(Share(20, 0))).files == 19 // 8
     assert ladder(60).begin(under_way(Share(20, 0), Share(19, 0))).files == 1
     full = ladder(60)
@@ -84,18 +85,18 @@ def test_what_rounds_under_way_may_still_write_is_not_given_a_second_time() -> N
 
 
 @pytest.mark.parametrize(("max_files", "max_bytes"), [(LIMIT, 1 << 60), (4, 1 << 60), (1 << 60, BYTES), (1 << 60, 1 << 16)])
-def test_whatever_is_given_round_by_round_the_limit_is_never_passed(max_files: int, max_bytes: int) -> None:
+def test_whatever_is_given_checkpoint_by_checkpoint_the_limit_is_never_passed(max_files: int, max_bytes: int) -> None:
     each = Ladder(SliceFigures(0, 0, max_files, max_bytes), 10.0)
     given: list[Share] = []
     while each.now.stopped is None:
         given.append(each.begin(under_way(*given)))
-    del given[-1]  # that of a round that takes no rows
+    del given[-1]  # that of a checkpoint that takes no rows
     assert len(given) >= 3
     assert sum(share.files for share in given) <= max_files - 1  # the last one is a successor's
     assert sum(share.nbytes for share in given) <= max_bytes
 
 
-def test_a_round_that_takes_no_rows_is_not_counted() -> None:
+def test_a_checkpoint_that_takes_no_rows_is_not_counted() -> None:
     assert ladder(60).begin([idle(Share(40, 0))]).files == 39 // 8
 
 
@@ -114,16 +115,18 @@ def test_rows_are_taken_slower_the_less_room_is_left() -> None:
 
 def test_the_rate_follows_how_much_of_the_rows_the_fullest_slice_gets() -> None:
     spread = ladder(nbytes=500 * MIB)
-    spread.published(took(Round(1, Plan(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
+    spread.published(took(Checkpoint(1, Plan(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
     spread.counted(figures(1, 501 * MIB))
     spread.begin([])
     assert spread.now.rate == pytest.approx((700 - 501) * MIB / (4 * 10.0 * 0.01))
 
 
-def test_files_of_all_rounds_that_were_published_since_the_slices_were_counted_take_their_room_until_they_are_counted() -> None:
+def test_files_of_all_checkpoints_that_were_published_since_the_slices_were_counted_take_their_room_until_they_are_counted() -> (
+    None
+):
     each = ladder(60)
     for number in (1, 2):
-        each.published(took(Round(1, Plan(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
+        each.published(took(Checkpoint(1, Plan(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
     assert each.begin([]).files == 19 // 8
     each.counted(figures(62))
     assert each.begin([]).files == 37 // 8
@@ -131,7 +134,7 @@ def test_files_of_all_rounds_that_were_published_since_the_slices_were_counted_t
 
 def test_half_of_the_rate_is_shared_alike_and_half_goes_by_what_writers_took() -> None:
     each = ladder(nbytes=500 * MIB)
-    each.published(took(Round(1, Plan(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
+    each.published(took(Checkpoint(1, Plan(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
     each.counted(figures(1, 530 * MIB))
     each.begin([])
     assert each.now.rate is not None
@@ -174,7 +177,7 @@ def test_a_stopped_table_goes_on_only_when_it_has_a_quarter_of_room() -> None:
     assert each.now.stopped is None
     each.counted(figures(90))
     assert not each.look([], idle(share))
-    assert each.now.stopped is None, "it stops at a border only: rows of the round that fills have their room"
+    assert each.now.stopped is None, "it stops at a border only: rows of the checkpoint that fills have their room"
 
 
 def test_a_table_that_bytes_have_stopped_goes_on_only_when_a_quarter_of_them_is_free() -> None:
@@ -191,13 +194,13 @@ def test_a_stopped_table_is_not_stretched_so_that_what_was_taken_commits_soon() 
     assert each.now.stretch == 1
 
 
-def test_alarms_say_why_rounds_are_rare_and_rows_slow() -> None:
+def test_alarms_say_why_checkpoints_are_rare_and_rows_slow() -> None:
     each = ladder(65, 500 * MIB)
     each.compactors = 1
     each.begin([])
     rare, slow = each.alarms
     assert rare == (
-        "rounds are 4 times further apart: 65 log files of one slice wait for compaction, the limit is 100; "
+        "checkpoints are 4 times further apart: 65 log files of one slice wait for compaction, the limit is 100; "
         "1 compactor is connected"
     )
     assert slow.startswith(f"rows are taken at {size(each.now.rate or 0)}/s: 500 MiB of log files")
@@ -205,7 +208,7 @@ def test_alarms_say_why_rounds_are_rare_and_rows_slow() -> None:
 
 # --- in a table ---
 
-POLICY = RoundPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5)
+POLICY = CheckpointPolicy(checkpoint_interval=10.0, checkpoint_min_interval=0.5)
 
 
 def pressed(*writers: str, files: int = 0, nbytes: int = 0, counted: bool = True) -> OneTable:
@@ -218,17 +221,17 @@ def told(out: Sequence[Instruction]) -> list[tuple[str, str]]:
     return [(names[type(send.order)], send.process) for send in out if isinstance(send, Send) and type(send.order) in names]
 
 
-def test_rounds_are_stretched_and_asked_ones_too() -> None:
+def test_checkpoints_are_stretched_and_asked_ones_too() -> None:
     table = pressed("a", "b", files=60)
     table.tell(loaded("a"))
     assert table.core.deadline() == table.now + 10.0 * 4
-    table.tell(RoundAsked("a", 1))
+    table.tell(CheckpointAsked("a", 1))
     assert table.core.deadline() == table.now + 0.5 * 4
 
 
-def test_a_writer_hears_that_the_table_is_stopped_before_the_barrier_of_the_round_that_has_no_room() -> None:
+def test_a_writer_hears_that_the_table_is_stopped_before_the_barrier_of_the_checkpoint_that_has_no_room() -> None:
     table = pressed("a", "b", files=98)
-    out = table.tell(loaded("a"), RoundAsked("a", 1), after=100.0)
+    out = table.tell(loaded("a"), CheckpointAsked("a", 1), after=100.0)
     assert told(out) == [("throttle", "a"), ("throttle", "b"), ("barrier", "a"), ("barrier", "b")]
     assert table.core.pressure.stopped is not None
 
@@ -264,7 +267,7 @@ def test_what_a_writer_knows_is_not_said_again() -> None:
 def test_a_bucket_side_that_is_full_holds_everybody_until_the_border_which_comes_soon() -> None:
     table = pressed("a", "b")
     table.tell(loaded("a"))
-    out = table.tell(RoundFull("b", 1, table.core.round))
+    out = table.tell(CheckpointFull("b", 1, table.core.checkpoint))
     assert orders(Throttle, out) == [("a", Throttle(paused=True)), ("b", Throttle(paused=True))]
     assert table.core.deadline() == table.now + 0.5
     out = table.tell(loaded("a"), after=0.5)
@@ -272,16 +275,16 @@ def test_a_bucket_side_that_is_full_holds_everybody_until_the_border_which_comes
     assert {order for _, order in orders(Throttle, out)} == {Throttle()}
 
 
-def test_a_round_that_has_had_its_barrier_holds_nobody_any_more() -> None:
+def test_a_checkpoint_that_has_had_its_barrier_holds_nobody_any_more() -> None:
     table = pressed("a")
-    table.tell(loaded("a"), RoundAsked("a", 1), after=10.0)
-    assert not told(table.tell(RoundFull("a", 1, 1)))
+    table.tell(loaded("a"), CheckpointAsked("a", 1), after=10.0)
+    assert not told(table.tell(CheckpointFull("a", 1, 1)))
 
 
 def test_before_the_slices_are_counted_rows_are_taken_and_no_barrier_is_sent() -> None:
     table = pressed("a", counted=False)
     assert table.core.pressure.stopped is None
-    out = table.tell(loaded("a"), InstantAsked("a", 1, 1), RoundAsked("a", 1), after=100.0)
+    out = table.tell(loaded("a"), InstantAsked("a", 1, 1), CheckpointAsked("a", 1), after=100.0)
     assert not orders(Barrier, out)
     assert table.core.deadline() is None
     assert "counted" in table.core.alarms[0]
@@ -291,7 +294,7 @@ def test_before_the_slices_are_counted_rows_are_taken_and_no_barrier_is_sent() -
 
 def test_rows_that_came_before_the_slices_were_counted_wait_when_there_is_no_room_for_their_file() -> None:
     table = pressed("a", counted=False)
-    table.tell(loaded("a"), InstantAsked("a", 1, 1), RoundAsked("a", 1), after=100.0)
+    table.tell(loaded("a"), InstantAsked("a", 1, 1), CheckpointAsked("a", 1), after=100.0)
     out = table.tell(figures(LIMIT))
     assert told(out) == [("throttle", "a")]
     assert table.core.deadline() is None
@@ -303,5 +306,5 @@ def test_a_limit_that_is_lowered_stops_the_table_at_the_next_border_and_what_was
     table = pressed("a", "b")
     table.tell(loaded("a"), SliceFigures(0, 0, 4, BYTES))
     assert table.core.pressure.stopped is None
-    out = table.tell(loaded("a"), RoundAsked("a", 1), after=100.0)
+    out = table.tell(loaded("a"), CheckpointAsked("a", 1), after=100.0)
     assert told(out) == [("throttle", "a"), ("throttle", "b"), ("barrier", "a"), ("barrier", "b")]

@@ -20,28 +20,28 @@ STEPS = 3000
 LOOKS = max(600, WALKS)
 
 MUTANTS: dict[type[TableCoordinator], int] = {
-    mutants.AbortsOneRoundOnly: 7,
+    mutants.AbortsOneCheckpointOnly: 7,
     mutants.AnswersRightBehindAborts: 0,
     mutants.AnswersWhileUndecided: 23,
-    mutants.BeginsWithLargeRounds: 0,
+    mutants.BeginsWithLargeCheckpoints: 0,
     mutants.CommitsWithoutAllFiles: 0,
     mutants.EndsNoOlderWriter: 9,
     mutants.FencesBeforeTheSlot: 9,
-    mutants.ForgetsSentRounds: 23,
+    mutants.ForgetsSentCheckpoints: 23,
     mutants.GivesUpWhatGoesOn: 0,
     mutants.GoesOnWithoutTheLost: 0,
     mutants.HearsOldGenerations: 91,
     mutants.IssuesInstantsAsAsked: 31,
     mutants.KeepsUnusedInstants: 0,
-    mutants.PublishesEmptyRoundsAtOnce: 0,
+    mutants.PublishesEmptyCheckpointsAtOnce: 0,
     mutants.RaisesBeforeDraining: 18,
     mutants.RefusesUnknownIncarnations: 1963,
     mutants.SendsBarriersEarly: 26,
     mutants.TakesAnyIncarnation: 0,
     mutants.TellsBeforeTheSlot: 0,
     mutants.TriesAgainAtOnce: 0,
-    mutants.WaitsForNoRounds: 1,
-    mutants.WaitsForOneRoundLess: 1,
+    mutants.WaitsForNoCheckpoints: 1,
+    mutants.WaitsForOneCheckpointLess: 1,
 }
 """With a walk that finds each; when a change has moved it, others are tried."""
 
@@ -97,7 +97,7 @@ def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_
     assert any(is_wrong(walk(seed)) for seed in looks(201))
 
 
-def test_ro7_rows_that_ask_for_no_round_are_found() -> None:
+def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:
     def walk_until_stuck() -> None:
         for seed in looks(0):
             Walk(seed, mutants.HearsNoLoads).run(STEPS)

@@ -46,7 +46,7 @@ def test_rows_that_were_taken_are_committed_without_any_compaction() -> None:
 
 
 def test_a_coordinator_that_lets_rows_come_for_which_there_is_no_room_is_found() -> None:
-    assert any(passes_the_limit(PressedWalk(seed, mutants.CountsNoRoundsUnderWay)) for seed in range(LOOKS))
+    assert any(passes_the_limit(PressedWalk(seed, mutants.CountsNoCheckpointsUnderWay)) for seed in range(LOOKS))
 
 
 def test_a_coordinator_that_commits_before_the_slices_are_counted_is_found() -> None:

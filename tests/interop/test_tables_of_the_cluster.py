@@ -1,4 +1,5 @@
-"""What the cluster writes (log files of several writers, rounds, a killed writer in between), read and compacted by real Hudi."""
+"""What the cluster writes (log files of several writers, checkpoints, a killed writer in between), read and compacted by real
+Hudi."""
 
 import os
 import subprocess

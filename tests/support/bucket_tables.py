@@ -1,4 +1,5 @@
-"""A table with an owner and a bucket side of it: instants are announced, files are real, rounds are committed and read back."""
+"""A table with an owner and a bucket side of it: instants are announced, files are real, checkpoints are committed and read
+back."""
 
 import asyncio
 import threading
@@ -72,7 +73,7 @@ class OwnedTable:
         return AdoptedTable("t", self.epoch, 1, self.table.url, self.definition, drop_beaten, self.store)
 
     def begin(self) -> Transaction:
-        """A round's transaction; its instant is announced."""
+        """A checkpoint's transaction; its instant is announced."""
         transaction = self.table.transaction()
         transaction.announce()
         return transaction
@@ -101,10 +102,10 @@ def _status(file: wire.FileStatus) -> WriteStatus:
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
-def plan(round: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Plan:
-    """All key groups belong to the first. ``files``, ``nbytes``: what the round may add to a slice."""
+def plan(checkpoint: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Plan:
+    """All key groups belong to the first. ``files``, ``nbytes``: what the checkpoint may add to a slice."""
     members = tuple(Member(process, f"{process[:4]}:1") for process in processes)
-    return Plan(round, members, np.zeros(key_groups, np.uint16), files, nbytes)
+    return Plan(checkpoint, members, np.zeros(key_groups, np.uint16), files, nbytes)
 
 
 @dataclass(eq=False)
@@ -115,25 +116,25 @@ class Heard:
     flushed: dict[int, wire.Flushed] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     full: list[int] = field(default_factory=list)
-    rounds_asked: int = 0
+    checkpoints_asked: int = 0
     progress: list[int] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def report(self, message: wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Progress | wire.Flushed) -> None:
-        if isinstance(message, wire.RoundFull):
-            assert message.round not in self.full, "a round is said to be full once"
-            self.full.append(message.round)
+    def report(self, message: wire.AskInstant | wire.AskCheckpoint | wire.CheckpointFull | wire.Progress | wire.Flushed) -> None:
+        if isinstance(message, wire.CheckpointFull):
+            assert message.checkpoint not in self.full, "a checkpoint is said to be full once"
+            self.full.append(message.checkpoint)
         elif isinstance(message, wire.Progress):
-            self.progress.append(message.round)
-        elif isinstance(message, wire.AskRound):
-            self.rounds_asked += 1
+            self.progress.append(message.checkpoint)
+        elif isinstance(message, wire.AskCheckpoint):
+            self.checkpoints_asked += 1
         elif isinstance(message, wire.Flushed):
-            assert message.round not in self.flushed, "a round is flushed once"
-            self.flushed[message.round] = message
+            assert message.checkpoint not in self.flushed, "a checkpoint is flushed once"
+            self.flushed[message.checkpoint] = message
         else:
-            assert message.round not in self.asked, "an instant is asked for once"
-            self.asked.append(message.round)
+            assert message.checkpoint not in self.asked, "an instant is asked for once"
+            self.asked.append(message.checkpoint)
         self._more.set()
 
     def break_(self, why: str) -> None:
@@ -148,11 +149,11 @@ class Heard:
         while self.steps.count(step) < times:
             await self._wait()
 
-    async def until_flushed(self, round: int) -> wire.Flushed:
-        while round not in self.flushed:
+    async def until_flushed(self, checkpoint: int) -> wire.Flushed:
+        while checkpoint not in self.flushed:
             assert not self.broken, self.broken
             await self._wait()
-        return self.flushed[round]
+        return self.flushed[checkpoint]
 
     async def until_broken(self) -> str:
         while not self.broken:

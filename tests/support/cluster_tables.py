@@ -59,7 +59,7 @@ async def _plan_nothing(address: str, table: str) -> None:
 
 
 def _write(hg: headgate.Headgate, cluster: Cluster, name: str, ordering: str | None) -> list[Row]:
-    """Each step is a round of its own; in the middle a writer is killed and another takes its place."""
+    """Each step is a checkpoint of its own; in the middle a writer is killed and another takes its place."""
     oracle = Oracle(key=["id"], partition=["part"], ordering=ordering)
     table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=2)
     asyncio.run(_plan_nothing(cluster.address, name))

@@ -7,7 +7,8 @@ Upserts hide doubles, so merged rows alone prove little. What must hold:
   instant: ``swapped``
 * an acknowledged number, and any number below one that is there, is absent only if its flush (same instant, same group) holds a
   row of that key that beats it; where nothing is dropped in a flush, it is there: ``lost``
-* nothing is there that was not sent, or that a later attempt was told is not committed (an aborted round's row), or under other
+* nothing is there that was not sent, or that a later attempt was told is not committed (an aborted checkpoint's row), or under
+other
   values than sent, and no data file is there that no commit names: ``ghost``
 * merged rows are what the history implies: ``merged``
 """
@@ -207,7 +208,7 @@ _CHECKS: Iterable[tuple[str, str]] = (
     ),
 )
 
-# Rounds cut a channel at an offset, so the instant of an absent number lies between those of its neighbours that are there.
+# Checkpoints cut a channel at an offset, so the instant of an absent number lies between those of its neighbours that are there.
 _LOST_WITH_DROPPING = """
 WITH between_neighbours AS (
     SELECT a.*, coalesce(b.rank, -1) AS low, coalesce(c.rank, 9223372036854775807) AS high

@@ -29,12 +29,12 @@ class Taken:
     why_broken: str = ""
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, round: int, rows: RoutedRows) -> None:
-        self.log += [(round, key) for key in rows.rows["id"].to_pylist()]
+    def take(self, checkpoint: int, rows: RoutedRows) -> None:
+        self.log += [(checkpoint, key) for key in rows.rows["id"].to_pylist()]
         self._grown.set()
 
-    def barrier(self, round: int, sender: str) -> None:
-        self.log.append(("barrier", round, sender))
+    def barrier(self, checkpoint: int, sender: str) -> None:
+        self.log.append(("barrier", checkpoint, sender))
         self._grown.set()
 
     def broken(self, why: str) -> None:

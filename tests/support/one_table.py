@@ -19,29 +19,32 @@ from headgate_coordinator.core.events import (
     WriterJoined,
 )
 from headgate_coordinator.core.instructions import Instruction, Plan, Send, WinOffsets
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 
 Kind = TypeVar("Kind")
 
 
 class OneTable:
-    """``writers`` are members of the filling round; no round before it is left. Two key groups, so that plans are short."""
+    """``writers`` are members of the filling checkpoint; no checkpoint before it is left. Two key groups, so that plans are
+    short."""
 
     def __init__(
         self,
         *writers: str,
         channels: Mapping[str, Sequence[Any]] | None = None,
-        policy: RoundPolicy | None = None,
+        policy: CheckpointPolicy | None = None,
         figures: SliceFigures | None = None,
     ) -> None:
         self.now = 0.0
-        self.core = TableCoordinator(7, channels or {}, policy or RoundPolicy(first_round_bytes=0), 2, self.now, figures)
+        self.core = TableCoordinator(
+            7, channels or {}, policy or CheckpointPolicy(first_checkpoint_bytes=0), 2, self.now, figures
+        )
         self._requests = 0
         for writer in writers:
-            before = self.core.round
+            before = self.core.checkpoint
             self.tell(joined(writer))
-            if self.core.round > before:
+            if self.core.checkpoint > before:
                 self.pass_all(before, *writers[: writers.index(writer)])
 
     def tell(self, *events: Event, after: float = 0.0) -> list[Instruction]:
@@ -49,10 +52,10 @@ class OneTable:
         self.now += after
         return [instruction for event in events for instruction in self.core.handle(event, self.now)]
 
-    def pass_all(self, round_: int, *writers: str) -> list[Instruction]:
-        """A round without rows and offsets comes in from all its members."""
-        passed = [self.barrier(writer, round_) for writer in writers]
-        return self.tell(*passed, *[self.flushed(writer, round_) for writer in writers])
+    def pass_all(self, checkpoint: int, *writers: str) -> list[Instruction]:
+        """A checkpoint without rows and offsets comes in from all its members."""
+        passed = [self.barrier(writer, checkpoint) for writer in writers]
+        return self.tell(*passed, *[self.flushed(writer, checkpoint) for writer in writers])
 
     def grant(self, writer: str, channel: str, *, incarnation: int = 0, principal: str = "ann") -> int:
         """Opens a channel that nobody holds; returns the hold."""
@@ -62,15 +65,15 @@ class OneTable:
         (order,) = [send.order for send in only(Send, out)]
         return int(order.hold)  # type: ignore[union-attr]
 
-    def commit(self, round_: int, writer: str, offsets: Mapping[str, int], *, size: int = 100) -> list[Instruction]:
-        """The only member's round with one file, up to the Commit."""
-        self.tell(InstantAsked(writer, self.core.generation, round_), self.issued(round_))
-        return self.tell(self.barrier(writer, round_, offsets, size), self.flushed(writer, round_, ["file"]))
+    def commit(self, checkpoint: int, writer: str, offsets: Mapping[str, int], *, size: int = 100) -> list[Instruction]:
+        """The only member's checkpoint with one file, up to the Commit."""
+        self.tell(InstantAsked(writer, self.core.generation, checkpoint), self.issued(checkpoint))
+        return self.tell(self.barrier(writer, checkpoint, offsets, size), self.flushed(writer, checkpoint, ["file"]))
 
-    def decide(self, round_: int, generation: int = 0) -> list[Instruction]:
+    def decide(self, checkpoint: int, generation: int = 0) -> list[Instruction]:
         """The committer's good news."""
         generation = generation or self.core.generation
-        return self.tell(SlotWon(generation, round_), Published(generation, round_))
+        return self.tell(SlotWon(generation, checkpoint), Published(generation, checkpoint))
 
     # Events of the generation that is now.
 
@@ -83,17 +86,17 @@ class OneTable:
         """A hold is given back."""
         return ChannelEnded(writer, self.core.generation, channel, hold, uncommitted)
 
-    def barrier(self, writer: str, round_: int, offsets: Mapping[str, int] | None = None, size: int = 0) -> BarrierPassed:
-        """An ingest side is through with a round."""
-        return BarrierPassed(writer, self.core.generation, round_, offsets or {}, size)
+    def barrier(self, writer: str, checkpoint: int, offsets: Mapping[str, int] | None = None, size: int = 0) -> BarrierPassed:
+        """An ingest side is through with a checkpoint."""
+        return BarrierPassed(writer, self.core.generation, checkpoint, offsets or {}, size)
 
-    def flushed(self, writer: str, round_: int, files: Sequence[str] = (), size: Mapping[int, int] | None = None) -> Flushed:
+    def flushed(self, writer: str, checkpoint: int, files: Sequence[str] = (), size: Mapping[int, int] | None = None) -> Flushed:
         """A bucket side is."""
-        return Flushed(writer, self.core.generation, round_, files, size or {})
+        return Flushed(writer, self.core.generation, checkpoint, files, size or {})
 
-    def issued(self, round_: int) -> InstantIssued:
-        """Instants are named after their rounds."""
-        return InstantIssued(self.core.generation, round_, f"instant {round_}")
+    def issued(self, checkpoint: int) -> InstantIssued:
+        """Instants are named after their checkpoints."""
+        return InstantIssued(self.core.generation, checkpoint, f"instant {checkpoint}")
 
 
 def joined(writer: str) -> WriterJoined:
@@ -106,11 +109,11 @@ def loaded(writer: str, size: int = 100) -> LoadReported:
     return LoadReported(writer, size)
 
 
-def plan(round_: int, *writers: str, assignment: Sequence[int] | None = None) -> Plan:
+def plan(checkpoint: int, *writers: str, assignment: Sequence[int] | None = None) -> Plan:
     """Of two key groups. Without ``assignment``: one writer has both; a second one got the first of them when it joined."""
     of_old = {0: (), 1: (0, 0), 2: (1, 0)}
     assigned = tuple(assignment) if assignment is not None else of_old[len(writers)]
-    return Plan(round_, tuple((writer, f"{writer}:1") for writer in writers), assigned)
+    return Plan(checkpoint, tuple((writer, f"{writer}:1") for writer in writers), assigned)
 
 
 def only(kind: type[Kind], instructions: Sequence[Any]) -> list[Kind]:

@@ -10,7 +10,8 @@ from typing import Any
 
 
 def grants_at_once() -> None:
-    """The duplicate check of rule CH3 is off: a channel is granted again while rounds that hold its older rows are undecided.
+    """The duplicate check of rule CH3 is off: a channel is granted again while checkpoints that hold its older rows are
+    undecided.
 
     The committed offset that is answered leaves those rows out, so the client sends them a second time.
     """

@@ -26,7 +26,8 @@ DONE = "done"
 
 
 def create_table(address: str, name: str, workload: Workload, *, buckets: int = 4, limited: bool = True) -> str:
-    """The table that a workload wants; returns where readers find it. ``limited``: rounds are stretched when nobody compacts."""
+    """The table that a workload wants; returns where readers find it. ``limited``: checkpoints are stretched when nobody
+    compacts."""
     with headgate.connect(address) as hg:
         ordering = "ts" if workload.event_time else None
         table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=buckets, exist_ok=True)

@@ -51,21 +51,21 @@ class Cluster:
         while (now := tables.current(TABLE)) is None or now[:2] != (epoch, generation):
             await tables.changed(TABLE)
 
-    async def end_round(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:
+    async def end_checkpoint(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:
         """Sends the barrier; what each ingest side noted."""
         self.owned.barrier(self.links, number, following)
         return [await link.report("barrier_passed") for link in self.links]
 
     async def commit(self, number: int, following: Sequence[WriterLink] | None = None) -> dict[str, int]:
-        """Ends the round, writes and commits it, tells all writers; returns the offsets that it holds."""
+        """Ends the checkpoint, writes and commits it, tells all writers; returns the offsets that it holds."""
         transaction = self.table.transaction()
         transaction.announce()
         for link in self.links:
-            self.owned.order(link, instant=wire.Instant(round=number, instant=transaction.instant))
-        noted = await self.end_round(number, following)
+            self.owned.order(link, instant=wire.Instant(checkpoint=number, instant=transaction.instant))
+        noted = await self.end_checkpoint(number, following)
         for link in self.links:
             flushed = await link.report("flushed")
-            assert flushed.round == number
+            assert flushed.checkpoint == number
             transaction.add([_status(file) for file in flushed.files])
         transaction.commit()
         self.owned.decided(self.links, number, wire.LEVEL_DURABLE)
@@ -75,7 +75,7 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = None, **settings: Any) -> AsyncIterator[Cluster]:
-    """Running, in round 1. A block that takes more than a minute fails: something that it awaits never comes."""
+    """Running, in checkpoint 1. A block that takes more than a minute fails: something that it awaits never comes."""
     table = create(tmp_path)
     assert table.definition is not None
     async with asyncio.timeout(60), AsyncExitStack() as stack:

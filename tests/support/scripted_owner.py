@@ -77,7 +77,7 @@ class OwnedTable:
 
     def __init__(self, name: str, url: str, definition: Definition, epoch: int = 1, generation: int = 1) -> None:
         self.intake_bytes = 0
-        """Of all rounds that are planned from now on."""
+        """Of all checkpoints that are planned from now on."""
         self.name = name
         self.url = url
         self.definition = definition
@@ -88,29 +88,29 @@ class OwnedTable:
         """Key groups go round the members."""
         groups = self.definition.key_groups if members else 0
         return wire.Plan(
-            round=number,
+            checkpoint=number,
             members=[wire.Member(process=writer.process, address=writer.address) for writer in members],
             assignment=[group % len(members) for group in range(groups)],
             intake_bytes=self.intake_bytes,
         )
 
     def adopt(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:
-        """Makes them the members of that round."""
+        """Makes them the members of that checkpoint."""
         definition = json.dumps(self.definition.encode())
         for writer in writers:
             adopt = wire.Adopt(plan=self.plan(number, writers), url=self.url, definition=definition, drop_beaten=drop_beaten)
             self.order(writer, adopt=adopt)
 
     def barrier(self, writers: Sequence[WriterLink], number: int, following: Sequence[WriterLink] | None = None) -> None:
-        """Ends the round; the next one has the members ``following``, the same if None."""
+        """Ends the checkpoint; the next one has the members ``following``, the same if None."""
         plan = self.plan(number + 1, writers if following is None else following)
         for writer in writers:
-            self.order(writer, barrier=wire.Barrier(round=number, next=plan))
+            self.order(writer, barrier=wire.Barrier(checkpoint=number, next=plan))
 
     def decided(self, writers: Sequence[WriterLink], number: int, level: wire.Level.ValueType) -> None:
         """One level."""
         for writer in writers:
-            self.order(writer, decided=wire.Decided(round=number, level=level))
+            self.order(writer, decided=wire.Decided(checkpoint=number, level=level))
 
     async def grant(self, writer: WriterLink, *, hold: int = 1, committed: int = 0) -> wire.OpenRequest:
         """Answers the next open of that writer."""

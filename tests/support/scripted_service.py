@@ -1,7 +1,7 @@
 """A cluster in one object, over real gRPC: coordinator and writers that behave as the protos say, and misbehave when told to.
 
 Rows are kept decoded, in the order of their commit, so that a test can compare them with what it sent. ``Knobs`` break streams,
-lose answers, hold rounds back and lie. Used where a real cluster could not be made to fail at that place.
+lose answers, hold checkpoints back and lie. Used where a real cluster could not be made to fail at that place.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ class Knobs:
     """Always: a batch with a row for which it gives a code is refused with it."""
     stopped: err.Error | None = None
     """Always: no batch is taken, each is refused with it."""
-    hold_rounds: bool = False
+    hold_checkpoints: bool = False
     """Always: rows are received and never committed."""
     commit_every: int = 1
-    """Always: a round has so many batches, unless a flush ends it."""
+    """Always: a checkpoint has so many batches, unless a flush ends it."""
     ended: list[err.Error] = field(default_factory=list)
     """A stream ends with each of these after its first batch."""
     refuse_open: list[err.Error] = field(default_factory=list)
@@ -243,7 +243,7 @@ class StreamEndError(Exception):
 
 
 class Ingest(ingest_pb2_grpc.IngestServiceServicer):
-    """``IngestService`` of one writer. Each accepted batch is a round of its own, unless rounds are held back."""
+    """``IngestService`` of one writer. Each accepted batch is a checkpoint of its own, unless checkpoints are held back."""
 
     def __init__(self, cluster: Cluster, address: list[str]) -> None:
         self.cluster = cluster
@@ -394,7 +394,7 @@ class Stream:
         return bits.to_bytes(-(-len(rows) // 8), "little")
 
     def _commit(self) -> Iterator[Answer]:
-        if not self.cluster.knobs.hold_rounds:
+        if not self.cluster.knobs.hold_checkpoints:
             for entry in self.pending:
                 self.table.log.append(entry)
                 self.table.rows.extend(entry[3])

@@ -1,6 +1,6 @@
 """A writer of few lines: it speaks CoordinationService over real gRPC, its files are real, and a test says what it does.
 
-By itself it sends heartbeats, takes part in rounds and lets channels go when it is told to. There is no exchange: it flushes
+By itself it sends heartbeats, takes part in checkpoints and lets channels go when it is told to. There is no exchange: it flushes
 the rows that it takes, whoever has their key groups. A bool switches each of these habits off.
 """
 
@@ -25,7 +25,7 @@ from headgate_tables.system import SystemIds
 
 @dataclass
 class Taken:
-    """What a round has taken here: rows, accepted offsets, and the instant once it is known."""
+    """What a checkpoint has taken here: rows, accepted offsets, and the instant once it is known."""
 
     rows: list[pa.Table] = field(default_factory=list)
     offsets: dict[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Taken:
 
 @dataclass
 class Adopted:
-    """A table under one (epoch, generation), and its rounds that are not queryable yet."""
+    """A table under one (epoch, generation), and its checkpoints that are not queryable yet."""
 
     epoch: int
     generation: int
@@ -80,7 +80,7 @@ class ScriptedWriter:
         return (adopted.epoch, adopted.generation) if adopted else (0, 0)
 
     def filling(self, table: str) -> int:
-        """The round that takes rows now."""
+        """The checkpoint that takes rows now."""
         return self._tables[table].filling
 
     async def adopted(self, table: str) -> None:
@@ -112,19 +112,19 @@ class ScriptedWriter:
         self.report(table, open=asked)
 
     def take(self, table: str, rows: pa.Table, channel: str, offset: int) -> None:
-        """A client's batch: into the round that fills."""
+        """A client's batch: into the checkpoint that fills."""
         adopted = self._tables[table]
         taken = adopted.taken.setdefault(adopted.filling, Taken())
         if not taken.rows:
-            self.report(table, ask_instant=wire.AskInstant(round=adopted.filling))
+            self.report(table, ask_instant=wire.AskInstant(checkpoint=adopted.filling))
         taken.rows.append(rows)
         taken.offsets[channel] = offset
         self.beat()
 
     async def commit(self, table: str, rows: pa.Table, channel: str, offset: int) -> None:
-        """Takes, asks for a round, and waits until it is queryable."""
+        """Takes, asks for a checkpoint, and waits until it is queryable."""
         self.take(table, rows, channel, offset)
-        self.report(table, ask_round=wire.AskRound())
+        self.report(table, ask_checkpoint=wire.AskCheckpoint())
         await self.committed(table)
 
     async def committed(self, table: str) -> None:
@@ -151,17 +151,17 @@ class ScriptedWriter:
         kind = order.WhichOneof("message")
         table, adopted = order.table, self._tables.get(order.table)
         if kind == "adopt":
-            self._tables[table] = Adopted(order.epoch, order.generation, order.adopt, order.adopt.plan.round)
+            self._tables[table] = Adopted(order.epoch, order.generation, order.adopt, order.adopt.plan.checkpoint)
             await self._tell()
         elif adopted is None or self.pair(table) != (order.epoch, order.generation):
             return
         elif kind == "instant":
-            adopted.taken.setdefault(order.instant.round, Taken()).instant.set_result(order.instant.instant)
+            adopted.taken.setdefault(order.instant.checkpoint, Taken()).instant.set_result(order.instant.instant)
         elif kind == "barrier" and self._flushes:
-            adopted.filling = order.barrier.next.round
-            group.create_task(self._flush(table, adopted, order.barrier.round))
+            adopted.filling = order.barrier.next.checkpoint
+            group.create_task(self._flush(table, adopted, order.barrier.checkpoint))
         elif kind == "decided" and order.decided.level == wire.LEVEL_QUERYABLE:
-            adopted.taken.pop(order.decided.round, None)
+            adopted.taken.pop(order.decided.checkpoint, None)
             await self._tell()
         elif kind == "end_channel" and self._lets_go:
             name = order.end_channel.channel
@@ -179,13 +179,13 @@ class ScriptedWriter:
     async def _flush(self, table: str, adopted: Adopted, number: int) -> None:
         taken = adopted.taken.get(number, Taken())
         pair = (adopted.epoch, adopted.generation)
-        passed = wire.BarrierPassed(round=number, offsets=taken.offsets, bytes=taken.size)
+        passed = wire.BarrierPassed(checkpoint=number, offsets=taken.offsets, bytes=taken.size)
         self.report(table, pair=pair, barrier_passed=passed)
         files: Sequence[wire.FileStatus] = ()
         if taken.rows:
             instant = await taken.instant
             files = await asyncio.to_thread(write_files, adopted, self.process, taken.rows, instant)
-        self.report(table, pair=pair, flushed=wire.Flushed(round=number, files=files))
+        self.report(table, pair=pair, flushed=wire.Flushed(checkpoint=number, files=files))
 
     # --- the stream ---
 
@@ -235,7 +235,7 @@ def _details(broken: "BaseExceptionGroup[grpc.aio.AioRpcError]") -> str:
 
 
 def write_files(adopted: Adopted, process: str, rows: Sequence[pa.Table], instant: str) -> list[wire.FileStatus]:
-    """The log files of a round, as a bucket side writes them."""
+    """The log files of a checkpoint, as a bucket side writes them."""
     definition = Definition.decode(json.loads(adopted.order.definition))
     store = open_store(adopted.order.url, None, SystemIds())
     writer = ChangeWriter(store, definition, epoch=adopted.epoch, process=process, ordinal=0)

@@ -15,12 +15,12 @@ from support.cluster import Cluster
 from support.processes import READY_S, Died
 
 Written: TypeAlias = Mapping[str, Sequence[str]]
-"""Of one round: the paths of data files by process id."""
+"""Of one checkpoint: the paths of data files by process id."""
 
 
 def written(store: Store) -> Sequence[Written]:
-    """By round with rows, as they were committed to a table in a local store."""
-    rounds: list[Written] = []
+    """By checkpoint with rows, as they were committed to a table in a local store."""
+    checkpoints: list[Written] = []
     for number in range(len(store.list_folder(LOG_LAYOUT.slots).files)):
         paths: dict[str, list[str]] = defaultdict(list)
         for file in data_files(decode_slot(store.get(LOG_LAYOUT.slot_path(number)).to_pybytes(), LOG_LAYOUT, number)):
@@ -28,22 +28,24 @@ def written(store: Store) -> Sequence[Written]:
             assert epoch.isdigit(), file.stage
             paths[process].append(file.path)
         if paths:
-            rounds.append(paths)
-    return rounds
+            checkpoints.append(paths)
+    return checkpoints
 
 
-def wait_for_rounds(store: Store, writers: Collection[str], count: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
-    """Of the rounds at the end that these processes wrote, each a part, the first ``count``, once there are so many."""
+def wait_for_checkpoints(store: Store, writers: Collection[str], count: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
+    """Of the checkpoints at the end that these processes wrote, each a part, the first ``count``, once there are so many."""
     deadline = time.monotonic() + timeout
-    while len(theirs := _at_the_end(rounds := written(store), writers)) < count:
+    while len(theirs := _at_the_end(checkpoints := written(store), writers)) < count:
         if time.monotonic() > deadline:
-            raise Died(f"only {len(theirs)} rounds of {sorted(writers)}; the last: {[list(each) for each in rounds[-5:]]}")
+            raise Died(
+                f"only {len(theirs)} checkpoints of {sorted(writers)}; the last: {[list(each) for each in checkpoints[-5:]]}"
+            )
         time.sleep(0.1)
     return theirs[:count]
 
 
 def ratio(store: Store, of: Written) -> float:
-    """Largest to smallest writer's share of a published round, in Arrow bytes of its rows: small files are mostly footer."""
+    """Largest to smallest writer's share of a published checkpoint, in Arrow bytes of its rows: small files are mostly footer."""
     shares = [sum(_row_bytes(store, path) for path in paths) for paths in of.values()]
     return max(shares) / min(shares)
 
@@ -56,11 +58,11 @@ def processes(cluster: Cluster) -> dict[str, str]:
     return {name: found[address] for name, address in addresses.items() if address in found}
 
 
-def _at_the_end(rounds: Sequence[Written], writers: Collection[str]) -> Sequence[Written]:
-    began = len(rounds)
-    while began and rounds[began - 1].keys() == set(writers):
+def _at_the_end(checkpoints: Sequence[Written], writers: Collection[str]) -> Sequence[Written]:
+    began = len(checkpoints)
+    while began and checkpoints[began - 1].keys() == set(writers):
         began -= 1
-    return rounds[began:]
+    return checkpoints[began:]
 
 
 def _row_bytes(store: Store, path: str) -> int:

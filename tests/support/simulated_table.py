@@ -1,4 +1,5 @@
-"""A table without bytes: the real view and timeline, fed with names and sizes by a workload, its services and two open rounds."""
+"""A table without bytes: the real view and timeline, fed with names and sizes by a workload, its services and two open
+checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ Key = tuple[str, str]
 
 @dataclass
 class SimulatedTable:
-    """Every round's instant is taken before the round before it commits, as in a cluster (rule TM5).
+    """Every checkpoint's instant is taken before the checkpoint before it commits, as in a cluster (rule TM5).
 
     ``growth``: the part of a log's bytes that a compaction adds to the base; the rest replaces rows that are there.
     """
@@ -114,7 +115,7 @@ class SimulatedTable:
     # --- ingest ---
 
     def commit(self, logs: Mapping[Key, int]) -> str:
-        """The older open round commits one log per group; the next one begins."""
+        """The older open checkpoint commits one log per group; the next one begins."""
         self.now += self.step_ms
         instant = self.open.pop(0)
         completion = self.next_time()

@@ -65,8 +65,10 @@ def story(seed: int, sizes: Sequence[int]) -> list[list[Call]]:
         texts = tuple(choice.choice(["one", "few", "own", "null"], len(_TEXTS), p=[0.3, 0.3, 0.3, 0.1]).tolist())
         return Call(kind, rows, first, int(choice.choice([1, 1, 2, 3])), texts, int(choice.integers(1 << 32)))
 
-    rounds = [[call("upsert" if choice.random() < 0.75 else "delete") for _ in range(choice.integers(1, 5))] for _ in range(2)]
-    return [[call("upsert"), *rounds[0]], rounds[1]]
+    checkpoints = [
+        [call("upsert" if choice.random() < 0.75 else "delete") for _ in range(choice.integers(1, 5))] for _ in range(2)
+    ]
+    return [[call("upsert"), *checkpoints[0]], checkpoints[1]]
 
 
 def _texts(values: Values, numbers: npt.NDArray[np.int64], seed: int) -> Any:

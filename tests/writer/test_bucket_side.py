@@ -1,4 +1,5 @@
-"""Rounds at the bucket side: which rows are in which round's files, when the owner hears of it, and what is never lost."""
+"""Checkpoints at the bucket side: which rows are in which checkpoint's files, when the owner hears of it, and what is never
+lost."""
 
 import asyncio
 from collections import Counter
@@ -28,9 +29,9 @@ def many(ids: range, note: str = "n", part: str = "p") -> list[dict[str, Any]]:
 
 
 def take(
-    side: BucketSide, table: OwnedTable, round: int, rows: Sequence[dict[str, Any]], deletes: Sequence[bool] | None = None
+    side: BucketSide, table: OwnedTable, checkpoint: int, rows: Sequence[dict[str, Any]], deletes: Sequence[bool] | None = None
 ) -> None:
-    side.take(round, routed(rows, table.definition, deletes))
+    side.take(checkpoint, routed(rows, table.definition, deletes))
 
 
 async def settled() -> None:
@@ -39,7 +40,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_round_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
+async def test_a_checkpoint_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME))
@@ -61,7 +62,7 @@ async def test_a_round_of_rows_becomes_files_that_readers_see_after_the_commit(t
 
 
 @pytest.mark.parametrize("last", ["plan", "instant", "barrier", "other barrier"])
-async def test_a_round_is_flushed_whatever_comes_last(tmp_path: Path, last: str) -> None:
+async def test_a_checkpoint_is_flushed_whatever_comes_last(tmp_path: Path, last: str) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         transaction = table.begin()
@@ -82,7 +83,7 @@ async def test_a_round_is_flushed_whatever_comes_last(tmp_path: Path, last: str)
         assert sum(file.rows for file in flushed.files) == 5
 
 
-async def test_a_round_without_rows_is_answered_at_once_and_asks_for_no_instant(tmp_path: Path) -> None:
+async def test_a_checkpoint_without_rows_is_answered_at_once_and_asks_for_no_instant(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME, OTHER))
@@ -94,8 +95,8 @@ async def test_a_round_without_rows_is_answered_at_once_and_asks_for_no_instant(
         assert not heard.asked
 
 
-async def test_rows_are_filed_under_the_round_that_they_carry_not_under_the_one_that_fills(tmp_path: Path) -> None:
-    """A faster ingest side is a round ahead; its rows must not commit with the older round (rule EX2)."""
+async def test_rows_are_filed_under_the_checkpoint_that_they_carry_not_under_the_one_that_fills(tmp_path: Path) -> None:
+    """A faster ingest side is a checkpoint ahead; its rows must not commit with the older checkpoint (rule EX2)."""
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME, OTHER))
@@ -118,7 +119,7 @@ async def test_rows_are_filed_under_the_round_that_they_carry_not_under_the_one_
         assert heard.asked == [2, 1]
 
 
-async def test_the_next_round_fills_while_the_older_one_is_flushed(tmp_path: Path) -> None:
+async def test_the_next_checkpoint_fills_while_the_older_one_is_flushed(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     table.store.gate.clear()
     async with bucket_side(table.adopted()) as (side, heard):
@@ -141,7 +142,7 @@ async def test_the_next_round_fills_while_the_older_one_is_flushed(tmp_path: Pat
 
 
 async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_win(tmp_path: Path) -> None:
-    """Log versions of one bucket and round count up, so that of equal ordering values the later row wins."""
+    """Log versions of one bucket and checkpoint count up, so that of equal ordering values the later row wins."""
     table = OwnedTable(tmp_path)
     budget = Budget(soft=40_000, hard=1 << 30)
     async with bucket_side(table.adopted(), budget) as (side, heard):
@@ -185,7 +186,7 @@ async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_
         assert table.table.scan().to_table().num_rows == 1_080
 
 
-async def test_bytes_by_key_group_are_those_of_the_whole_round(tmp_path: Path) -> None:
+async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=10_000, hard=1 << 30)
     async with bucket_side(table.adopted(), budget) as (side, heard):
@@ -204,7 +205,7 @@ async def test_bytes_by_key_group_are_those_of_the_whole_round(tmp_path: Path) -
         assert side.uncommitted_bytes == sum(rows.nbytes for rows in sent)
 
 
-async def test_a_flush_that_fails_is_told_once_and_no_round_is_reported_after_it(tmp_path: Path) -> None:
+async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME))
@@ -227,7 +228,7 @@ async def test_a_flush_that_fails_is_told_once_and_no_round_is_reported_after_it
     [OSError(24, "Too many open files"), pa.ArrowInvalid("a value that no file can hold")],
     ids=lambda error: type(error).__name__,
 )
-async def test_whatever_a_flush_meets_breaks_the_round_and_not_the_process(
+async def test_whatever_a_flush_meets_breaks_the_checkpoint_and_not_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Not only what the table library has a name for: the writer stays, and its other tables with it."""
@@ -247,10 +248,10 @@ async def test_whatever_a_flush_meets_breaks_the_round_and_not_the_process(
         assert not heard.flushed
 
 
-async def test_h14_a_flush_whose_sync_failed_is_no_broken_round_but_the_end(
+async def test_h14_a_flush_whose_sync_failed_is_no_broken_checkpoint_but_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A round that is broken would be tried again by this process, in the folder that the failed sync was of."""
+    """A checkpoint that is broken would be tried again by this process, in the folder that the failed sync was of."""
     table = OwnedTable(tmp_path)
 
     def fail(files: object) -> None:
@@ -271,7 +272,9 @@ async def test_h14_a_flush_whose_sync_failed_is_no_broken_round_but_the_end(
     assert ended.value.subgroup(SyncFailedError) is not None
 
 
-async def test_rows_that_come_behind_the_decision_of_their_round_break_the_next_instead_of_getting_lost(tmp_path: Path) -> None:
+async def test_rows_that_come_behind_the_decision_of_their_checkpoint_break_the_next_instead_of_getting_lost(
+    tmp_path: Path,
+) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME))
@@ -281,7 +284,7 @@ async def test_rows_that_come_behind_the_decision_of_their_round_break_the_next_
         assert "after its end" in heard.broken[0]
 
 
-async def test_rows_that_come_behind_the_end_of_their_round_break_it_instead_of_getting_lost(tmp_path: Path) -> None:
+async def test_rows_that_come_behind_the_end_of_their_checkpoint_break_it_instead_of_getting_lost(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME))
@@ -312,7 +315,7 @@ async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp
         assert not heard.broken
 
 
-async def test_a_writer_that_has_no_part_in_a_round_says_nothing_about_it(tmp_path: Path) -> None:
+async def test_a_writer_that_has_no_part_in_a_checkpoint_says_nothing_about_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(2, OTHER))
@@ -322,17 +325,17 @@ async def test_a_writer_that_has_no_part_in_a_round_says_nothing_about_it(tmp_pa
         assert not heard.flushed
 
 
-async def test_a_decision_is_one_of_all_rounds_up_to_it(tmp_path: Path) -> None:
+async def test_a_decision_is_one_of_all_checkpoints_up_to_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, _):
-        for round_ in (1, 2, 3):
-            take(side, table, round_, many(range(5)))
+        for checkpoint in (1, 2, 3):
+            take(side, table, checkpoint, many(range(5)))
         each = side.uncommitted_bytes // 3
         side.decided(2)
         assert side.uncommitted_bytes == each
 
 
-async def test_orders_of_rounds_that_are_decided_change_nothing(tmp_path: Path) -> None:
+async def test_orders_of_checkpoints_that_are_decided_change_nothing(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME))
@@ -389,8 +392,10 @@ async def test_a_table_that_is_broken_does_not_keep_others_from_making_room(tmp_
         await good.until("file_durable")
 
 
-async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are_progress_of_their_round(tmp_path: Path) -> None:
-    """A round that takes longer than the owner waits goes on, and is not given up."""
+async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are_progress_of_their_checkpoint(
+    tmp_path: Path,
+) -> None:
+    """A checkpoint that takes longer than the owner waits goes on, and is not given up."""
     table = OwnedTable(tmp_path)
     async with bucket_side(table.adopted(), Budget(2, 1 << 30)) as (side, heard):
         side.plan(plan(1, ME, OTHER))
@@ -408,9 +413,9 @@ async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are
         assert heard.progress[-1] == 1
 
 
-def test_progress_is_told_at_most_twice_a_second_for_each_round() -> None:
+def test_progress_is_told_at_most_twice_a_second_for_each_checkpoint() -> None:
     clock, told = HandClock(), list[int]()
-    progress = Progress(clock, lambda message: told.append(message.round))
+    progress = Progress(clock, lambda message: told.append(message.checkpoint))
     for now in (100.0, 100.1, 100.4, 100.5, 100.9, 101.0):
         clock.now = now
         progress.made(1)

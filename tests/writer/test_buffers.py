@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from headgate_tables.hudi.definition import Definition
 from headgate_writer import heap
-from headgate_writer.buffers import Budget, RoundBuffer, Waiting, next_flush
+from headgate_writer.buffers import Budget, CheckpointBuffer, Waiting, next_flush
 from headgate_writer.flushing import take_apart
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
@@ -47,7 +47,7 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
     batches: list[list[tuple[int, int, int]]], small: int, fan_in: int, data: st.DataObject
 ) -> None:
     """``small`` and ``fan_in`` say which batches are put together; none may matter."""
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     there = added = 0
     order: dict[tuple[str, int], list[str]] = {}
     gone: dict[tuple[str, int], list[str]] = {}
@@ -91,7 +91,7 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
 
 
 def test_a_bucket_with_larger_rows_has_more_bytes() -> None:
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     buffer.add(rows(*((n, 0, 10) for n in range(90)), *((n, 1, 1_000) for n in range(10))))
     by_partition: Counter[str] = Counter()
     for (partition, _), size in zip(buffer.groups, buffer.sizes.tolist(), strict=True):
@@ -99,23 +99,23 @@ def test_a_bucket_with_larger_rows_has_more_bytes() -> None:
     assert by_partition["p1"] > 2 * by_partition["p0"]
 
 
-def waiting(round: int, *sizes: int, closing: bool = False) -> Waiting:
-    return Waiting(round, np.array(sizes, np.int64), closing, np.array(sizes, np.int64))
+def waiting(checkpoint: int, *sizes: int, closing: bool = False) -> Waiting:
+    return Waiting(checkpoint, np.array(sizes, np.int64), closing, np.array(sizes, np.int64))
 
 
-def chosen(*rounds: Waiting, portion: int = 100, full: int = 1_000, pressed: bool = False) -> tuple[int, list[int]] | None:
-    flush = next_flush(rounds, portion=portion, full=full, pressed=pressed)
-    return None if flush is None else (flush.round, flush.codes.tolist())
+def chosen(*checkpoints: Waiting, portion: int = 100, full: int = 1_000, pressed: bool = False) -> tuple[int, list[int]] | None:
+    flush = next_flush(checkpoints, portion=portion, full=full, pressed=pressed)
+    return None if flush is None else (flush.checkpoint, flush.codes.tolist())
 
 
-def test_a_round_that_waits_for_its_end_goes_first_in_portions() -> None:
+def test_a_checkpoint_that_waits_for_its_end_goes_first_in_portions() -> None:
     older, younger = waiting(1, 60, 0, 30, 40, closing=True), waiting(2, 5_000)
     assert chosen(older, younger, pressed=True) == (1, [0, 2])
     assert chosen(waiting(1, 0, 0, 0, 40, closing=True), younger) == (1, [3])
     assert chosen(waiting(1, 0, closing=True), younger) == (2, [0])
 
 
-def test_full_buckets_are_flushed_before_their_round_ends() -> None:
+def test_full_buckets_are_flushed_before_their_checkpoint_ends() -> None:
     assert chosen(waiting(1, 999, 10), waiting(2, 5, 1_000, 10, 1_001), portion=3_000) == (2, [1, 3])
     assert chosen(waiting(1, 999, 10)) is None
 
@@ -130,7 +130,7 @@ def test_under_pressure_the_largest_buckets_are_flushed_and_empty_ones_never() -
 def test_a_bucket_whose_share_of_a_batch_is_no_byte_is_flushed_all_the_same() -> None:
     """A bucket that counts as empty is passed over for ever, and its rows with it."""
     came = rows((1, 0, 10_000), (2, 1, 0), (3, 2, 0))
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     buffer.add(RoutedRows(came.rows, came.keys, came.deletes, came.group, came.groups, nbytes=40))
     assert sorted(buffer.sizes.tolist()) == [1, 1, 38]
 
@@ -210,7 +210,7 @@ import json
 import numpy as np
 import pyarrow as pa
 from support.tables import SCHEMA
-from headgate_writer.buffers import RoundBuffer
+from headgate_writer.buffers import CheckpointBuffer
 from headgate_writer.routing import RoutedRows
 from headgate_tables.hudi.definition import Definition
 from support.arrow_batches import routed
@@ -225,8 +225,8 @@ def add(buffer, n):
     one = many.rows.take(at), many.keys.take(at), many.deletes.take(at), many.group[at]
     buffer.add(RoutedRows.of(*one, many.groups))
 for n in range(200):
-    add(RoundBuffer(), n)
-buffer, before = RoundBuffer(), rss()
+    add(CheckpointBuffer(), n)
+buffer, before = CheckpointBuffer(), rss()
 for n in range(10_000):
     add(buffer, n)
 print(json.dumps([buffer.nbytes, rss() - before, int(buffer.sizes.sum())]))

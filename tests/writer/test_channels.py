@@ -82,7 +82,7 @@ def test_a_channel_that_went_on_behind_a_refused_batch_hears_of_gaps_and_not_of_
     assert gap.code == errors_pb2.CODE_OFFSET_GAP
 
 
-def test_what_was_accepted_is_uncommitted_until_its_round_is_durable_though_nothing_waits() -> None:
+def test_what_was_accepted_is_uncommitted_until_its_checkpoint_is_durable_though_nothing_waits() -> None:
     hold = Hold("c", 1, 1, 0)
     (entry,) = taken(hold, 3)
     hold.routed(entry)
@@ -92,7 +92,7 @@ def test_what_was_accepted_is_uncommitted_until_its_round_is_durable_though_noth
     assert not hold.uncommitted
 
 
-def test_bytes_in_flight_of_several_rounds_are_each_given_back_once() -> None:
+def test_bytes_in_flight_of_several_checkpoints_are_each_given_back_once() -> None:
     hold = Hold("c", 1, 1, 0)
     for number, offset in enumerate((3, 8, 9), 1):
         (entry,) = taken(hold, offset)
@@ -103,7 +103,7 @@ def test_bytes_in_flight_of_several_rounds_are_each_given_back_once() -> None:
         assert hold.in_flight == left
 
 
-def test_a_rounds_levels_cover_what_its_barrier_found_and_nothing_behind() -> None:
+def test_a_checkpoints_levels_cover_what_its_barrier_found_and_nothing_behind() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second = taken(hold, 3, 8)
     hold.routed(first)
@@ -119,13 +119,13 @@ def test_a_rounds_levels_cover_what_its_barrier_found_and_nothing_behind() -> No
     assert (answer.received, answer.durable, answer.queryable) == (8, 8, 8)
 
 
-def test_a_round_without_progress_notes_nothing() -> None:
+def test_a_checkpoint_without_progress_notes_nothing() -> None:
     hold = Hold("c", 1, 1, 5)
     taken(hold, 6)
     assert hold.note(1) is None
 
 
-def test_bytes_are_in_flight_until_their_round_is_queryable_or_they_are_refused() -> None:
+def test_bytes_are_in_flight_until_their_checkpoint_is_queryable_or_they_are_refused() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second, third = taken(hold, 1, 2, 3)
     hold.routed(first)
@@ -271,7 +271,8 @@ STEPS = st.lists(
 @given(STEPS)
 def test_whatever_is_sent_the_stored_batches_are_a_chain_and_each_is_answered_once(steps: list[tuple[str, int, int]]) -> None:
     """Each stored batch goes on where the stored one before it, or a skip, ended (rule CH1); nothing passes a refused one (CH2);
-    every batch that was taken is stored or refused, in order; a round's offset is that of what was stored before its barrier."""
+    every batch that was taken is stored or refused, in order; a checkpoint's offset is that of what was stored before its
+    barrier."""
     hold = Hold("c", 1, 1, 0)
     fifo: deque[tuple[int, Entry]] = deque()
     stored, last, number = [], 0, 0

@@ -81,7 +81,7 @@ async def test_a_new_table_of_a_forgotten_ones_name_is_adopted_though_its_epochs
 async def test_an_order_that_the_writer_does_not_know_ends_the_stream_and_what_was_adopted_on_it(
     tmp_path: Path, about: str
 ) -> None:
-    """To pass it over could lose rows; the owner gives the round up, and its alarm says that the writer was lost."""
+    """To pass it over could lose rows; the owner gives the checkpoint up, and its alarm says that the writer was lost."""
     async with cluster(tmp_path) as made:
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))

@@ -75,8 +75,8 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
     assert budget.used == 0, "every byte that was held is given back"
 
 
-def expected(round: int, ids: range) -> list[object]:
-    return [(round, n) for n in ids]
+def expected(checkpoint: int, ids: range) -> list[object]:
+    return [(checkpoint, n) for n in ids]
 
 
 async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) ->
     got: list[RoutedRows] = []
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.adopted.adopt("t", 1, 1)
-        side.take = lambda round, rows: got.append(rows)  # type: ignore[method-assign]
+        side.take = lambda checkpoint, rows: got.append(rows)  # type: ignore[method-assign]
         await here.out.send(Member("receiver", there.address), 1, sent)
         await here.out.barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
@@ -145,7 +145,7 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
         assert side.log == [*expected(1, range(300)), ("barrier", 1, "sender")]
 
 
-async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_path: Path) -> None:
+async def test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint(tmp_path: Path) -> None:
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
         side = there.adopted.adopt("t", 1, 1)
@@ -157,7 +157,7 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_round(tmp_p
         assert not here.why_broken
 
 
-async def test_streams_that_always_break_at_once_end_the_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_that_always_break_at_once_end_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate_writer.exchange_link._PAUSES", Backoff(0.0001, 1.0))
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
@@ -201,7 +201,7 @@ async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> No
         assert "another process" in here.why_broken[0]
 
 
-async def test_a_receiver_that_has_forgotten_the_stream_ends_the_round(tmp_path: Path) -> None:
+async def test_a_receiver_that_has_forgotten_the_stream_ends_the_checkpoint(tmp_path: Path) -> None:
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
         side = there.adopted.adopt("t", 1, 1)
         member = Member("receiver", proxy.address)
@@ -267,7 +267,7 @@ async def test_two_writers_that_are_full_of_rows_for_each_other_go_on(tmp_path: 
         await side.until((1, 4))
 
 
-async def test_a_writer_that_cannot_be_reached_breaks_the_round_and_nobody_waits_for_it(
+async def test_a_writer_that_cannot_be_reached_breaks_the_checkpoint_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
@@ -283,7 +283,7 @@ async def test_a_writer_that_cannot_be_reached_breaks_the_round_and_nobody_waits
 async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that was drained leaves; its streams end, and no round may abort for that."""
+    """A writer that was drained leaves; its streams end, and no checkpoint may abort for that."""
     monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         async with receiving("receiver") as there:
@@ -329,17 +329,17 @@ async def test_a_frame_that_two_connections_bring_is_taken_once() -> None:
     adopted = Adopted()
     side = adopted.adopt("t", 1, 1)
     (content,) = encode(rows(range(2)))
-    frame = wire.Frame(number=1, round=1, rows=content)
+    frame = wire.Frame(number=1, checkpoint=1, rows=content)
     await stream(adopted, frame)
-    await stream(adopted, frame, wire.Frame(number=2, round=1, barrier=1))
+    await stream(adopted, frame, wire.Frame(number=2, checkpoint=1, barrier=1))
     assert side.log == [(1, 0), (1, 1), ("barrier", 1, "sender")]
 
 
-async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_round_at_the_receiver() -> None:
+async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_checkpoint_at_the_receiver() -> None:
     adopted = Adopted()
     side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, round=1, barrier=1))
-    assert "0 frames of round 1" in side.why_broken
+    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, barrier=1))
+    assert "0 frames of checkpoint 1" in side.why_broken
     assert side.log == []
     assert context.heard[-1].startswith("refused: 0 frames")
 
@@ -347,7 +347,7 @@ async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_round_at_
 async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() -> None:
     adopted = Adopted()
     side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, round=1))
+    context = await stream(adopted, wire.Frame(number=1, checkpoint=1))
     assert "the content of a frame is unknown here" in context.heard[-1]
     assert side.log == []
 
@@ -355,7 +355,7 @@ async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() 
 async def test_a_frame_that_cannot_be_read_is_refused_in_words() -> None:
     adopted = Adopted()
     side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, round=1, rows=wire.Rows(batch=b"no arrow")))
+    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, rows=wire.Rows(batch=b"no arrow")))
     assert "cannot be read" in context.heard[-1]
     assert side.log == []
 
@@ -366,6 +366,6 @@ async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
     side = adopted.adopt("t", 1, 1)
     side.over = True
     (content,) = encode(rows(range(2)))
-    context = await stream(adopted, wire.Frame(number=1, round=1, rows=content))
+    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, rows=content))
     assert context.heard[-1] == "refused: the table has moved on"
     assert side.log == []

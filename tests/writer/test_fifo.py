@@ -9,7 +9,7 @@ from headgate_writer.channels import Entry, Hold
 from headgate_writer.fifo import Border, Fifo
 from headgate_writer.orders import read_plan
 
-PLAN: Plan = read_plan(wire.Plan(round=2))
+PLAN: Plan = read_plan(wire.Plan(checkpoint=2))
 
 
 def entry(nbytes: int) -> Entry:

@@ -24,7 +24,7 @@ def begin(side: BucketSide, table: OwnedTable) -> None:
 
 @pytest.mark.parametrize("end", ["closed", "broken"])
 async def test_a_flush_that_ends_behind_the_end_of_its_side_reports_nothing(tmp_path: Path, end: str) -> None:
-    """The round was given up, or lacks rows: nobody may count it as flushed."""
+    """The checkpoint was given up, or lacks rows: nobody may count it as flushed."""
     table = OwnedTable(tmp_path, buckets=1)
     table.store.gate.clear()
     async with bucket_side(table.adopted(), Budget(2, 1 << 30)) as (side, heard):

@@ -1,4 +1,4 @@
-"""A portion of a round is taken apart: one row of each record, by bucket; the rest goes back as it came."""
+"""A portion of a checkpoint is taken apart: one row of each record, by bucket; the rest goes back as it came."""
 
 import uuid
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from headgate_tables.hudi.changes import Changes, ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import file_id
 from headgate_writer import flushing, heap
-from headgate_writer.buffers import RoundBuffer
+from headgate_writer.buffers import CheckpointBuffer
 from headgate_writer.flushing import flush, take_apart
 from headgate_writer.heap import Filed
 from headgate_writer.routing import RoutedRows
@@ -75,7 +75,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
 ) -> None:
     """``few_rows`` and ``bundle`` choose between its ways to sort; none may matter."""
     definition = TABLE if ordered else replace(TABLE, ordering=None)
-    buffer, first = RoundBuffer(), 0
+    buffer, first = CheckpointBuffer(), 0
     for entries in batches:
         buffer.add(batch(entries, first, definition))
         first += len(entries)
@@ -98,7 +98,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
 def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(
     batches: list[list[Entry]], data: st.DataObject
 ) -> None:
-    buffer, first = RoundBuffer(), 0
+    buffer, first = CheckpointBuffer(), 0
     for entries in batches:
         buffer.add(batch(entries, first, TABLE))
         first += len(entries)
@@ -119,7 +119,7 @@ def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(
 
 def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_give_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=3)
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     rows = [{"id": f"k{n}", "part": f"p{n % 2}", "ts": n, "note": "n"} for n in range(60)]
     buffer.add(routed(rows, table.definition, [n % 10 == 0 for n in range(60)]))
     transaction = table.begin()
@@ -140,7 +140,7 @@ def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_gi
 
 def test_taking_apart_many_tiny_buckets_does_not_cost_a_slice_for_each_of_them_and_each_batch() -> None:
     """A thousand buckets in a hundred batches: slices alone would be a hundred thousand tables."""
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     generator = np.random.default_rng(1)
     for n in range(100):
         parts = generator.integers(0, 400, 500)
@@ -157,9 +157,9 @@ def test_a_filed_batch_counts_all_of_its_arrays() -> None:
     assert filed.nbytes == rows.nbytes
 
 
-def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_rounds_end() -> None:
+def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end() -> None:
     entries: list[Entry] = [(key, key % 3, 1, key % 2 == 1) for key in range(12)]
-    buffer = RoundBuffer()
+    buffer = CheckpointBuffer()
     buffer.add(batch(entries, 0, TABLE))
     portion = buffer.take_out(np.array([0]))
     early, rest = take_apart(portion, TABLE, drop_beaten=True)

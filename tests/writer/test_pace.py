@@ -128,14 +128,16 @@ async def test_a_batch_that_came_before_is_repeated_and_flushes_are_heard_while_
         await channel.acked(received=1)
         await throttle(made, STOP)
         await channel.say(flush=ingest_pb2.Flush())
-        await made.links[0].report("ask_round")
+        await made.links[0].report("ask_checkpoint")
         channel.offset = 0
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
 
 
 @pytest.mark.parametrize("order", [wire.Throttle(bytes_per_second=1), PAUSE])
-async def test_a_slow_or_paused_table_reads_no_client_meanwhile_and_rounds_go_on(tmp_path: Path, order: wire.Throttle) -> None:
+async def test_a_slow_or_paused_table_reads_no_client_meanwhile_and_checkpoints_go_on(
+    tmp_path: Path, order: wire.Throttle
+) -> None:
     async with cluster(tmp_path) as made:
         channel = await made.channel()
         pace = await throttle(made, order)

@@ -22,7 +22,7 @@ def many(first: int, count: int, note: str = "x") -> pa.Table:
     return rows(*((f"k{number}", 1, note) for number in range(first, first + count)))
 
 
-async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_the_next_rounds(tmp_path: Path) -> None:
+async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_the_next_checkpoints(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         left, right = await made.channel("left", hold=1), await made.channel("right", hold=2)
         await left.append(rows(("a", 1, "first")))
@@ -49,35 +49,35 @@ async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_
         for number in range(1, 5):
             writer.put(hold.take(number, 1, Admitted(many(number, 1), None, 50)))
             if number == 3:
-                writer.barrier(wire.Barrier(round=1, next=made.owned.plan(2, made.links)))
+                writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.plan(2, made.links)))
         passed = await made.links[0].report("barrier_passed")
         assert (dict(passed.offsets), passed.bytes) == ({"c": 3}, 150)
-        (passed,) = await made.end_round(2)
+        (passed,) = await made.end_checkpoint(2)
         assert (dict(passed.offsets), passed.bytes) == ({"c": 4}, 50)
 
 
-async def test_a_round_fills_while_the_one_before_it_waits_for_its_instant(tmp_path: Path) -> None:
+async def test_a_checkpoint_fills_while_the_one_before_it_waits_for_its_instant(tmp_path: Path) -> None:
     """Rule RO1: the barrier does not wait for a flush."""
     async with cluster(tmp_path) as made:
         channel = await made.channel()
         await channel.append(rows(("a", 1, "one")))
         await channel.acked(received=1)
-        (noted,) = await made.end_round(1)
+        (noted,) = await made.end_checkpoint(1)
         assert dict(noted.offsets) == {"c": 1}
         assert noted.bytes > 0
         await channel.append(rows(("b", 1, "two")))
         await channel.acked(received=2)
-        assert [(await made.links[0].report("ask_instant")).round for _ in range(2)] == [1, 2]
+        assert [(await made.links[0].report("ask_instant")).checkpoint for _ in range(2)] == [1, 2]
         assert made.links[0].count("flushed") == 0
 
 
-async def test_a_round_with_offsets_and_no_rows_asks_for_no_instant(tmp_path: Path) -> None:
-    """Rule RO5. Its load is told, or no round would ever come."""
+async def test_a_checkpoint_with_offsets_and_no_rows_asks_for_no_instant(tmp_path: Path) -> None:
+    """Rule RO5. Its load is told, or no checkpoint would ever come."""
     async with cluster(tmp_path) as made:
         channel = await made.channel()
         await channel.say(skip=ingest_pb2.Skip(offset=9))
         assert await made.links[0].loaded("table") == 1
-        (noted,) = await made.end_round(1)
+        (noted,) = await made.end_checkpoint(1)
         assert (dict(noted.offsets), noted.bytes) == ({"c": 9}, 0)
         assert not (await made.links[0].report("flushed")).files
         assert made.links[0].count("ask_instant") == 0
@@ -99,15 +99,15 @@ async def test_rows_cross_to_the_writer_that_has_their_key_group(tmp_path: Path)
         assert {found[f"k{number}"] for number in range(1000, 1800)} == {"there"}
 
 
-async def test_rows_in_front_of_the_barrier_are_flushed_with_their_round_wherever_they_go(tmp_path: Path) -> None:
-    """Rule EX2: what one writer sent to another before the barrier is in that round, though nobody waited for its ack."""
+async def test_rows_in_front_of_the_barrier_are_flushed_with_their_checkpoint_wherever_they_go(tmp_path: Path) -> None:
+    """Rule EX2: what one writer sent to another before the barrier is in that checkpoint, though nobody waited for its ack."""
     async with cluster(tmp_path, writers=2) as made:
         channel = await made.channel()
         stored: dict[str, str] = {}
         for number in range(1, 6):
-            await channel.append(many(0, 50, f"round {number}"))
+            await channel.append(many(0, 50, f"checkpoint {number}"))
             noted = await made.commit(number)
-            stored |= {f"k{key}": f"round {number}" for key in range(50)} if noted else {}
+            stored |= {f"k{key}": f"checkpoint {number}" for key in range(50)} if noted else {}
             assert notes(made.table) == stored
         assert channel.offset == 250
 
@@ -125,12 +125,12 @@ async def test_a_bad_batch_among_many_channels_is_found_and_only_it_is_refused(t
         assert set(await made.commit(1)) == {f"c{number}" for number in range(20) if number != 7}
 
 
-async def test_a_client_past_its_bytes_in_flight_is_not_read_until_a_round_frees_them(tmp_path: Path) -> None:
-    """Rule CH7: at half of it a round is asked for; the other channel goes on."""
+async def test_a_client_past_its_bytes_in_flight_is_not_read_until_a_checkpoint_frees_them(tmp_path: Path) -> None:
+    """Rule CH7: at half of it a checkpoint is asked for; the other channel goes on."""
     async with cluster(tmp_path, max_in_flight=20_000) as made:
         greedy, other = await made.channel("greedy", hold=1), await made.channel("other", hold=2)
         sending = asyncio.ensure_future(_send(greedy, batches=40))
-        await made.links[0].report("ask_round")
+        await made.links[0].report("ask_checkpoint")
         await other.append(many(90_000, 1))
         await other.acked(received=1)
         acked = asyncio.ensure_future(greedy.acked(received=4000))
@@ -142,7 +142,7 @@ async def test_a_client_past_its_bytes_in_flight_is_not_read_until_a_round_frees
         assert number > 4  # 40 batches of more than 2,000 bytes, 20,000 at a time
 
 
-async def test_a_full_memory_stops_clients_and_the_round_frees_it(tmp_path: Path) -> None:
+async def test_a_full_memory_stops_clients_and_the_checkpoint_frees_it(tmp_path: Path) -> None:
     """More than the memory is sent; nothing is lost, nothing stands still, and the limit was felt."""
     async with cluster(tmp_path, memory_limit=256 * MIB) as made:
         writer = made.writers[0]
@@ -170,13 +170,15 @@ async def test_a_flush_that_fails_is_told_to_the_owner(tmp_path: Path) -> None:
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
         (tmp_path / "table" / ".hoodie" / ".headgate" / "stage").write_text("no folder")
-        made.owned.order(made.links[0], instant=wire.Instant(round=1, instant="20270101000000000"))
+        made.owned.order(made.links[0], instant=wire.Instant(checkpoint=1, instant="20270101000000000"))
         made.owned.barrier(made.links, 1)
         assert "flush" in (await made.links[0].report("broken")).why
 
 
-async def test_a_round_that_has_its_share_asks_for_its_end_and_clients_keep_the_rest_until_the_next_one(tmp_path: Path) -> None:
-    """Each batch is larger than the share: one is taken in each round, and nothing has to be sent twice."""
+async def test_a_checkpoint_that_has_its_share_asks_for_its_end_and_clients_keep_the_rest_until_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """Each batch is larger than the share: one is taken in each checkpoint, and nothing has to be sent twice."""
     async with cluster(tmp_path) as made:
         made.owned.intake_bytes = 1
         made.owned.generation = 2
@@ -186,9 +188,9 @@ async def test_a_round_that_has_its_share_asks_for_its_end_and_clients_keep_the_
         for number in range(5):
             await channel.append(many(number, 1))
         for number in range(1, 4):
-            await made.links[0].report("ask_round")
+            await made.links[0].report("ask_checkpoint")
             assert await made.commit(number) == {"c": number}
-            assert made.links[0].count("ask_round") <= 1, "once a round"
+            assert made.links[0].count("ask_checkpoint") <= 1, "once a checkpoint"
         made.owned.intake_bytes = 0
         assert await made.commit(4) == {"c": 4}
         await channel.acked(received=5)
@@ -196,7 +198,7 @@ async def test_a_round_that_has_its_share_asks_for_its_end_and_clients_keep_the_
         assert len(notes(made.table)) == 5
 
 
-async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_round_that_ended(tmp_path: Path) -> None:
+async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkpoint_that_ended(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         tables = made.writers[0].tables
         while (writer := tables.writer(TABLE)) is None:
@@ -205,9 +207,9 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_round_
         await made.owned.grant(made.links[0])
         hold = await opening
         writer.put(hold.take(1, 1, Admitted(many(1, 1), None, 50)))
-        writer.barrier(wire.Barrier(round=1, next=made.owned.plan(2, made.links)))
-        assert (await made.links[0].report("progress")).round == 1
-        assert (await made.links[0].report("barrier_passed")).round == 1
+        writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.plan(2, made.links)))
+        assert (await made.links[0].report("progress")).checkpoint == 1
+        assert (await made.links[0].report("barrier_passed")).checkpoint == 1
 
 
 async def test_only_batches_with_rows_of_a_refused_slice_are_refused_and_the_answer_says_which_rows(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ async def test_a_close_is_answered_when_all_is_queryable(tmp_path: Path) -> None
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.say(close=CLOSE)
-        await made.links[0].report("ask_round")
+        await made.links[0].report("ask_checkpoint")
         await made.commit(1)
         assert await channel.ended() == 0
         ended = await made.links[0].report("channel_ended")
@@ -183,19 +183,19 @@ async def test_a_close_without_rows_is_answered_at_once(tmp_path: Path) -> None:
         assert await channel.ended() == 0
 
 
-async def test_flushes_of_many_channels_ask_for_one_round(tmp_path: Path) -> None:
+async def test_flushes_of_many_channels_ask_for_one_checkpoint(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         channels = [await made.channel(f"c{n}", hold=n) for n in range(1, 9)]
         for channel in channels:
             await channel.append(rows(("a", 1, "x")))
             await channel.say(flush=FLUSH)
             await channel.acked(received=1)
-        await made.links[0].report("ask_round")
-        assert made.links[0].count("ask_round") == 0
+        await made.links[0].report("ask_checkpoint")
+        assert made.links[0].count("ask_checkpoint") == 0
         await made.commit(1)
         await channels[0].append(rows(("a", 2, "x")))
         await channels[0].say(flush=FLUSH)
-        await made.links[0].report("ask_round")
+        await made.links[0].report("ask_checkpoint")
 
 
 async def test_rows_of_a_client_that_vanished_are_kept_and_its_end_is_told(tmp_path: Path) -> None:

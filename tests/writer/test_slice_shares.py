@@ -1,4 +1,5 @@
-"""What a round may add to a slice: few log files, so many bytes; and memory, when no further file may be written (rule EX4)."""
+"""What a checkpoint may add to a slice: few log files, so many bytes; and memory, when no further file may be written (rule
+EX4)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ def rows(ids: range, note: str = "n" * 100) -> list[dict[str, Any]]:
     return [{"id": f"k{n}", "part": "p", "ts": n, "note": note} for n in ids]
 
 
-def take(side: BucketSide, table: OwnedTable, round: int, taken: Sequence[dict[str, Any]]) -> None:
-    side.take(round, routed(taken, table.definition))
+def take(side: BucketSide, table: OwnedTable, checkpoint: int, taken: Sequence[dict[str, Any]]) -> None:
+    side.take(checkpoint, routed(taken, table.definition))
 
 
 def per_slice(flushed: wire.Flushed) -> Counter[str]:
@@ -27,7 +28,7 @@ def per_slice(flushed: wire.Flushed) -> Counter[str]:
 
 
 @pytest.mark.parametrize(("files", "flushes"), [(0, 6), (4, 3), (2, 1), (1, 0)])
-async def test_a_slice_gets_no_more_files_than_the_round_may_write_and_one_is_kept_for_its_end(
+async def test_a_slice_gets_no_more_files_than_the_checkpoint_may_write_and_one_is_kept_for_its_end(
     tmp_path: Path, files: int, flushes: int
 ) -> None:
     table = OwnedTable(tmp_path, buckets=1)
@@ -50,8 +51,8 @@ async def test_a_slice_gets_no_more_files_than_the_round_may_write_and_one_is_ke
         assert len(table.notes()) == 1200
 
 
-async def test_memory_that_may_not_be_flushed_makes_the_round_full_and_lets_rows_under_way_come_in(tmp_path: Path) -> None:
-    """Their barriers stand behind them: without room for them the round would never end."""
+async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets_rows_under_way_come_in(tmp_path: Path) -> None:
+    """Their barriers stand behind them: without room for them the checkpoint would never end."""
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=20_000, hard=40_000)
     async with bucket_side(table.adopted(), budget) as (side, heard):
@@ -88,16 +89,16 @@ async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> 
         await heard.until("file_durable")
 
 
-async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_round_and_then_makes_this_one_full(tmp_path: Path) -> None:
+async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_checkpoint_and_then_makes_this_one_full(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
     async with bucket_side(table.adopted()) as (side, heard):
         side.plan(plan(1, ME, nbytes=60_000))
         take(side, table, 1, rows(range(150)))
-        assert (heard.rounds_asked, heard.full) == (0, [])
+        assert (heard.checkpoints_asked, heard.full) == (0, [])
         take(side, table, 1, rows(range(150, 300)))
-        assert (heard.rounds_asked, heard.full) == (1, [])
+        assert (heard.checkpoints_asked, heard.full) == (1, [])
         take(side, table, 1, rows(range(300, 500)))
-        assert (heard.rounds_asked, heard.full) == (1, [1])
+        assert (heard.checkpoints_asked, heard.full) == (1, [1])
 
 
 async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_sooner(tmp_path: Path) -> None:
@@ -116,6 +117,6 @@ async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_so
         side.decided(1)
         side.plan(plan(2, ME, nbytes=int(2 * taken * growth)))
         take(side, table, 2, rows(range(3), note=""))
-        assert heard.rounds_asked == 1
+        assert heard.checkpoints_asked == 1
         take(side, table, 2, rows(range(3), note=""))
         assert heard.full == [2]

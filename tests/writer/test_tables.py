@@ -52,7 +52,7 @@ class Scene:
 
     def adopt(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
         members = [wire.Member(process="me", address="me:1")]
-        plan = wire.Plan(round=1, members=members, assignment=[0] * self.groups)
+        plan = wire.Plan(checkpoint=1, members=members, assignment=[0] * self.groups)
         content = wire.Adopt(plan=plan, url=self.url, definition=self.definition, drop_beaten=True)
         self.order(owner, table, epoch, generation, adopt=content)
 
@@ -136,5 +136,5 @@ async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waite
         with pytest.raises(RpcError) as refused:
             await asyncio.wait_for(opening, 10)
         assert refused.value.error.code == errors_pb2.CODE_UNAVAILABLE
-        writer.ask_round()
+        writer.ask_checkpoint()
         assert len(owner.sent) == 1

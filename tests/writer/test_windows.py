@@ -31,7 +31,7 @@ _steps = st.lists(
 @given(_steps)
 def test_whatever_breaks_when_every_frame_is_taken_once_in_order_and_barriers_count_right(steps: list[tuple[str, int]]) -> None:
     out, arrivals = Outgoing(), Arrivals()
-    number, round = 0, 1
+    number, checkpoint = 0, 1
     put: list[tuple[int, int | None]] = []
     taken: list[tuple[int, int | None]] = []
     on_the_way: list[wire.Frame] = []
@@ -43,10 +43,10 @@ def test_whatever_breaks_when_every_frame_is_taken_once_in_order_and_barriers_co
             return
         if frame.WhichOneof("content") == "rows":
             arrivals.rows(frame)
-            taken.append((frame.round, len(frame.rows.batch)))
+            taken.append((frame.checkpoint, len(frame.rows.batch)))
         else:
             arrivals.barrier(frame)
-            taken.append((frame.round, None))
+            taken.append((frame.checkpoint, None))
 
     def reconnect() -> None:
         """What the older connection has read may still be on its way to the bucket side."""
@@ -57,12 +57,12 @@ def test_whatever_breaks_when_every_frame_is_taken_once_in_order_and_barriers_co
 
     for step, value in steps:
         if step == "rows":
-            out.rows(round, some_rows(value))
-            put.append((round, value))
+            out.rows(checkpoint, some_rows(value))
+            put.append((checkpoint, value))
         elif step == "barrier":
-            out.barrier(round)
-            put.append((round, None))
-            round += 1
+            out.barrier(checkpoint)
+            put.append((checkpoint, None))
+            checkpoint += 1
         elif step == "send" and (frame := out.next()) is not None:
             number += 1
             on_the_way.append(frame)
@@ -114,7 +114,7 @@ def test_without_credit_rows_wait_and_a_barrier_whose_turn_it_is_does_not() -> N
     out.barrier(2)
     frame = out.next()
     assert frame is not None
-    assert (frame.round, frame.barrier) == (1, 0)
+    assert (frame.checkpoint, frame.barrier) == (1, 0)
     assert out.next() is None
 
 
@@ -126,9 +126,9 @@ def test_a_frame_that_skips_one_is_refused() -> None:
 
 def test_a_barrier_that_counts_other_rows_than_came_is_refused() -> None:
     arrivals = Arrivals()
-    arrivals.rows(wire.Frame(number=1, round=4, rows=some_rows(1)))
-    with pytest.raises(ExchangeError, match="1 frames of round 4"):
-        arrivals.barrier(wire.Frame(number=2, round=4, barrier=2))
+    arrivals.rows(wire.Frame(number=1, checkpoint=4, rows=some_rows(1)))
+    with pytest.raises(ExchangeError, match="1 frames of checkpoint 4"):
+        arrivals.barrier(wire.Frame(number=2, checkpoint=4, barrier=2))
 
 
 @pytest.mark.parametrize("last", [1, 4])

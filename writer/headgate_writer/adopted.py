@@ -1,4 +1,4 @@
-"""What the owner of a table has told this writer: the table under one (epoch, generation), and who takes part in a round."""
+"""What the owner of a table has told this writer: the table under one (epoch, generation), and who takes part in a checkpoint."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,7 +14,7 @@ KeyGroupTable: TypeAlias = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A writer of a round: its process id (rule RO8) and host:port."""
+    """A writer of a checkpoint: its process id (rule RO8) and host:port."""
 
     process: str
     address: str
@@ -22,13 +22,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Who takes part in ``round``. ``assignment``: uint16[key groups], each an index into ``members``; empty without members.
+    """Who takes part in ``checkpoint``. ``assignment``: uint16[key groups], each an index into ``members``; empty without
+    members.
 
-    ``slice_files``, ``slice_bytes``: what the round may add to any one file slice; 0: as much as it takes. ``intake_bytes``: what
-    each ingest side takes into it; 0: as much as comes.
+    ``slice_files``, ``slice_bytes``: what the checkpoint may add to any one file slice; 0: as much as it takes. ``intake_bytes``:
+    what each ingest side takes into it; 0: as much as comes.
     """
 
-    round: int
+    checkpoint: int
     members: tuple[Member, ...]
     assignment: KeyGroupTable
     slice_files: int = 0
@@ -36,7 +37,7 @@ class Plan:
     intake_bytes: int = 0
 
     def index(self, process: str) -> int | None:
-        """The member of that process id, None when it has no part in the round."""
+        """The member of that process id, None when it has no part in the checkpoint."""
         return next((at for at, member in enumerate(self.members) if member.process == process), None)
 
 

@@ -1,4 +1,5 @@
-"""The bucket side of one table: rows gather by round and bucket, and become durable log files before their round can commit.
+"""The bucket side of one table: rows gather by checkpoint and bucket, and become durable log files before their checkpoint can
+commit.
 
 Events come in from the event loop; ``run`` flushes, one portion after another, while the next rows are filed.
 """
@@ -20,27 +21,27 @@ from headgate_tables.errors import SyncFailedError, TablesError
 from headgate_tables.hudi.changes import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.adopted import AdoptedTable, Plan
-from headgate_writer.buffers import Budget, Bytes, Flush, Portion, RoundBuffer, Waiting, next_flush
+from headgate_writer.buffers import Budget, Bytes, CheckpointBuffer, Flush, Portion, Waiting, next_flush
 from headgate_writer.flushing import flush
 from headgate_writer.heap import Filed
 from headgate_writer.progress import Progress
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals
 
-Report: TypeAlias = Callable[[wire.AskInstant | wire.AskRound | wire.RoundFull | wire.Progress | wire.Flushed], None]
+Report: TypeAlias = Callable[[wire.AskInstant | wire.AskCheckpoint | wire.CheckpointFull | wire.Progress | wire.Flushed], None]
 
 FULL_BUCKET: Final = 64 << 20
-"""Arrow bytes at which a bucket is flushed before its round ends. Larger: fewer log files of a hot bucket."""
+"""Arrow bytes at which a bucket is flushed before its checkpoint ends. Larger: fewer log files of a hot bucket."""
 
 
-class _Round:
-    """One round as this bucket side sees it. What it waits for may come in any order."""
+class _Checkpoint:
+    """One checkpoint as this bucket side sees it. What it waits for may come in any order."""
 
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.instant = ""
         self.barriers: set[str] = set()
-        self.buffer = RoundBuffer()
+        self.buffer = CheckpointBuffer()
         self.statuses: list[wire.FileStatus] = []
         self.begun = False
         self.asked = False
@@ -49,7 +50,7 @@ class _Round:
 
     @property
     def closing(self) -> bool:
-        """Every ingest side has said that no more rows of the round come."""
+        """Every ingest side has said that no more rows of the checkpoint come."""
         return self.plan is not None and all(member.process in self.barriers for member in self.plan.members)
 
     @property
@@ -59,14 +60,14 @@ class _Round:
 
     @property
     def early(self) -> Bytes:
-        """int64[groups]: bytes that may be flushed before the round's end: as long as files are left for that (rule EX4)."""
+        """int64[groups]: bytes that may be flushed before the checkpoint's end: as long as files are left for that (rule EX4)."""
         return self.buffer.early(self.plan.slice_files if self.plan is not None else 0)
 
 
 class BucketSide:
-    """One table under one (epoch, generation), until ``close``. Rounds are as in rules RO1 to RO3.
+    """One table under one (epoch, generation), until ``close``. Checkpoints are as in rules RO1 to RO3.
 
-    ``report`` and ``broken`` tell the owner; after ``broken`` nothing is flushed any more, and no round is reported.
+    ``report`` and ``broken`` tell the owner; after ``broken`` nothing is flushed any more, and no checkpoint is reported.
     ``arrivals``: what has come over the exchange, by process id of the sender.
     """
 
@@ -90,7 +91,7 @@ class BucketSide:
         self._tell_broken = broken
         self._writer = ChangeWriter(adopted.store, adopted.definition, epoch=adopted.epoch, process=process, ordinal=0)
         self.arrivals: dict[str, Arrivals] = {}
-        self._rounds: dict[int, _Round] = {}
+        self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
         self._written = self._flushed = 0
         self._over = False
@@ -99,49 +100,49 @@ class BucketSide:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes of the rounds that are not decided, flushed ones included."""
-        return sum(int(each.buffer.totals.sum()) for each in self._rounds.values())
+        """Arrow bytes of the checkpoints that are not decided, flushed ones included."""
+        return sum(int(each.buffer.totals.sum()) for each in self._checkpoints.values())
 
     def plan(self, plan: Plan) -> None:
-        """Who takes part in a round (rule RO3); it counts for nothing if this process does not."""
-        if plan.index(self._process) is not None and (current := self._round(plan.round)) is not None:
+        """Who takes part in a checkpoint (rule RO3); it counts for nothing if this process does not."""
+        if plan.index(self._process) is not None and (current := self._checkpoint(plan.checkpoint)) is not None:
             current.plan = plan
-            self._settle(plan.round)
+            self._settle(plan.checkpoint)
 
-    def take(self, round: int, rows: RoutedRows) -> None:
-        """Rows of the round, in the order in which their channels sent them."""
-        if not rows.rows.num_rows or (current := self._round(round, "rows")) is None:
+    def take(self, checkpoint: int, rows: RoutedRows) -> None:
+        """Rows of the checkpoint, in the order in which their channels sent them."""
+        if not rows.rows.num_rows or (current := self._checkpoint(checkpoint, "rows")) is None:
             return
         first = not current.buffer.groups
         current.buffer.add(rows)
         if first:
-            self._report(wire.AskInstant(round=round))
+            self._report(wire.AskInstant(checkpoint=checkpoint))
         if current.barriers:
-            self._progress.made(round)
-        self._settle(round)
+            self._progress.made(checkpoint)
+        self._settle(checkpoint)
 
-    def barrier(self, round: int, sender: str) -> None:
-        """No more rows of the round come from that ingest side (rule EX2)."""
-        if (current := self._round(round, "a barrier")) is None:
+    def barrier(self, checkpoint: int, sender: str) -> None:
+        """No more rows of the checkpoint come from that ingest side (rule EX2)."""
+        if (current := self._checkpoint(checkpoint, "a barrier")) is None:
             return
         if not current.barriers:
             self._world.reached("first_barrier_in")
         current.barriers.add(sender)
         if current.closing:
             self._world.reached("last_barrier_in")
-        self._settle(round)
+        self._settle(checkpoint)
 
-    def instant(self, round: int, instant: str) -> None:
+    def instant(self, checkpoint: int, instant: str) -> None:
         """The owner has announced it on the timeline."""
-        if (current := self._round(round)) is not None:
+        if (current := self._checkpoint(checkpoint)) is not None:
             current.instant = instant
-            self._settle(round)
+            self._settle(checkpoint)
 
-    def decided(self, round: int) -> None:
-        """The round's slot is won; nothing of it is needed any more."""
-        self._decided = max(self._decided, round)
-        for number in [number for number in self._rounds if number <= round]:
-            del self._rounds[number]
+    def decided(self, checkpoint: int) -> None:
+        """The checkpoint's slot is won; nothing of it is needed any more."""
+        self._decided = max(self._decided, checkpoint)
+        for number in [number for number in self._checkpoints if number <= checkpoint]:
+            del self._checkpoints[number]
         self._count()
 
     async def run(self) -> None:
@@ -153,14 +154,16 @@ class BucketSide:
                 await self._flush(chosen)
 
     def close(self) -> None:
-        """Drops everything. Files that were written stay for the owner to sweep: their round may still be decided (rule RO2)."""
+        """Drops everything. Files that were written stay for the owner to sweep: their checkpoint may still be decided (rule
+        RO2).
+        """
         self._over = True
         self._budget.leave(self._share)
-        self._rounds.clear()
+        self._checkpoints.clear()
         self._wake.set()
 
     def broken(self, why: str) -> None:
-        """Rows may be lost if a round were committed now: the owner has to abort."""
+        """Rows may be lost if a checkpoint were committed now: the owner has to abort."""
         if not self._over:
             self._over = True
             self._share.set(self._share.nbytes, 0)  # it flushes no more, so it must not stand in the way of other tables
@@ -171,26 +174,26 @@ class BucketSide:
         """Closed or broken: rows that come now go nowhere."""
         return self._over
 
-    def _round(self, round: int, late: str = "") -> _Round | None:
-        """None when it does not matter any more; ``late`` names what must not come behind the round's end."""
+    def _checkpoint(self, checkpoint: int, late: str = "") -> _Checkpoint | None:
+        """None when it does not matter any more; ``late`` names what must not come behind the checkpoint's end."""
         if self._over:
             return None
-        current = None if round <= self._decided else self._rounds.setdefault(round, _Round())
+        current = None if checkpoint <= self._decided else self._checkpoints.setdefault(checkpoint, _Checkpoint())
         if late and (current is None or current.flushed):
-            self.broken(f"{late} of round {round} came after its end")
+            self.broken(f"{late} of checkpoint {checkpoint} came after its end")
             return None
         return current
 
-    def _settle(self, round: int) -> None:
-        """After anything that happened to the round: is it complete, is there something to flush?"""
-        current = self._rounds[round]
+    def _settle(self, checkpoint: int) -> None:
+        """After anything that happened to the checkpoint: is it complete, is there something to flush?"""
+        current = self._checkpoints[checkpoint]
         if current.closing and not current.flushed and not current.buffer.sizes.any():
             current.flushed = True
-            self._report(wire.Flushed(round=round, files=current.statuses, key_group_bytes=self._by_key_group(current)))
+            self._report(wire.Flushed(checkpoint=checkpoint, files=current.statuses, key_group_bytes=self._by_key_group(current)))
         self._count()
         self._wake.set()
 
-    def _by_key_group(self, current: _Round) -> dict[int, int]:
+    def _by_key_group(self, current: _Checkpoint) -> dict[int, int]:
         found: Counter[int] = Counter()
         definition = self._adopted.definition
         for (partition, bucket), nbytes in zip(current.buffer.groups, current.buffer.totals.tolist(), strict=True):
@@ -199,16 +202,16 @@ class BucketSide:
 
     def _count(self) -> None:
         if not self._over:
-            rounds = self._rounds.values()
-            ready = [each.buffer.sizes if each.closing else each.early for each in rounds if each.flushable]
+            checkpoints = self._checkpoints.values()
+            ready = [each.buffer.sizes if each.closing else each.early for each in checkpoints if each.flushable]
             largest = max((int(sizes.max(initial=0)) for sizes in ready), default=0)
-            self._share.set(sum(each.buffer.nbytes for each in rounds), largest)
+            self._share.set(sum(each.buffer.nbytes for each in checkpoints), largest)
             self._watch_limits(largest)
 
     def _watch_limits(self, largest: int) -> None:
         """Rows that have come cannot be sent back, so that the owner has to hear of it before a limit is reached."""
         barred = False
-        for number, each in self._rounds.items():
+        for number, each in self._checkpoints.items():
             if each.plan is None or each.closing:
                 continue
             limit = each.plan.slice_bytes
@@ -217,10 +220,10 @@ class BucketSide:
             barred = barred or stuck
             if (stuck or (limit and most >= limit)) and not each.full:
                 each.full = True
-                self._report(wire.RoundFull(round=number))
+                self._report(wire.CheckpointFull(checkpoint=number))
             elif limit and 2 * most >= limit and not each.asked:
                 each.asked = True
-                self._report(wire.AskRound())
+                self._report(wire.AskCheckpoint())
         if barred != self._share.barred:
             self._share.barred = barred
             self._budget.changed()
@@ -235,24 +238,24 @@ class BucketSide:
             return None
         waiting = [
             Waiting(number, each.buffer.sizes, each.closing, each.early)
-            for number, each in sorted(self._rounds.items())
+            for number, each in sorted(self._checkpoints.items())
             if each.flushable
         ]
         return next_flush(waiting, portion=self._budget.soft // 2, full=FULL_BUCKET, pressed=self._share.pressed)
 
     async def _flush(self, chosen: Flush) -> None:
-        current = self._rounds[chosen.round]
+        current = self._checkpoints[chosen.checkpoint]
         if not current.begun:
             current.begun = True
             self._world.reached("first_flush_begun")
         portion = current.buffer.take_out(chosen.codes)
         self._share.leaving = int(portion.nbytes.sum())
         try:
-            statuses, rest = await self._in_executor(chosen.round, portion)
+            statuses, rest = await self._in_executor(chosen.checkpoint, portion)
         except SyncFailedError:
             raise  # it ends the process (hazard H14)
         except (TablesError, pa.ArrowException, OSError) as failed:
-            self.broken(f"a flush of round {chosen.round} failed: {failed}")
+            self.broken(f"a flush of checkpoint {chosen.checkpoint} failed: {failed}")
             return
         finally:
             self._share.leaving = 0
@@ -263,11 +266,11 @@ class BucketSide:
         self._written += sum(status.size for status in statuses)
         self._flushed += int(portion.nbytes.sum())
         current.buffer.taken(portion, rest)
-        self._progress.made(chosen.round)
-        self._settle(chosen.round)
+        self._progress.made(chosen.checkpoint)
+        self._settle(chosen.checkpoint)
 
-    async def _in_executor(self, round: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
-        current = self._rounds[round]
+    async def _in_executor(self, checkpoint: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
+        current = self._checkpoints[checkpoint]
         assert current.plan is not None  # noqa: S101 - what is flushable has a plan
         ordinal = current.plan.index(self._process) or 0
         versions = current.buffer.files[portion.codes].tolist()
@@ -282,6 +285,6 @@ class BucketSide:
                 versions,
                 ordinal=ordinal,
                 drop_beaten=self._adopted.drop_beaten,
-                progress=partial(loop.call_soon_threadsafe, self._progress.made, round),
+                progress=partial(loop.call_soon_threadsafe, self._progress.made, checkpoint),
             ),
         )

@@ -19,7 +19,7 @@ Bytes = npt.NDArray[np.int64]
 class Budget:
     """Memory of all tables of the process together, in Arrow bytes: what is on its way, and what waits in buckets.
 
-    ``soft``: from there on the largest buckets are flushed before their round ends. Lower: more and smaller log files.
+    ``soft``: from there on the largest buckets are flushed before their checkpoint ends. Lower: more and smaller log files.
     ``hard``: clients are not read while so much is held; it should be twice ``soft``. A flush takes up to ``soft`` on top, for
     a moment: a copy of its rows and their files.
 
@@ -106,7 +106,7 @@ class Budget:
     def _update(self) -> None:
         _set(self._has_room, self.used < self.hard)
         # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well. A barred
-        # share frees nothing before its round's barriers are here, and those come behind rows that are on their way.
+        # share frees nothing before its checkpoint's barriers are here, and those come behind rows that are on their way.
         barred = any(share.barred for share in self._shares)
         _set(self._has_bucket_room, barred or self._waiting < (self.soft + self.hard) // 2)
 
@@ -121,7 +121,7 @@ def _set(event: asyncio.Event, value: bool) -> None:
 class Share:
     """``nbytes``: held in buckets; ``leaving``: of these, being flushed; ``largest``: the largest bucket that can be flushed.
 
-    ``barred``: memory is full of rows that no further file may be written for before their round ends.
+    ``barred``: memory is full of rows that no further file may be written for before their checkpoint ends.
     """
 
     def __init__(self, budget: Budget, wake: Callable[[], None]) -> None:
@@ -141,8 +141,8 @@ class Share:
         self._budget.changed()
 
 
-class RoundBuffer:
-    """All rows of one round that wait here. Buckets are numbered as they appear."""
+class CheckpointBuffer:
+    """All rows of one checkpoint that wait here. Buckets are numbered as they appear."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[str, int]] = []
@@ -168,7 +168,9 @@ class RoundBuffer:
         return self._files[: len(self.groups)]
 
     def early(self, limit: int) -> Bytes:
-        """int64[groups]: as ``sizes``, but 0 for a bucket whose next file is the last of ``limit``: that of the round's end."""
+        """int64[groups]: as ``sizes``, but 0 for a bucket whose next file is the last of ``limit``: that of the checkpoint's
+        end.
+        """
         return np.where(self.files < limit - 1, self.sizes, 0) if limit else self.sizes
 
     @property
@@ -226,12 +228,12 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What one round could flush. ``closing``: all of its rows are there, its end waits for the flush.
+    """What one checkpoint could flush. ``closing``: all of its rows are there, its end waits for the flush.
 
     ``early``: of ``sizes`` what may be flushed before that; each flush is one more log file of a slice.
     """
 
-    round: int
+    checkpoint: int
     sizes: Bytes
     closing: bool
     early: Bytes
@@ -239,29 +241,29 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flush:
-    """Buckets of one round, by number, to be flushed together."""
+    """Buckets of one checkpoint, by number, to be flushed together."""
 
-    round: int
+    checkpoint: int
     codes: npt.NDArray[np.int64]
 
 
-def next_flush(rounds: Sequence[Waiting], *, portion: int, full: int, pressed: bool) -> Flush | None:
-    """What to flush now; ``rounds`` have an instant and are in order.
+def next_flush(checkpoints: Sequence[Waiting], *, portion: int, full: int, pressed: bool) -> Flush | None:
+    """What to flush now; ``checkpoints`` have an instant and are in order.
 
-    First what a round's end waits for, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones. Never
-    much more than ``portion`` bytes at once, which bounds the memory that a flush takes.
+    First what a checkpoint's end waits for, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones.
+    Never much more than ``portion`` bytes at once, which bounds the memory that a flush takes.
     """
-    for waiting in rounds:
+    for waiting in checkpoints:
         if waiting.closing and waiting.sizes.any():
-            return Flush(waiting.round, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
-    for waiting in rounds:
+            return Flush(waiting.checkpoint, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
+    for waiting in checkpoints:
         if (waiting.early >= full).any():
-            return Flush(waiting.round, _within(np.flatnonzero(waiting.early >= full), waiting.early, portion))
+            return Flush(waiting.checkpoint, _within(np.flatnonzero(waiting.early >= full), waiting.early, portion))
     if pressed:
-        most = max(rounds, key=lambda waiting: int(waiting.early.max(initial=0)), default=None)
+        most = max(checkpoints, key=lambda waiting: int(waiting.early.max(initial=0)), default=None)
         if most is not None and most.early.any():
             largest_first = np.argsort(-most.early, kind="stable")[: np.count_nonzero(most.early)]
-            return Flush(most.round, _within(largest_first, most.early, portion))
+            return Flush(most.checkpoint, _within(largest_first, most.early, portion))
     return None
 
 

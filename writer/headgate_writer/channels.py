@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    round: int
+    checkpoint: int
     offset: int
     wire_bytes: int
 
@@ -63,7 +63,7 @@ class Hold:
         self.wake: Callable[[], None] = _nobody_listens
         self._stopped = False
         self._waiting: deque[Entry] = deque()
-        self._round_bytes = 0
+        self._checkpoint_bytes = 0
         self._notes: deque[_Note] = deque()
         self._answers: list[ingest_pb2.AppendResponse] = []
         self._told = (committed, committed, committed)
@@ -128,7 +128,7 @@ class Hold:
         """The rows are with their buckets. Entries come out in the order in which they were taken."""
         self._waiting.popleft()
         self.accepted = entry.offset
-        self._round_bytes += entry.wire_bytes
+        self._checkpoint_bytes += entry.wire_bytes
         while self._waiting and (refusal := self._waiting[0].refusal) is not None:
             self._answer_refused(self._waiting.popleft().offset, refusal)
         self.wake()
@@ -151,23 +151,23 @@ class Hold:
         self.wake()
 
     def note(self, number: int) -> int | None:
-        """A barrier ends the round here and now: the offset that it covers, None when nothing was accepted in it."""
+        """A barrier ends the checkpoint here and now: the offset that it covers, None when nothing was accepted in it."""
         if self.accepted == self._noted:
             return None
-        self._notes.append(_Note(number, self.accepted, self._round_bytes))
-        self._noted, self._round_bytes = self.accepted, 0
+        self._notes.append(_Note(number, self.accepted, self._checkpoint_bytes))
+        self._noted, self._checkpoint_bytes = self.accepted, 0
         return self.accepted
 
     def durable(self, number: int) -> None:
-        """The slot of that round is won."""
+        """The slot of that checkpoint is won."""
         for note in self._notes:
-            if note.round <= number:
+            if note.checkpoint <= number:
                 self._durable = note.offset
         self.wake()
 
     def queryable(self, number: int) -> None:
-        """Readers see that round; its bytes are in flight no more (rule CH7)."""
-        while self._notes and self._notes[0].round <= number:
+        """Readers see that checkpoint; its bytes are in flight no more (rule CH7)."""
+        while self._notes and self._notes[0].checkpoint <= number:
             note = self._notes.popleft()
             self._durable = max(self._durable, note.offset)
             self._queryable = note.offset
@@ -212,7 +212,7 @@ class Hold:
 
     @property
     def uncommitted(self) -> bool:
-        """Some of its rows are in no decided round, or will be in one that is not."""
+        """Some of its rows are in no decided checkpoint, or will be in one that is not."""
         return self.accepted != self._durable or any(entry.under_way for entry in self._waiting)
 
     @property

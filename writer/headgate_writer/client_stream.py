@@ -85,9 +85,9 @@ class ClientStream:
                     if (entry := self._hold.skip(request.skip.offset)) is not None:
                         self._writer.put(entry)
                 case "flush":
-                    self._ask_round()
+                    self._ask_checkpoint()
                 case "close":
-                    self._ask_round()
+                    self._ask_checkpoint()
                     self._hold.close()
                     return True
                 case "open" | None:
@@ -133,9 +133,11 @@ class ClientStream:
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
 
     async def _room(self) -> None:
-        """Half of what may be in flight asks for a round; past all of it, or of the memory, the client is not read (rule CH7).
+        """Half of what may be in flight asks for a checkpoint; past all of it, or of the memory, the client is not read (rule
+        CH7).
 
-        Nor is it while the table takes rows slowly, since its slices wait for compaction, or the filling round has its share.
+        Nor is it while the table takes rows slowly, since its slices wait for compaction, or the filling checkpoint has its
+        share.
         """
         await self._writer.pace.wait()
         await self._writer.window.wait()
@@ -143,14 +145,14 @@ class ClientStream:
             if not budget.has_room:
                 await budget.room()
         if self._hold.in_flight > self._shared.max_in_flight // 2:
-            self._ask_round()
+            self._ask_checkpoint()
         while self._hold.in_flight > self._shared.max_in_flight and not self._hold.ended:
             self._moved_on.clear()
             await self._moved_on.wait()
 
-    def _ask_round(self) -> None:
+    def _ask_checkpoint(self) -> None:
         if self._hold.unnoted:
-            self._writer.ask_round()
+            self._writer.ask_checkpoint()
 
     def _wake(self) -> None:
         self._answers_due.set()

@@ -52,19 +52,19 @@ class ExchangeOut:
         self._new: asyncio.Queue[Link] = asyncio.Queue()
         self._closed = False
 
-    async def send(self, member: Member, round: int, rows: RoutedRows) -> None:
+    async def send(self, member: Member, checkpoint: int, rows: RoutedRows) -> None:
         """Returns when there is room for more. After ``close`` or ``broken`` the rows go nowhere: they will be sent again."""
         if rows.nbytes < _LARGE:
             frames = encode(rows)
         else:
             frames = await asyncio.get_running_loop().run_in_executor(self._executor, encode, rows)
         if not self._closed:
-            await self._link(member).send(round, frames)
+            await self._link(member).send(checkpoint, frames)
 
-    async def barrier(self, member: Member, round: int) -> None:
-        """Ends the round for that member, behind all that was sent to it."""
+    async def barrier(self, member: Member, checkpoint: int) -> None:
+        """Ends the checkpoint for that member, behind all that was sent to it."""
         if not self._closed:
-            self._link(member).barrier(round)
+            self._link(member).barrier(checkpoint)
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -102,9 +102,9 @@ class Receiver(Protocol):
     @property
     def over(self) -> bool: ...
 
-    def take(self, round: int, rows: RoutedRows) -> None: ...
+    def take(self, checkpoint: int, rows: RoutedRows) -> None: ...
 
-    def barrier(self, round: int, sender: str) -> None: ...
+    def barrier(self, checkpoint: int, sender: str) -> None: ...
 
     def broken(self, why: str) -> None: ...
 
@@ -175,14 +175,14 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             return
         if rows is not None:
             arrivals.rows(frame)
-            side.take(frame.round, rows)
+            side.take(frame.checkpoint, rows)
         else:
             try:
                 arrivals.barrier(frame)
             except ExchangeError as lost:
                 side.broken(str(lost))
                 raise
-            side.barrier(frame.round, sender)
+            side.barrier(frame.checkpoint, sender)
 
     async def _decoded(self, rows: wire.Rows) -> RoutedRows:
         try:

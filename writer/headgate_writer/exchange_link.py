@@ -20,16 +20,16 @@ from headgate_writer.buffers import Budget
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
 
 UNREACHABLE_S: Final = 5.0
-"""Seconds without a connection to a writer that rows wait for, until the round is given up. Longer than a coordinator needs to
-notice that the writer is gone, which is the usual reason."""
+"""Seconds without a connection to a writer that rows wait for, until the checkpoint is given up. Longer than a coordinator needs
+to notice that the writer is gone, which is the usual reason."""
 
 _ATTEMPTS: Final = 10
-"""Streams in a row that broke without a frame having arrived, until the round is given up."""
+"""Streams in a row that broke without a frame having arrived, until the checkpoint is given up."""
 
 _PAUSES: Final = Backoff(first=0.01, longest=UNREACHABLE_S)
 """Before the second of them, and twice as long before each further one: together as long as ``UNREACHABLE_S``. A connection that
 was reset counts as ready until gRPC has closed it, and streams on it break at once
-(test_streams_that_break_at_once_for_a_while_do_not_end_the_round).
+(test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint).
 """
 
 _FAILURES: Final = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
@@ -59,18 +59,18 @@ class Link:
         self._room = asyncio.Event()
         self._over = False
 
-    async def send(self, round: int, frames: list[wire.Rows]) -> None:
+    async def send(self, checkpoint: int, frames: list[wire.Rows]) -> None:
         """Returns when there is room for more."""
         if not self._over:
             for rows in frames:
-                self._budget.hold(self._frames.rows(round, rows))
+                self._budget.hold(self._frames.rows(checkpoint, rows))
             self._update()
         await self._room.wait()
 
-    def barrier(self, round: int) -> None:
+    def barrier(self, checkpoint: int) -> None:
         """Behind all that was sent."""
         if not self._over:
-            self._frames.barrier(round)
+            self._frames.barrier(checkpoint)
             self._update()
 
     def close(self) -> None:

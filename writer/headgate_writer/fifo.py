@@ -1,6 +1,6 @@
 """What waits at the ingest side of one table, in the order of its arrival: batches of all channels, and barriers between them.
 
-Pure. A barrier's place splits two rounds exactly: what came before it belongs to the older one.
+Pure. A barrier's place splits two checkpoints exactly: what came before it belongs to the older one.
 """
 
 from collections import deque
@@ -13,9 +13,9 @@ from headgate_writer.channels import Entry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Border:
-    """The end of ``round``; what stands behind it belongs to the round of ``next``."""
+    """The end of ``checkpoint``; what stands behind it belongs to the checkpoint of ``next``."""
 
-    round: int
+    checkpoint: int
     next: Plan
 
 
@@ -32,7 +32,7 @@ class Fifo:
 
     @property
     def has_border(self) -> bool:
-        """Whether what stands in front belongs to a round that has ended."""
+        """Whether what stands in front belongs to a checkpoint that has ended."""
         return self._borders > 0
 
     def put(self, entry: Entry) -> None:

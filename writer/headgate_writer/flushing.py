@@ -1,4 +1,4 @@
-"""Some buckets of a round become log files and write statuses. CPU and disk: everything here runs in an executor.
+"""Some buckets of a checkpoint become log files and write statuses. CPU and disk: everything here runs in an executor.
 
 Which rows are beaten is found out from keys and ordering values alone; then each batch is taken apart once: the rows to be
 written, by bucket, and those of other buckets, which go back.
@@ -22,7 +22,7 @@ from headgate_writer.buffers import Portion
 from headgate_writer.heap import Filed, bundled, concatenated
 
 THREADS: Final = 2
-"""That encode one flush. More make a round's end shorter where there are cores, and leave less to the rows that come in."""
+"""That encode one flush. More make a checkpoint's end shorter where there are cores, and leave less to the rows that come in."""
 
 _FEW_ROWS: Final = 100
 """Rows of a bucket and batch from which a slice of them is cheaper than to sort all batches as one."""
@@ -44,8 +44,8 @@ def flush(
 ) -> tuple[list[wire.FileStatus], list[Filed]]:
     """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
 
-    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the round.
-    ``progress``: as of ``ChangeWriter.write``. Raises as that; the round must not be committed then, so nothing is put back.
+    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint.
+    ``progress``: as of ``ChangeWriter.write``. Raises as that; the checkpoint must not be committed then, so nothing is put back.
     """
     changes, rest = take_apart(portion, definition, drop_beaten=drop_beaten)
     # One row is left of each key, so the writer need not look for beaten ones again.

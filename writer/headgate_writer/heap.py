@@ -1,4 +1,4 @@
-"""The rows of a round in the order of their arrival, kept so that each byte is freed with the last row that needs it.
+"""The rows of a checkpoint in the order of their arrival, kept so that each byte is freed with the last row that needs it.
 
 Batches stay as they came, unsorted, until some of their buckets are flushed: then these rows are copied out, and the others
 into batches of their own. (A slice for each bucket would cost some microseconds a column and keep the whole batch alive.)

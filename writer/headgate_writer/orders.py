@@ -14,10 +14,10 @@ from headgate_writer.adopted import AdoptedTable, Member, Plan
 
 
 def read_plan(plan: wire.Plan) -> Plan:
-    """A round's members and assignment."""
+    """A checkpoint's members and assignment."""
     members = tuple(Member(member.process, member.address) for member in plan.members)
     assignment = np.array(plan.assignment, dtype=np.uint16)
-    return Plan(plan.round, members, assignment, plan.slice_files, plan.slice_bytes, plan.intake_bytes)
+    return Plan(plan.checkpoint, members, assignment, plan.slice_files, plan.slice_bytes, plan.intake_bytes)
 
 
 def read_adopt(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AdoptedTable:

@@ -1,4 +1,4 @@
-"""The ingest side of one table: from batches of many channels to rows at their bucket sides, round by round.
+"""The ingest side of one table: from batches of many channels to rows at their bucket sides, checkpoint by checkpoint.
 
 Batches that wait are checked, keyed and routed together, once, off the event loop: a hundred channels that send single rows cost
 a few kernel calls a turn. The order of each channel holds, because turns follow one another and a turn keeps its order.
@@ -34,7 +34,7 @@ TURN_BYTES = 8 << 20
 
 PAUSE = 0.01
 """Seconds between two turns while little waits: more rows share a turn's fixed cost (about a millisecond of kernel calls), and an
-ack. The price is as much latency of `received`; rows become durable with a round, seconds later."""
+ack. The price is as much latency of `received`; rows become durable with a checkpoint, seconds later."""
 
 _LITTLE = 256 << 10
 
@@ -52,9 +52,9 @@ Part: TypeAlias = tuple[int, RoutedRows]
 
 @dataclass(slots=True)
 class _Noted:
-    """A round behind its barrier: whose offsets it holds, and Arrow bytes that clients sent in it."""
+    """A checkpoint behind its barrier: whose offsets it holds, and Arrow bytes that clients sent in it."""
 
-    round: int
+    checkpoint: int
     holds: Sequence[Hold]
     nbytes: int
 
@@ -97,15 +97,16 @@ class Pipeline:
         self._awake = asyncio.Event()
         self._held = 0
         self._grown: dict[Hold, None] = {}
-        self._round_bytes = 0
+        self._checkpoint_bytes = 0
         self._noted: list[_Noted] = []
         self._uncommitted = 0
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes that clients sent and that no decided round holds.
+        """Arrow bytes that clients sent and that no decided checkpoint holds.
 
-        At least 1 while an offset without rows (a skip, an empty batch) waits for a round: the owner starts none without load.
+        At least 1 while an offset without rows (a skip, an empty batch) waits for a checkpoint: the owner starts none without
+        load.
         """
         return self._uncommitted or int(bool(self._grown) or len(self._fifo) > 0)
 
@@ -121,26 +122,26 @@ class Pipeline:
             self._loaded()
 
     def barrier(self, number: int, following: Plan) -> None:
-        """What is put from now on belongs to the next round."""
+        """What is put from now on belongs to the next checkpoint."""
         self._fifo.border(Border(number, following))
         self._awake.set()
 
     def durable(self, number: int) -> None:
-        """The slot of that round is won."""
+        """The slot of that checkpoint is won."""
         for noted in self._noted:
-            if noted.round <= number:
+            if noted.checkpoint <= number:
                 self._uncommitted -= noted.nbytes
                 noted.nbytes = 0
                 for hold in noted.holds:
-                    hold.durable(noted.round)
+                    hold.durable(noted.checkpoint)
 
     def queryable(self, number: int) -> None:
-        """Readers see that round."""
+        """Readers see that checkpoint."""
         for noted in self._noted:
-            if noted.round <= number:
+            if noted.checkpoint <= number:
                 for hold in noted.holds:
-                    hold.queryable(noted.round)
-        self._noted = [noted for noted in self._noted if noted.round > number]
+                    hold.queryable(noted.checkpoint)
+        self._noted = [noted for noted in self._noted if noted.checkpoint > number]
 
     def close(self) -> None:
         """Drops what waits. ``run`` has to be cancelled, too."""
@@ -178,7 +179,7 @@ class Pipeline:
         self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
         self._give_back(nbytes)
         if self._fifo.has_border:
-            self._progress.made(self._plan.round)
+            self._progress.made(self._plan.checkpoint)
 
     async def _route_singly(self, entries: list[Entry]) -> None:
         """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""
@@ -204,25 +205,25 @@ class Pipeline:
             self._totals.rows += rows.rows.num_rows
             member = self._plan.members[index]
             if member.process == self._process:
-                self._side.take(self._plan.round, rows)
+                self._side.take(self._plan.checkpoint, rows)
             else:
-                await self._exchange.send(member, self._plan.round, rows)
+                await self._exchange.send(member, self._plan.checkpoint, rows)
         nbytes = arrow_bytes(entries)
-        self._round_bytes += nbytes
+        self._checkpoint_bytes += nbytes
         self._totals.nbytes += nbytes
         for entry in entries:
             self._grown[entry.hold] = None
             entry.hold.routed(entry)
 
     async def _pass(self, border: Border) -> None:
-        """All rows of the round have been handed over: its offsets are those of this moment (rule RO2)."""
-        offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note(border.round)) is not None}
-        nbytes = self._round_bytes
-        self._noted.append(_Noted(border.round, list(self._grown), nbytes))
-        self._grown, self._round_bytes = {}, 0
-        await self._send_barriers(border.round, self._plan.members)
+        """All rows of the checkpoint have been handed over: its offsets are those of this moment (rule RO2)."""
+        offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note(border.checkpoint)) is not None}
+        nbytes = self._checkpoint_bytes
+        self._noted.append(_Noted(border.checkpoint, list(self._grown), nbytes))
+        self._grown, self._checkpoint_bytes = {}, 0
+        await self._send_barriers(border.checkpoint, self._plan.members)
         self._plan = border.next
-        self._report(wire.BarrierPassed(round=border.round, offsets=offsets, bytes=nbytes))
+        self._report(wire.BarrierPassed(checkpoint=border.checkpoint, offsets=offsets, bytes=nbytes))
 
     async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
         for member in members:

@@ -115,7 +115,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
 
 
 def _in_flight(settings: WriterSettings) -> int:
-    """One connection may take all the memory, not more: it would wait for a round that its own rows hold up."""
+    """One connection may take all the memory, not more: it would wait for a checkpoint that its own rows hold up."""
     return min(settings.max_in_flight, settings.buffer_bytes)
 
 

@@ -1,4 +1,4 @@
-"""That a round goes on, told to the owner now and then: it gives up one of which it hears nothing for checkpoint_timeout."""
+"""That a checkpoint goes on, told to the owner now and then: it gives up one of which it hears nothing for checkpoint_timeout."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,12 +16,12 @@ class Progress:
     def __init__(self, clock: Clock, report: Callable[[wire.Progress], None]) -> None:
         self._clock = clock
         self._report = report
-        self._round = 0
+        self._checkpoint = 0
         self._told_at = 0.0
 
-    def made(self, round: int) -> None:
-        """Rows of the round were handed on, or written."""
+    def made(self, checkpoint: int) -> None:
+        """Rows of the checkpoint were handed on, or written."""
         now = self._clock.monotonic()
-        if round != self._round or now - self._told_at >= EVERY_S:
-            self._round, self._told_at = round, now
-            self._report(wire.Progress(round=round))
+        if checkpoint != self._checkpoint or now - self._told_at >= EVERY_S:
+            self._checkpoint, self._told_at = checkpoint, now
+            self._report(wire.Progress(checkpoint=checkpoint))

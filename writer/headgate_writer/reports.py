@@ -9,8 +9,8 @@ Report: TypeAlias = (
     | wire.BarrierPassed
     | wire.Flushed
     | wire.Broken
-    | wire.AskRound
-    | wire.RoundFull
+    | wire.AskCheckpoint
+    | wire.CheckpointFull
     | wire.Progress
     | wire.OpenRequest
     | wire.ChannelEnded
@@ -29,10 +29,10 @@ def put_into(message: wire.TableReport, report: Report) -> None:
             message.flushed.CopyFrom(report)
         case wire.Broken():
             message.broken.CopyFrom(report)
-        case wire.AskRound():
-            message.ask_round.CopyFrom(report)
-        case wire.RoundFull():
-            message.round_full.CopyFrom(report)
+        case wire.AskCheckpoint():
+            message.ask_checkpoint.CopyFrom(report)
+        case wire.CheckpointFull():
+            message.checkpoint_full.CopyFrom(report)
         case wire.Progress():
             message.progress.CopyFrom(report)
         case wire.OpenRequest():

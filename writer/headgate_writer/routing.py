@@ -21,7 +21,7 @@ from headgate_writer.adopted import KeyGroupTable, Plan
 from headgate_writer.sizes import row_bytes
 
 MAX_PARTITIONS = 1_024
-"""Distinct partitions of one client's batch: each makes a folder, and files in every round."""
+"""Distinct partitions of one client's batch: each makes a folder, and files in every checkpoint."""
 
 MAX_ROW_BYTES = 4 << 20
 """Arrow bytes of one row as it is stored. A row travels in one message between writers, and those end at 9 MiB."""

@@ -34,7 +34,7 @@ class WriterSettings(ServiceSettings):
     max_in_flight: ByteSize = Field(
         256 * _MIB,
         description="bytes of one channel's batches that are not yet queryable; past it the channel is not read, at half of it a "
-        "round is started",
+        "checkpoint is started",
     )
     threads: Annotated[int, Field(ge=1, le=64)] = Field(
         2, description="threads that decode and route rows, and as many again that write files; about one for each core"

@@ -16,13 +16,13 @@ from headgate_writer.adopted import AdoptedTable, Plan
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from headgate_writer.channels import Entry, Hold
+from headgate_writer.checkpoint_window import CheckpointWindow
 from headgate_writer.exchange import ExchangeOut
 from headgate_writer.metrics import Totals
 from headgate_writer.orders import read_plan
 from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
 from headgate_writer.reports import Report, put_into
-from headgate_writer.round_window import RoundWindow
 
 
 class Owner(Protocol):
@@ -59,18 +59,18 @@ class Parts:
 class TableWriter:
     """Made by an Adopt, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken.
 
-    ``window``: how many of them the filling round takes.
+    ``window``: how many of them the filling checkpoint takes.
     """
 
     def __init__(self, adopted: AdoptedTable, plan: Plan, owner: Owner, parts: Parts, totals: Totals) -> None:
         self.adopted = adopted
         self.owner = owner
         self.pace = Pace(parts.world.clock)
-        self.window = RoundWindow(plan.intake_bytes, self.ask_round)
+        self.window = CheckpointWindow(plan.intake_bytes, self.ask_checkpoint)
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
-        self._round_asked = False
+        self._checkpoint_asked = False
         self._takes_rows = plan.index(parts.process) is not None
         self._closed = asyncio.Event()
         self.side = BucketSide(adopted, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
@@ -164,11 +164,11 @@ class TableWriter:
         self._pipeline.put(entry)
         self.window.took(nbytes)
 
-    def ask_round(self) -> None:
+    def ask_checkpoint(self) -> None:
         """Once for all who ask before the next barrier: it covers what any of them has sent."""
-        if not self._round_asked:
-            self._round_asked = True
-            self._report(wire.AskRound())
+        if not self._checkpoint_asked:
+            self._checkpoint_asked = True
+            self._report(wire.AskCheckpoint())
 
     def let_go(self, hold: Hold) -> None:
         """Its client has closed it or went away. What was accepted stays."""
@@ -191,22 +191,22 @@ class TableWriter:
     def barrier(self, order: wire.Barrier) -> None:
         """The bucket side learns the next plan at once: other writers' rows of it may be faster than our own barrier."""
         following = read_plan(order.next)
-        self._round_asked = False
+        self._checkpoint_asked = False
         self.side.plan(following)
-        self._pipeline.barrier(order.round, following)
+        self._pipeline.barrier(order.checkpoint, following)
         self.window.begin(following.intake_bytes)
         if following.index(self._process) is None:
             self.move_clients()
 
     def instant(self, order: wire.Instant) -> None:
-        self.side.instant(order.round, order.instant)
+        self.side.instant(order.checkpoint, order.instant)
 
     def decided(self, order: wire.Decided) -> None:
         if order.level == wire.LEVEL_DURABLE:
-            self.side.decided(order.round)
-            self._pipeline.durable(order.round)
+            self.side.decided(order.checkpoint)
+            self._pipeline.durable(order.checkpoint)
         else:
-            self._pipeline.queryable(order.round)
+            self._pipeline.queryable(order.checkpoint)
 
     def grant(self, order: wire.Grant) -> None:
         """The hold is there from this moment: the next order may end it."""

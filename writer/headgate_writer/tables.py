@@ -119,7 +119,7 @@ class Tables:
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:
                 _tell_of_newer(current.owner, order.table, current.pair, pair[0])
-            self._drop(current, _rewound("a round of the table failed, or its owner changed"))
+            self._drop(current, _rewound("a checkpoint of the table failed, or its owner changed"))
         writer = TableWriter(
             adopted,
             read_plan(order.adopt.plan),
@@ -133,7 +133,7 @@ class Tables:
         if self._leaving:
             writer.move_clients()
         self._tell_change(order.table)
-        _log.info("table adopted", table=order.table, epoch=pair[0], generation=pair[1], round=order.adopt.plan.round)
+        _log.info("table adopted", table=order.table, epoch=pair[0], generation=pair[1], checkpoint=order.adopt.plan.checkpoint)
 
     def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: _Order) -> None:
         match kind:

@@ -10,7 +10,7 @@ WINDOW_BYTES: Final = 8 << 20
 
 
 class ExchangeError(Exception):
-    """The stream can not go on: frames are lost, or out of order. The round has to abort."""
+    """The stream can not go on: frames are lost, or out of order. The checkpoint has to abort."""
 
 
 class Outgoing:
@@ -32,16 +32,16 @@ class Outgoing:
         """The last frame that has arrived."""
         return self._last
 
-    def rows(self, round: int, rows: wire.Rows) -> int:
+    def rows(self, checkpoint: int, rows: wire.Rows) -> int:
         """Behind all others; returns the bytes that it counts with."""
-        self._rows[round] += 1
+        self._rows[checkpoint] += 1
         nbytes = len(rows.batch)
-        self._put(wire.Frame(number=self._last + len(self) + 1, round=round, rows=rows), nbytes)
+        self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, rows=rows), nbytes)
         return nbytes
 
-    def barrier(self, round: int) -> None:
-        """Ends the round on this stream, and says how many frames of rows it had."""
-        self._put(wire.Frame(number=self._last + len(self) + 1, round=round, barrier=self._rows.pop(round, 0)), 0)
+    def barrier(self, checkpoint: int) -> None:
+        """Ends the checkpoint on this stream, and says how many frames of rows it had."""
+        self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, barrier=self._rows.pop(checkpoint, 0)), 0)
 
     def next(self) -> wire.Frame | None:
         """The next frame to send; None while there is none, or no credit. A frame larger than the credit goes alone."""
@@ -96,11 +96,13 @@ class Arrivals:
     def rows(self, frame: wire.Frame) -> None:
         """A new frame of rows is taken."""
         self.last = frame.number
-        self._rows[frame.round] += 1
+        self._rows[frame.checkpoint] += 1
 
     def barrier(self, frame: wire.Frame) -> None:
         """A new barrier is taken. Raises ExchangeError when it counts other rows than have come (rule EX2)."""
         self.last = frame.number
-        found = self._rows.pop(frame.round, 0)
+        found = self._rows.pop(frame.checkpoint, 0)
         if found != frame.barrier:
-            raise ExchangeError(f"{found} frames of round {frame.round} came before its barrier, which counts {frame.barrier}")
+            raise ExchangeError(
+                f"{found} frames of checkpoint {frame.checkpoint} came before its barrier, which counts {frame.barrier}"
+            )

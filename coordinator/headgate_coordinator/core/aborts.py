@@ -1,6 +1,6 @@
 """Generations that were given up one after the other: how often, why, and how long clients keep what they have. Pure."""
 
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 
 
 class Aborts:
@@ -9,7 +9,7 @@ class Aborts:
     ``opens_at``: until then no open is answered; None: they are.
     """
 
-    def __init__(self, policy: RoundPolicy) -> None:
+    def __init__(self, policy: CheckpointPolicy) -> None:
         self.opens_at: float | None = None
         self._policy = policy
         self._undecided = 0
@@ -26,7 +26,7 @@ class Aborts:
         self.opens_at = now + pause if pause else None
 
     def decided(self, *, writes: bool) -> None:
-        """A round was. One that wrote nothing ends the alarm, but says nothing of the next one with rows."""
+        """A checkpoint was. One that wrote nothing ends the alarm, but says nothing of the next one with rows."""
         self._undecided = 0
         if writes:
             self._fruitless = 0
@@ -43,4 +43,4 @@ class Aborts:
         if not self._undecided:
             return []
         lasts = now - self._since
-        return [f"no round was decided for {lasts:.0f} s: {self._undecided} were given up, the last one because {self._why}"]
+        return [f"no checkpoint was decided for {lasts:.0f} s: {self._undecided} were given up, the last one because {self._why}"]

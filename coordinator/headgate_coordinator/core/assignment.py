@@ -1,4 +1,4 @@
-"""Who has which key groups in the next round (rule EX3)."""
+"""Who has which key groups in the next checkpoint (rule EX3)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -10,14 +10,16 @@ MOVES_PER_BORDER = 3
 
 
 class MeasuredLoad:
-    """Arrow bytes by key group, smoothed over rounds: a round counts by its own bytes, so that small ones upset nothing."""
+    """Arrow bytes by key group, smoothed over checkpoints: a checkpoint counts by its own bytes, so that small ones upset
+    nothing.
+    """
 
     def __init__(self, key_groups: int) -> None:
         self._bytes = [0.0] * key_groups
 
-    def add(self, round_bytes: Mapping[int, int]) -> None:
-        """One decided round. Groups that do not exist are a mistake of the reporter and are passed over."""
-        measured = [float(max(0, round_bytes.get(group, 0))) for group in range(len(self._bytes))]
+    def add(self, checkpoint_bytes: Mapping[int, int]) -> None:
+        """One decided checkpoint. Groups that do not exist are a mistake of the reporter and are passed over."""
+        measured = [float(max(0, checkpoint_bytes.get(group, 0))) for group in range(len(self._bytes))]
         total = sum(measured)
         if total > 0:
             weight = total / (total + sum(self._bytes))
@@ -35,7 +37,7 @@ class MeasuredLoad:
 
 
 def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[float], *, few: bool = True) -> list[str]:
-    """The member of each key group. ``previous``: by key group, who had it in the round before; may be empty.
+    """The member of each key group. ``previous``: by key group, who had it in the checkpoint before; may be empty.
 
     Groups of members that are gone go to the lightest, heaviest first. Then groups move from the heaviest member to the
     lightest ones until the largest share is ``LEVEL`` of the smallest, nothing helps, or, with ``few``, the border's moves are

@@ -17,8 +17,8 @@ from headgate_coordinator.core.refusals import FORBIDDEN, HANDED_OVER, MOVED, NO
 class Standing:
     """Where the table stands when opens are looked at.
 
-    ``taking``: processes that may take channels. ``decided``: every round of this generation up to it is committed and
-    published. ``blocked``: a round of an older generation is undecided, or a won one unpublished.
+    ``taking``: processes that may take channels. ``decided``: every checkpoint of this generation up to it is committed and
+    published. ``blocked``: a checkpoint of an older generation is undecided, or a won one unpublished.
     """
 
     generation: int
@@ -50,7 +50,7 @@ class Hold:
 
 @dataclass(slots=True)
 class Live:
-    """A channel that something is happening to. ``drain``: rows of ended holds may be in rounds up to it."""
+    """A channel that something is happening to. ``drain``: rows of ended holds may be in checkpoints up to it."""
 
     hold: Hold | None = None
     drain: int = 0
@@ -82,7 +82,7 @@ class Channels:
 
     @property
     def wanted(self) -> int:
-        """An open waits until this round is decided; 0: none does."""
+        """An open waits until this checkpoint is decided; 0: none does."""
         return self._wanted
 
     @property
@@ -98,26 +98,26 @@ class Channels:
         yield from self._look(event.channel, standing)
         yield from self._win()
 
-    def ended(self, event: ChannelEnded, last_round: int, standing: Standing) -> Iterator[Instruction]:
-        """A writer holds it no more. ``last_round``: the youngest that can have rows which this writer took."""
+    def ended(self, event: ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
+        """A writer holds it no more. ``last_checkpoint``: the youngest that can have rows which this writer took."""
         live = self._live.get(event.channel)
         if live is None or live.hold is None or (live.hold.number, live.hold.process) != (event.hold, event.process):
             return
         live.hold = None
         self._ending.pop(event.channel, None)
         if event.uncommitted:
-            live.drain = last_round
+            live.drain = last_checkpoint
         yield from self._look(event.channel, standing)
         yield from self._win()
 
     def look_again(self, standing: Standing) -> Iterator[Instruction]:
-        """A round was decided, or somebody may take channels no more."""
+        """A checkpoint was decided, or somebody may take channels no more."""
         for name in list(self._restless):
             yield from self._look(name, standing)
         yield from self._win()
 
     def end_all(self, process: str, refusal: Refusal, standing: Standing) -> Iterator[Instruction]:
-        """Takes every channel from a writer that is to have no part in the next round."""
+        """Takes every channel from a writer that is to have no part in the next checkpoint."""
         for name, live in self._live.items():
             if live.hold is not None and live.hold.process == process and live.hold.ends_by is None:
                 yield self._end(name, live.hold, refusal, standing)

@@ -17,7 +17,7 @@ class WriterJoined:
 
 @dataclass(frozen=True, slots=True)
 class WritersFound:
-    """Those whose control streams stood already when the ownership began: all of them have a part in its first round."""
+    """Those whose control streams stood already when the ownership began: all of them have a part in its first checkpoint."""
 
     writers: tuple[WriterJoined, ...]
 
@@ -32,7 +32,7 @@ class WriterLost:
 
 @dataclass(frozen=True, slots=True)
 class WriterLeaving:
-    """It drains: it wants to have no part in the rounds after the next border."""
+    """It drains: it wants to have no part in the checkpoints after the next border."""
 
     process: str
 
@@ -47,15 +47,15 @@ class LoadReported:
 
 @dataclass(frozen=True, slots=True)
 class InstantAsked:
-    """A bucket side has rows of the round."""
+    """A bucket side has rows of the checkpoint."""
 
     process: str
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class RoundAsked:
+class CheckpointAsked:
     """A client's flush, or half of a limit is used."""
 
     process: str
@@ -64,47 +64,47 @@ class RoundAsked:
 
 @dataclass(frozen=True, slots=True)
 class BarrierPassed:
-    """``offsets``: channels whose accepted offset grew in the round; ``bytes``: Arrow bytes taken in it."""
+    """``offsets``: channels whose accepted offset grew in the checkpoint; ``bytes``: Arrow bytes taken in it."""
 
     process: str
     generation: int
-    round: int
+    checkpoint: int
     offsets: Mapping[str, int]
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """``files``: write statuses, opaque here; ``key_group_bytes``: Arrow bytes of the round by key group."""
+    """``files``: write statuses, opaque here; ``key_group_bytes``: Arrow bytes of the checkpoint by key group."""
 
     process: str
     generation: int
-    round: int
+    checkpoint: int
     files: Sequence[Any]
     key_group_bytes: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """A writer has handed rows of the round on, or written some: the round is slow, and not stuck."""
+    """A writer has handed rows of the checkpoint on, or written some: the checkpoint is slow, and not stuck."""
 
     process: str
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class RoundFull:
+class CheckpointFull:
     """A bucket side must not get much more of it: a slice has its share, or memory is full and may not be flushed."""
 
     process: str
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The round cannot complete at this writer."""
+    """The checkpoint cannot complete at this writer."""
 
     process: str
     generation: int
@@ -138,7 +138,7 @@ class OpenRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChannelEnded:
-    """The writer holds the channel no more; ``uncommitted``: rows of it are in no decided round."""
+    """The writer holds the channel no more; ``uncommitted``: rows of it are in no decided checkpoint."""
 
     process: str
     generation: int
@@ -149,44 +149,44 @@ class ChannelEnded:
 
 @dataclass(frozen=True, slots=True)
 class InstantIssued:
-    """From the committer: the round's instant stands on the timeline as requested and inflight."""
+    """From the committer: the checkpoint's instant stands on the timeline as requested and inflight."""
 
     generation: int
-    round: int
+    checkpoint: int
     instant: str
 
 
 @dataclass(frozen=True, slots=True)
 class SlotWon:
-    """From the committer: the round is decided."""
+    """From the committer: the checkpoint is decided."""
 
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """From the committer: readers see the round."""
+    """From the committer: readers see the checkpoint."""
 
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class InstantRefused:
-    """From the committer: the round's transaction could not be begun or announced. Nothing of it was written."""
+    """From the committer: the checkpoint's transaction could not be begun or announced. Nothing of it was written."""
 
     generation: int
-    round: int
+    checkpoint: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRefused:
-    """From the committer: for certain nothing was decided; the round's files and its transaction are as they were."""
+    """From the committer: for certain nothing was decided; the checkpoint's files and its transaction are as they were."""
 
     generation: int
-    round: int
+    checkpoint: int
     why: str
 
 
@@ -249,11 +249,11 @@ class DrainAsked:
 OfWriter: TypeAlias = WriterJoined | WritersFound | WriterLost | WriterLeaving | LoadReported
 """Of a control stream, whatever it says of this table."""
 OfGeneration: TypeAlias = (
-    InstantAsked | RoundAsked | BarrierPassed | Flushed | Progressed | RoundFull | Broken | OpenRequested | ChannelEnded
+    InstantAsked | CheckpointAsked | BarrierPassed | Flushed | Progressed | CheckpointFull | Broken | OpenRequested | ChannelEnded
 )
 """From a writer that has a part in the generation that it names."""
-OfRound: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused
-"""From the committer, about one round."""
+OfCheckpoint: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused
+"""From the committer, about one checkpoint."""
 OfRecords: TypeAlias = OffsetsWon | OffsetsRefused
 """From the committer, about channel records."""
 OfOwnership: TypeAlias = NewerOwnerSeen | LeaseRecreated
@@ -261,4 +261,4 @@ OfOwnership: TypeAlias = NewerOwnerSeen | LeaseRecreated
 OfSlices: TypeAlias = SliceFigures | CompactorsCounted
 """How full file slices are, and who makes room."""
 
-Event: TypeAlias = OfWriter | OfGeneration | OfRound | OfRecords | OfOwnership | OfSlices | Tick | EndAsked | DrainAsked
+Event: TypeAlias = OfWriter | OfGeneration | OfCheckpoint | OfRecords | OfOwnership | OfSlices | Tick | EndAsked | DrainAsked

@@ -1,40 +1,42 @@
-"""What a generation goes through: it begins with the writers that are there, has a border behind each round, and ends. Pure."""
+"""What a generation goes through: it begins with the writers that are there, has a border behind each checkpoint, and ends.
+Pure.
+"""
 
+from headgate_coordinator.core.checkpoint_end import CheckpointEnd
+from headgate_coordinator.core.checkpoints import Phase
 from headgate_coordinator.core.instructions import Alarm, AskLog, Barrier, Drained, Refusal, Release
 from headgate_coordinator.core.refusals import HANDING_OVER, MOVED
-from headgate_coordinator.core.round_end import RoundEnd
-from headgate_coordinator.core.rounds import Phase
 from headgate_coordinator.core.table_state import TableState
 
 
 class Generations:
-    """Of one table, one after the other; ``round_end`` is told when the wait for the next border begins."""
+    """Of one table, one after the other; ``checkpoint_end`` is told when the wait for the next border begins."""
 
-    def __init__(self, state: TableState, round_end: RoundEnd) -> None:
+    def __init__(self, state: TableState, checkpoint_end: CheckpointEnd) -> None:
         self._state = state
-        self._round_end = round_end
+        self._checkpoint_end = checkpoint_end
         self._drained = False
 
     def begin(self) -> None:
-        """The filling round has no members until the first writer comes."""
+        """The filling checkpoint has no members until the first writer comes."""
         state = self._state
-        if not state.rounds.filling.members and (eligible := state.eligible):
-            state.rounds.fill(state.plan(state.rounds.filling.number, eligible, state.rounds.behind))
-            state.adopt(state.rounds.filling.members)
+        if not state.checkpoints.filling.members and (eligible := state.eligible):
+            state.checkpoints.fill(state.plan(state.checkpoints.filling.number, eligible, state.checkpoints.behind))
+            state.adopt(state.checkpoints.filling.members)
             state.begin_taking()
 
-    def end_round(self) -> None:
-        """The border: barriers to the round's members, the next round's plan to those who are new (rules RO3, RO7)."""
+    def end_checkpoint(self) -> None:
+        """The border: barriers to the checkpoint's members, the next checkpoint's plan to those who are new (rules RO3, RO7)."""
         state = self._state
-        rounds = state.rounds
-        following = state.plan(rounds.filling.number + 1, state.eligible, [*rounds.behind, rounds.filling])
+        checkpoints = state.checkpoints
+        following = state.plan(checkpoints.filling.number + 1, state.eligible, [*checkpoints.behind, checkpoints.filling])
         staying = dict(following.members)
-        for process in rounds.filling.members:
+        for process in checkpoints.filling.members:
             if process not in staying:  # its clients go before the barrier, so that none of their rows comes behind it
                 state.out += state.channels.end_all(process, HANDING_OVER if state.draining else MOVED, state.standing())
         for process, order in state.intake.stops(sorted(state.members.adopted)):
             state.tell(process, order)
-        ended = rounds.end(following, state.now)
+        ended = checkpoints.end(following, state.now)
         state.tell_all(ended, Barrier(ended.number, following))
         state.adopt(process for process in staying if process not in ended.members)
         self._begin_waiting(recovering=False)
@@ -47,8 +49,8 @@ class Generations:
         state.out.append(Alarm(f"generation {state.generation} was given up: {why}"))
         state.out.append(AskLog())  # writers that obey another owner look like writers that fail
         state.size.restart()
-        plan = state.plan(1, state.eligible, [each for each in state.rounds.behind if each.phase is not Phase.FLUSHING])
-        for given_up in state.rounds.abort(plan):
+        plan = state.plan(1, state.eligible, [each for each in state.checkpoints.behind if each.phase is not Phase.FLUSHING])
+        for given_up in state.checkpoints.abort(plan):
             state.drop(given_up)
         state.channels.rewind()
         state.members.rewind()
@@ -60,7 +62,7 @@ class Generations:
         state.begin_taking()
 
     def _begin_waiting(self, *, recovering: bool) -> None:
-        self._round_end.begin(self._state.now, recovering=recovering)
+        self._checkpoint_end.begin(self._state.now, recovering=recovering)
         self._state.intake.paused = False
 
     def end(self, refusal: Refusal) -> None:
@@ -73,21 +75,21 @@ class Generations:
         for process in state.members.all:
             state.tell(process, Release(refusal))
             state.members.remove(process)
-        for given_up in state.rounds.abort(state.planner.plan(1, [])):
+        for given_up in state.checkpoints.abort(state.planner.plan(1, [])):
             state.drop(given_up)
         state.channels.rewind()
         state.members.adopted.clear()
         self._begin_waiting(recovering=False)
 
     def release(self) -> None:
-        """Writers that leave are free when their last round is over; the table is when all are."""
+        """Writers that leave are free when their last checkpoint is over; the table is when all are."""
         state = self._state
-        busy = state.rounds.busy
+        busy = state.checkpoints.busy
         for process in state.members.all if state.draining else state.members.leaving:
             if process not in busy and not state.channels.holds_of(process):
                 state.tell(process, Release())
                 state.members.remove(process)
-        done = state.rounds.over and not (state.members.all or state.channels.in_slot)
+        done = state.checkpoints.over and not (state.members.all or state.channels.in_slot)
         if state.draining and done and not self._drained:
             self._drained = True
             state.out.append(Drained())

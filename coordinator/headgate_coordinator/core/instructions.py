@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a round may add to any one slice: log files, that of its end included, and their bytes. 0: not bounded."""
+    """What a checkpoint may add to any one slice: log files, that of its end included, and their bytes. 0: not bounded."""
 
     files: int = 0
     nbytes: int = 0
@@ -15,12 +15,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who takes part in ``round``: (process, address) each, and per key group an index into them (rule RO3).
+    """Who takes part in ``checkpoint``: (process, address) each, and per key group an index into them (rule RO3).
 
     ``intake``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
     """
 
-    round: int
+    checkpoint: int
     members: Sequence[tuple[str, str]]
     assignment: Sequence[int]
     share: Share = Share()
@@ -29,24 +29,24 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """A new generation, or the writer's first round in this one."""
+    """A new generation, or the writer's first checkpoint in this one."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Ends ``round``; what comes after belongs to ``next``."""
+    """Ends ``checkpoint``; what comes after belongs to ``next``."""
 
-    round: int
+    checkpoint: int
     next: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """Files of the round may be written under this instant."""
+    """Files of the checkpoint may be written under this instant."""
 
-    round: int
+    checkpoint: int
     instant: str
 
 
@@ -54,7 +54,7 @@ class Instant:
 class Decided:
     """``queryable`` False: the slot is won; True: published."""
 
-    round: int
+    checkpoint: int
     queryable: bool
 
 
@@ -152,31 +152,33 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class IssueInstant:
-    """Begin the round's transaction and announce it; answered by InstantIssued or InstantRefused. Comes in round order."""
+    """Begin the checkpoint's transaction and announce it; answered by InstantIssued or InstantRefused. Comes in checkpoint
+    order.
+    """
 
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Decide the round: files under its instant (none was issued when there are no files), and channel records.
+    """Decide the checkpoint: files under its instant (none was issued when there are no files), and channel records.
 
     ``channels``: name to (incarnation, committed offset, principal). Answered by SlotWon and Published, or CommitRefused.
     """
 
     generation: int
-    round: int
+    checkpoint: int
     files: Sequence[Any]
     channels: Mapping[str, tuple[int, int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class DropRound:
-    """Give the round's transaction up, if one was begun: its instant is dead (rule RO4). No answer."""
+class DropCheckpoint:
+    """Give the checkpoint's transaction up, if one was begun: its instant is dead (rule RO4). No answer."""
 
     generation: int
-    round: int
+    checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +206,4 @@ class Drained:
     """Everything is decided and no writer has a part in the table: it may be handed over."""
 
 
-Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropRound | WinOffsets | AskLog | Alarm | Drained
+Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | Alarm | Drained

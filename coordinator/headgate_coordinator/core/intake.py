@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Order, RefusedSlice, RefuseSlices, Share, Throttle
 from headgate_coordinator.core.pressure import Ladder, Pressure
-from headgate_coordinator.core.rounds import Round
 
 FREE = Throttle()
 
 
 class Intake:
-    """``paused``: writers wait for the border, because the filling round is full at a bucket side or the table is handed over."""
+    """``paused``: writers wait for the border, because the filling checkpoint is full at a bucket side or the table is handed
+    over.
+    """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
         self.ladder = Ladder(figures, interval)
@@ -30,8 +32,8 @@ class Intake:
         """Rows may be taken, however slowly."""
         return self.ladder.now.stopped is None
 
-    def begin(self, before: Iterable[Round]) -> Share:
-        """The share of the round that begins now; see ``Ladder.begin``."""
+    def begin(self, before: Iterable[Checkpoint]) -> Share:
+        """The share of the checkpoint that begins now; see ``Ladder.begin``."""
         return self.ladder.begin(before)
 
     def counted(self, figures: SliceFigures) -> None:
@@ -39,8 +41,8 @@ class Intake:
         self.ladder.counted(figures)
         self._refused = figures.refused
 
-    def look(self, filling: Round, behind: Sequence[Round]) -> None:
-        """Figures are new: a round that took no rows may take some from now on."""
+    def look(self, filling: Checkpoint, behind: Sequence[Checkpoint]) -> None:
+        """Figures are new: a checkpoint that took no rows may take some from now on."""
         if self.ladder.look(behind, filling):
             filling.takes_rows = True
 
@@ -50,11 +52,11 @@ class Intake:
         self._told_refused.pop(process, None)
 
     def stops(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
-        """Goes out before a barrier, so that no row comes behind it: the next round has no room (rule RO9)."""
+        """Goes out before a barrier, so that no row comes behind it: the next checkpoint has no room (rule RO9)."""
         return [] if self.is_open else self.changes(processes, ())
 
     def changes(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
-        """Who has to hear what. ``members``: of the filling round, who share the rate."""
+        """Who has to hear what. ``members``: of the filling checkpoint, who share the rate."""
         orders: list[tuple[str, Order]] = []
         for process in processes:
             wanted = self._wanted(process, list(members))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate_coordinator.core.rounds import Round
+from headgate_coordinator.core.checkpoints import Checkpoint
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Members:
         self._writers.pop(process, None)
 
     def leave(self, process: str) -> None:
-        """It wants no part in rounds after the next border."""
+        """It wants no part in checkpoints after the next border."""
         if process in self._writers:
             self._writers[process].leaving = True
 
@@ -65,7 +65,7 @@ class Members:
 
     @property
     def staying(self) -> list[tuple[str, str]]:
-        """Process and address of those who take part in the next round."""
+        """Process and address of those who take part in the next checkpoint."""
         return [(each.process, each.address) for each in self._writers.values() if not each.leaving]
 
     def report(self, process: str, uncommitted: int) -> None:
@@ -73,8 +73,8 @@ class Members:
         if process in self._writers:
             self._writers[process].uncommitted = uncommitted
 
-    def settle(self, decided: Round) -> None:
-        """What the round committed is no more uncommitted, though the writers have not said so yet."""
+    def settle(self, decided: Checkpoint) -> None:
+        """What the checkpoint committed is no more uncommitted, though the writers have not said so yet."""
         for writer in self._writers.values():
             writer.uncommitted = max(0, writer.uncommitted - decided.bytes_of(writer.process))
 
@@ -83,7 +83,7 @@ class Members:
         for writer in self._writers.values():
             writer.uncommitted = 0
 
-    def uncommitted(self, flushing: Round | None) -> Sequence[int]:
-        """Arrow bytes by writer that are in no round which flushes already."""
+    def uncommitted(self, flushing: Checkpoint | None) -> Sequence[int]:
+        """Arrow bytes by writer that are in no checkpoint which flushes already."""
         writers = self._writers.values()
         return [max(0, each.uncommitted - (flushing.bytes_of(each.process) if flushing else 0)) for each in writers]

@@ -1,4 +1,4 @@
-"""When a round begins to end: the settings of rule RO7 and the decision, as a pure function of what is wanted."""
+"""When a checkpoint begins to end: the settings of rule RO7 and the decision, as a pure function of what is wanted."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ class Wish:
 
     ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
     ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
-    filling round were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
-    sent, or the generation began. ``recovering``: until a round of this generation has had its barrier. ``stretch``: how many
-    times further rounds are apart while log files wait for compaction.
+    filling checkpoint were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
+    sent, or the generation began. ``recovering``: until a checkpoint of this generation has had its barrier. ``stretch``: how
+    many times further checkpoints are apart while log files wait for compaction.
     """
 
     at_once: bool
@@ -26,16 +26,17 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundPolicy:
-    """Settings of rounds; seconds and bytes.
+class CheckpointPolicy:
+    """Settings of checkpoints; seconds and bytes.
 
-    ``checkpoint_interval``: age of uncommitted rows before they are committed; each round costs one file a bucket and one
-    slot. ``checkpoint_min_interval``: two rounds that clients ask for are at least this far apart, and a table recovers from
+    ``checkpoint_interval``: age of uncommitted rows before they are committed; each checkpoint costs one file a bucket and one
+    slot. ``checkpoint_min_interval``: two checkpoints that clients ask for are at least this far apart, and a table recovers from
     an abort in about this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
-    round before its time; below the writer's memory limit. ``checkpoint_timeout``: a round between its barrier and its last
-    write status of which nothing goes on for so long is given up and its rows are sent again; above what the slowest single
+    checkpoint before its time; below the writer's memory limit. ``checkpoint_timeout``: a checkpoint between its barrier and its
+    last write status of which nothing goes on for so long is given up and its rows are sent again; above what the slowest single
     file takes. ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
-    ``first_round_bytes``: what each writer takes from clients into the first rounds behind an outage; see ``RoundSize``.
+    ``first_checkpoint_bytes``: what each writer takes from clients into the first checkpoints behind an outage; see
+    ``CheckpointSize``.
     """
 
     checkpoint_interval: float = 10.0
@@ -43,10 +44,10 @@ class RoundPolicy:
     checkpoint_bytes: int = 256 << 20
     checkpoint_timeout: float = 30.0
     writer_timeout: float = 1.5
-    first_round_bytes: int = 8 << 20
+    first_checkpoint_bytes: int = 8 << 20
 
     def due(self, wish: Wish) -> float | None:
-        """From when on the next barrier may be sent, if the round before is decided; None: nothing wants one."""
+        """From when on the next barrier may be sent, if the checkpoint before is decided; None: nothing wants one."""
         if wish.at_once:
             return wish.since
         times = []
@@ -65,5 +66,5 @@ class RoundPolicy:
 
     @property
     def flush_target(self) -> float:
-        """Seconds from a barrier to the last file that rounds keep to: longer ones hold up commits, and a drain."""
+        """Seconds from a barrier to the last file that checkpoints keep to: longer ones hold up commits, and a drain."""
         return max(min(self.checkpoint_interval, self.checkpoint_timeout / 6), min(1.0, self.checkpoint_timeout / 2))

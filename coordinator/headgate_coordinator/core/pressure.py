@@ -1,32 +1,33 @@
 """How much a slice may still grow, and what is done so that it never grows further.
 
-Log files and log bytes of a slice have limits that nothing may pass, also with all compactors gone. So each round gets a share
-of what is left when it begins, and keeps to it: all that may still be on its way is counted before a further round takes rows. On
-the way there, from half of a limit on, rounds come less often (files) and rows are taken slower (bytes). Pure.
+Log files and log bytes of a slice have limits that nothing may pass, also with all compactors gone. So each checkpoint gets a
+share of what is left when it begins, and keeps to it: all that may still be on its way is counted before a further checkpoint
+takes rows. On the way there, from half of a limit on, checkpoints come less often (files) and rows are taken slower (bytes).
+Pure.
 """
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Refusal, Share
-from headgate_coordinator.core.rounds import Round
 
 LONGEST_STRETCH = 16
 """Ten seconds become 160: rows are that old at most before they are committed, while nothing compacts."""
-_ROUNDS_AHEAD = 4
+_CHECKPOINTS_AHEAD = 4
 """Rows are taken so slowly that the rest of a slice's bytes lasts for so many intervals; so the rate falls with what is left."""
-_ROUNDS_REMEMBERED = 8
+_CHECKPOINTS_REMEMBERED = 8
 _RESUME = 0.75
-"""Of a limit: below it a stopped table goes on, so that it does not stop again with the next round."""
+"""Of a limit: below it a stopped table goes on, so that it does not stop again with the next checkpoint."""
 _FIX = "It takes them again by itself when compaction has caught up. Start compactors, or raise {key} of the table."
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What is done. ``stretch``: how many times longer rounds are apart. ``rate``: Arrow bytes a second that all writers together
-    take; None: as fast as they can. ``stopped``: why none are taken; else None.
+    """What is done. ``stretch``: how many times longer checkpoints are apart. ``rate``: Arrow bytes a second that all writers
+    together take; None: as fast as they can. ``stopped``: why none are taken; else None.
     """
 
     stretch: int = 1
@@ -35,10 +36,10 @@ class Pressure:
 
 
 class Ladder:
-    """One table's. ``figures`` None: nothing is bounded. ``interval``: seconds between rounds.
+    """One table's. ``figures`` None: nothing is bounded. ``interval``: seconds between checkpoints.
 
     After a takeover the slices may not be counted yet, which takes a listing of the table. Rows are taken meanwhile, into one
-    round that waits with its barrier until they are. For its file one file of the limit is kept free by every owner.
+    checkpoint that waits with its barrier until they are. For its file one file of the limit is kept free by every owner.
     """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
@@ -48,7 +49,7 @@ class Ladder:
         self._interval = interval
         self._uncounted = Share()
         self._uncounted_bytes = 0
-        self._growths: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
+        self._growths: deque[float] = deque(maxlen=_CHECKPOINTS_REMEMBERED)
         self._took: Mapping[str, int] = {}
 
     # What happens.
@@ -60,7 +61,7 @@ class Ladder:
             self._growths.append((figures.bytes - before.bytes) / self._uncounted_bytes)
         self._figures, self._uncounted, self._uncounted_bytes = figures, Share(), 0
 
-    def published(self, published: Round) -> None:
+    def published(self, published: Checkpoint) -> None:
         """Its files are in slices; which figures come of it is not known yet."""
         if published.files:
             before, own = self._uncounted, published.plan.share
@@ -68,8 +69,10 @@ class Ladder:
             self._uncounted_bytes += published.bytes
             self._took = {process: published.bytes_of(process) for process in published.members}
 
-    def begin(self, before: Iterable[Round]) -> Share:
-        """A round begins to take rows, or none if there is no room; ``before``: rounds whose rows may still become files."""
+    def begin(self, before: Iterable[Checkpoint]) -> Share:
+        """A checkpoint begins to take rows, or none if there is no room; ``before``: checkpoints whose rows may still become
+        files.
+        """
         figures = self._figures
         if figures is None:
             return Share()
@@ -82,7 +85,7 @@ class Ladder:
         self.now = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
         return Share(max(least.files, files // 8), max(least.nbytes, nbytes // 4))
 
-    def look(self, behind: Iterable[Round], filling: Round) -> bool:
+    def look(self, behind: Iterable[Checkpoint], filling: Checkpoint) -> bool:
         """After ``counted``, or when compactors come and go. Whether a table that was stopped goes on."""
         figures = self._figures
         if figures is None or not figures.counted:
@@ -101,8 +104,10 @@ class Ladder:
         """How full slices are is known, or does not matter."""
         return self._figures is None or self._figures.counted
 
-    def fits(self, filling: Round) -> bool:
-        """Whether its barrier may be sent. Only of a round that began before the slices were counted this is not known before."""
+    def fits(self, filling: Checkpoint) -> bool:
+        """Whether its barrier may be sent. Only of a checkpoint that began before the slices were counted this is not known
+        before.
+        """
         figures = self._figures
         if figures is None or not figures.counted:
             return figures is None
@@ -117,7 +122,7 @@ class Ladder:
         total = sum(self._took.get(each, 0) for each in members)
         alike = 1 / max(1, len(members))
         part = (alike + self._took.get(process, 0) / total) / 2 if total else alike
-        return max(1, int(float(f"{self.now.rate * part:.1e}")))  # two digits: not each round is worth an order
+        return max(1, int(float(f"{self.now.rate * part:.1e}")))  # two digits: not each checkpoint is worth an order
 
     @property
     def alarms(self) -> list[str]:
@@ -131,14 +136,14 @@ class Ladder:
             return [f"no rows are taken: {pressure.stopped.message}"]
         alarms = []
         if pressure.stretch > 1:
-            alarms.append(f"rounds are {pressure.stretch} times further apart: {self._files(figures, Share())}{self._who()}")
+            alarms.append(f"checkpoints are {pressure.stretch} times further apart: {self._files(figures, Share())}{self._who()}")
         if pressure.rate is not None:
             alarms.append(f"rows are taken at {size(pressure.rate)}/s: {self._bytes(figures)}{self._who()}")
         return alarms
 
     # Inside.
 
-    def _pending(self, before: Iterable[Round]) -> Share:
+    def _pending(self, before: Iterable[Checkpoint]) -> Share:
         """What is not in the figures and may become files. The fullest slice gets the most of each: never too little."""
         files, nbytes = self._uncounted.files, self._uncounted.nbytes
         for each in before:
@@ -165,7 +170,7 @@ class Ladder:
         growth = max(self._growths, default=1.0)
         if 2 * figures.bytes >= figures.max_bytes and growth > 0:
             left = max(room, figures.max_bytes // 16)
-            rate = left / (_ROUNDS_AHEAD * self._interval * stretch * growth)
+            rate = left / (_CHECKPOINTS_AHEAD * self._interval * stretch * growth)
         return Pressure(stretch, rate)
 
     def _stopped_by(self, figures: SliceFigures, pending: Share, room: int) -> Refusal:

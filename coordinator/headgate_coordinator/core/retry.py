@@ -1,12 +1,12 @@
 """When slot work that the store refused is tried again. Pure."""
 
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 
 
 class Retry:
     """Pauses grow with each refusal and begin anew after a success. ``why``: what was said last, "" while all is well."""
 
-    def __init__(self, policy: RoundPolicy) -> None:
+    def __init__(self, policy: CheckpointPolicy) -> None:
         self.at: float | None = None
         self.why = ""
         self.failures = 0

@@ -1,68 +1,72 @@
-"""The rounds of one table, in order: one fills, at most one before it is undecided, won ones wait to be published (RO1, RO2)."""
+"""The checkpoints of one table, in order: one fills, at most one before it is undecided, won ones wait to be published (RO1,
+RO2).
+"""
 
 from collections.abc import Sequence
 
+from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.instructions import IssueInstant, Plan
-from headgate_coordinator.core.rounds import Phase, Round
 
 
-class Rounds:
+class Checkpoints:
     """``older`` may be of an older generation: then its slot was sent, and it is only waited for (rule RO2)."""
 
     def __init__(self) -> None:
         self.generation = 1
-        self.filling = Round(1, Plan(1, (), ()))
-        self.older: Round | None = None
-        self.unpublished: list[Round] = []
+        self.filling = Checkpoint(1, Plan(1, (), ()))
+        self.older: Checkpoint | None = None
+        self.unpublished: list[Checkpoint] = []
 
     @property
-    def flushing(self) -> Round | None:
-        """The older round, if it is of this generation."""
+    def flushing(self) -> Checkpoint | None:
+        """The older checkpoint, if it is of this generation."""
         return self.older if self.older is not None and self.older.generation == self.generation else None
 
     @property
-    def behind(self) -> Sequence[Round]:
-        """Rounds before the filling one that are not over: won ones that are not published, then the older one."""
+    def behind(self) -> Sequence[Checkpoint]:
+        """Checkpoints before the filling one that are not over: won ones that are not published, then the older one."""
         return [*self.unpublished, *([self.older] if self.older is not None else [])]
 
     @property
     def busy(self) -> set[str]:
-        """Processes that have a part in a round of this generation which is not over."""
+        """Processes that have a part in a checkpoint of this generation which is not over."""
         own = [each for each in (self.filling, *self.behind) if each.generation == self.generation]
         return {process for each in own for process in each.members}
 
     @property
     def decided(self) -> int:
-        """Every round of this generation up to it is committed and published."""
+        """Every checkpoint of this generation up to it is committed and published."""
         return min((each.number - 1 for each in self.behind), default=self.filling.number - 1)
 
     @property
     def blocked(self) -> bool:
-        """A round of an older generation is undecided, or a won one is not published: committed offsets are not final."""
+        """A checkpoint of an older generation is undecided, or a won one is not published: committed offsets are not final."""
         return bool(self.unpublished) or (self.older is not None and self.older.generation != self.generation)
 
     @property
     def over(self) -> bool:
-        """Nothing but the filling round is left."""
+        """Nothing but the filling checkpoint is left."""
         return not self.behind
 
-    def find(self, generation: int, number: int) -> Round | None:
+    def find(self, generation: int, number: int) -> Checkpoint | None:
         """By name, of any generation."""
         every = (*self.behind, self.filling)
         return next((each for each in every if (each.generation, each.number) == (generation, number)), None)
 
     @property
-    def oldest_unpublished(self) -> Round | None:
-        """Of the won rounds that readers do not see yet."""
+    def oldest_unpublished(self) -> Checkpoint | None:
+        """Of the won checkpoints that readers do not see yet."""
         return self.unpublished[0] if self.unpublished else None
 
     def want_instant(self, number: int) -> None:
-        """A bucket side has rows of that round. An older one that has no instant gets its own first (rules TM5, RO2)."""
+        """A bucket side has rows of that checkpoint. An older one that has no instant gets its own first (rules TM5, RO2)."""
         for each in self._without_slot():
             each.instant_wanted = each.instant_wanted or each.number <= number
 
     def issue(self) -> list[IssueInstant]:
-        """The next instant that is wanted. One at a time: the younger round must not get one if the older round is refused."""
+        """The next instant that is wanted. One at a time: the younger checkpoint must not get one if the older checkpoint is
+        refused.
+        """
         for each in self._without_slot():
             if each.instant_wanted and not each.instant_issued:
                 if each.instant_asked:
@@ -71,32 +75,32 @@ class Rounds:
                 return [IssueInstant(each.generation, each.number)]
         return []
 
-    def _without_slot(self) -> list[Round]:
+    def _without_slot(self) -> list[Checkpoint]:
         """Of this generation, the oldest first."""
         return [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
 
     def fill(self, plan: Plan) -> None:
-        """The filling round gets members; it had none."""
-        self.filling = Round(self.generation, plan)
+        """The filling checkpoint gets members; it had none."""
+        self.filling = Checkpoint(self.generation, plan)
 
-    def end(self, following: Plan, now: float) -> Round:
-        """The border: the filling round flushes, the next one fills."""
+    def end(self, following: Plan, now: float) -> Checkpoint:
+        """The border: the filling checkpoint flushes, the next one fills."""
         ended = self.filling
         ended.end(now)
-        self.older, self.filling = ended, Round(self.generation, following)
+        self.older, self.filling = ended, Checkpoint(self.generation, following)
         return ended
 
-    def won(self, won: Round) -> None:
-        """The older round is decided; readers do not see it yet."""
+    def won(self, won: Checkpoint) -> None:
+        """The older checkpoint is decided; readers do not see it yet."""
         won.phase = Phase.WON
         self.older = None
         self.unpublished.append(won)
 
-    def abort(self, plan: Plan) -> Sequence[Round]:
-        """A new generation with ``plan``. Returns the rounds that were given up: all whose slot is not sent (rule RO2)."""
+    def abort(self, plan: Plan) -> Sequence[Checkpoint]:
+        """A new generation with ``plan``. Returns the checkpoints that were given up: all whose slot is not sent (rule RO2)."""
         given_up = self._without_slot()
         if self.older in given_up:
             self.older = None
         self.generation += 1
-        self.filling = Round(self.generation, plan)
+        self.filling = Checkpoint(self.generation, plan)
         return given_up

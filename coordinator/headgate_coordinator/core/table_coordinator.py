@@ -1,19 +1,19 @@
 """One table's owner as a pure state machine: events in, instructions out.
 
-It mirrors Hudi's StreamWriteOperatorCoordinator, with two rounds at a time: one fills, one flushes (rule RO1).
+It mirrors Hudi's StreamWriteOperatorCoordinator, with two checkpoints at a time: one fills, one flushes (rule RO1).
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from headgate_coordinator.core import events
-from headgate_coordinator.core.decisions import Decisions, LastRound
-from headgate_coordinator.core.events import Event, OfGeneration, OfOwnership, OfRecords, OfRound, OfSlices, OfWriter
+from headgate_coordinator.core.checkpoint_end import CheckpointEnd
+from headgate_coordinator.core.decisions import Decisions, LastCheckpoint
+from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
 from headgate_coordinator.core.generations import Generations
 from headgate_coordinator.core.instructions import Alarm, AskLog, Evict, Instruction
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.pressure import Pressure
-from headgate_coordinator.core.round_end import RoundEnd
 from headgate_coordinator.core.table_state import TableState
 
 
@@ -22,23 +22,23 @@ class TableCoordinator:
 
     Times are monotonic seconds. Instructions are to be executed in order, those for the committer one after the other. After
     a deposition or an unknown outcome it is thrown away. ``figures``: of the slices as they are now; without them nothing bounds
-    what rounds add to a slice.
+    what checkpoints add to a slice.
     """
 
     def __init__(
         self,
         epoch: int,
         channels: Mapping[str, Sequence[Any]],
-        policy: RoundPolicy,
+        policy: CheckpointPolicy,
         key_groups: int,
         now: float,
         figures: events.SliceFigures | None = None,
     ) -> None:
         self.epoch = epoch
         self._state = TableState(channels, policy, key_groups, now, figures)
-        self._round_end = RoundEnd(policy, now)
+        self._checkpoint_end = CheckpointEnd(policy, now)
         self._decisions = Decisions(self._state)
-        self._generations = Generations(self._state, self._round_end)
+        self._generations = Generations(self._state, self._checkpoint_end)
 
     # What `status` shows.
 
@@ -48,12 +48,12 @@ class TableCoordinator:
         return self._state.generation
 
     @property
-    def round(self) -> int:
-        """The round that fills, from 1 in each generation."""
-        return self._state.rounds.filling.number
+    def checkpoint(self) -> int:
+        """The checkpoint that fills, from 1 in each generation."""
+        return self._state.checkpoints.filling.number
 
     @property
-    def last_round(self) -> LastRound:
+    def last_checkpoint(self) -> LastCheckpoint:
         """What the newest one with rows was."""
         return self._decisions.last
 
@@ -71,7 +71,7 @@ class TableCoordinator:
     def alarms(self) -> Sequence[str]:
         """What an operator should know now."""
         state = self._state
-        alarms = [] if state.rounds.filling.members or state.draining else ["no writer takes part in the table"]
+        alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer takes part in the table"]
         return [*alarms, *state.aborts.alarms(state.now), *state.intake.ladder.alarms]
 
     @property
@@ -94,7 +94,7 @@ class TableCoordinator:
         """When a Tick is due, if nothing else happens before; later than the last ``now``."""
         state = self._state
         due = self._due() if self._may_end() else None
-        late_at = self._round_end.late_at(state.rounds.flushing)
+        late_at = self._checkpoint_end.late_at(state.checkpoints.flushing)
         times = (state.channels.deadline, late_at, state.retry.at, state.aborts.opens_at, due)
         return min((time for time in times if time is not None), default=None)
 
@@ -104,16 +104,16 @@ class TableCoordinator:
                 self._of_writer(event)
             case events.LoadReported():
                 self._of_writer(event)
-            case events.InstantAsked() | events.RoundAsked() | events.RoundFull() | events.Broken():
+            case events.InstantAsked() | events.CheckpointAsked() | events.CheckpointFull() | events.Broken():
                 self._of_generation(event)
             case events.BarrierPassed() | events.Flushed() | events.Progressed():
                 self._of_generation(event)
             case events.OpenRequested() | events.ChannelEnded():
                 self._of_generation(event)
             case events.InstantIssued() | events.InstantRefused() | events.CommitRefused():
-                self._of_round(event)
+                self._of_checkpoint(event)
             case events.SlotWon() | events.Published():
-                self._of_round(event)
+                self._of_checkpoint(event)
             case events.OffsetsWon() | events.OffsetsRefused():
                 self._of_records(event)
             case events.NewerOwnerSeen() | events.LeaseRecreated():
@@ -170,30 +170,30 @@ class TableCoordinator:
             case events.OpenRequested():
                 state.out += state.channels.open(event, state.standing())
             case events.ChannelEnded():
-                state.out += state.channels.ended(event, self._last_round_of(event.process), state.standing())
-            case events.RoundAsked():
-                self._round_end.asked = True
-            case events.RoundFull():
-                if event.round == state.rounds.filling.number:
-                    self._round_end.asked = state.intake.paused = True
+                state.out += state.channels.ended(event, self._last_checkpoint_of(event.process), state.standing())
+            case events.CheckpointAsked():
+                self._checkpoint_end.asked = True
+            case events.CheckpointFull():
+                if event.checkpoint == state.checkpoints.filling.number:
+                    self._checkpoint_end.asked = state.intake.paused = True
                     state.tell_pace()
             case events.InstantAsked():
-                state.rounds.want_instant(event.round)
+                state.checkpoints.want_instant(event.checkpoint)
             case events.Broken():
                 self._abort(f"writer {event.process} could not go on: {event.why}")
             case events.BarrierPassed() | events.Flushed() | events.Progressed():
-                if (flushing := state.rounds.flushing) is not None and flushing.number == event.round:
+                if (flushing := state.checkpoints.flushing) is not None and flushing.number == event.checkpoint:
                     flushing.report(event, state.now)
             case _:
                 assert_never(event)
 
-    def _last_round_of(self, process: str) -> int:
-        """The youngest round that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
-        filling = self._state.rounds.filling
+    def _last_checkpoint_of(self, process: str) -> int:
+        """The youngest checkpoint that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
+        filling = self._state.checkpoints.filling
         return filling.number if process in filling.members else filling.number - 1
 
-    def _of_round(self, event: OfRound) -> None:
-        named = self._state.rounds.find(event.generation, event.round)
+    def _of_checkpoint(self, event: OfCheckpoint) -> None:
+        named = self._state.checkpoints.find(event.generation, event.checkpoint)
         if named is not None:  # else it was given up before
             self._decisions.answered(named, event)
 
@@ -228,7 +228,7 @@ class TableCoordinator:
                 state.intake.ladder.compactors = count
             case _:
                 assert_never(event)
-        state.intake.look(state.rounds.filling, state.rounds.behind)
+        state.intake.look(state.checkpoints.filling, state.checkpoints.behind)
         state.tell_pace()
 
     # What follows.
@@ -239,20 +239,20 @@ class TableCoordinator:
         self._commit_what_is_complete()
         self._give_up_what_is_late()
         self._generations.begin()
-        self._round_end.note_dirt(state.rounds.filling, state.uncommitted, state.now)
+        self._checkpoint_end.note_dirt(state.checkpoints.filling, state.uncommitted, state.now)
         due = self._due() if self._may_end() else None
         if due is not None and due <= state.now:
-            self._generations.end_round()
+            self._generations.end_checkpoint()
         if not state.retry.waits:
-            state.out += state.rounds.issue()
-        if state.draining and state.rounds.filling.members and not state.intake.paused:
+            state.out += state.checkpoints.issue()
+        if state.draining and state.checkpoints.filling.members and not state.intake.paused:
             # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
             state.intake.paused = True
             state.tell_pace()
         self._generations.release()
 
     def _commit_what_is_complete(self) -> None:
-        flushing = self._state.rounds.flushing
+        flushing = self._state.checkpoints.flushing
         if flushing is not None and flushing.complete and not self._state.retry.waits:
             why = self._decisions.commit(flushing)
             if why:
@@ -265,7 +265,7 @@ class TableCoordinator:
 
     def _give_up_what_is_late(self) -> None:
         state = self._state
-        if why := self._round_end.why_late(state.rounds.flushing, state.now):
+        if why := self._checkpoint_end.why_late(state.checkpoints.flushing, state.now):
             self._abort(why)
         for process, channel in state.channels.overdue(state.now).items():
             if state.members.evict(process):
@@ -273,14 +273,14 @@ class TableCoordinator:
                 state.out.append(Evict(process, f"it did not let channel {channel!r} go within {timeout} s"))
 
     def _may_end(self) -> bool:
-        return self._round_end.is_allowed(self._state.rounds, self._state.intake.ladder)
+        return self._checkpoint_end.is_allowed(self._state.checkpoints, self._state.intake.ladder)
 
     def _due(self) -> float | None:
         state = self._state
-        filling = state.rounds.filling
+        filling = state.checkpoints.filling
         moving = dict(state.eligible).keys() != filling.members.keys()
         at_once = moving or state.draining or state.channels.wanted >= filling.number
-        return self._round_end.due(at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch)
+        return self._checkpoint_end.due(at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch)
 
     def _abort(self, why: str) -> None:
         self._generations.give_up(why)

@@ -1,4 +1,6 @@
-"""What the parts of one table's pure core share: who takes part, which rounds and channels there are, and what is to be done."""
+"""What the parts of one table's pure core share: who takes part, which checkpoints and channels there are, and what is to be
+done.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -6,16 +8,16 @@ from typing import Any
 
 from headgate_coordinator.core.aborts import Aborts
 from headgate_coordinator.core.channels import Channels, Standing
+from headgate_coordinator.core.checkpoint_plans import CheckpointPlanner
+from headgate_coordinator.core.checkpoint_size import CheckpointSize
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
-from headgate_coordinator.core.instructions import Adopt, DropRound, Instruction, Order, Plan, Send
+from headgate_coordinator.core.instructions import Adopt, DropCheckpoint, Instruction, Order, Plan, Send
 from headgate_coordinator.core.intake import Intake
 from headgate_coordinator.core.members import Members
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.retry import Retry
-from headgate_coordinator.core.round_plans import RoundPlanner
-from headgate_coordinator.core.round_size import RoundSize
-from headgate_coordinator.core.rounds import Round
-from headgate_coordinator.core.sequence import Rounds
+from headgate_coordinator.core.sequence import Checkpoints
 
 
 class TableState:
@@ -27,7 +29,7 @@ class TableState:
     def __init__(
         self,
         channels: Mapping[str, Sequence[Any]],
-        policy: RoundPolicy,
+        policy: CheckpointPolicy,
         key_groups: int,
         now: float,
         figures: SliceFigures | None,
@@ -38,10 +40,10 @@ class TableState:
         self.draining = False
         self.members = Members()
         self.channels = Channels(channels)
-        self.planner = RoundPlanner(key_groups)
+        self.planner = CheckpointPlanner(key_groups)
         self.intake = Intake(figures, policy.checkpoint_interval)
-        self.rounds = Rounds()
-        self.size = RoundSize(policy.first_round_bytes, policy.flush_target)
+        self.checkpoints = Checkpoints()
+        self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
         if channels:  # somebody may have kept much while nobody owned the table
             self.size.restart()
         self.retry = Retry(policy)
@@ -50,28 +52,28 @@ class TableState:
     @property
     def generation(self) -> int:
         """Spans without an abort, counted from 1."""
-        return self.rounds.generation
+        return self.checkpoints.generation
 
     @property
     def eligible(self) -> list[tuple[str, str]]:
-        """Process and address of those who take part in the next round."""
+        """Process and address of those who take part in the next checkpoint."""
         return [] if self.draining else self.members.staying
 
     @property
     def uncommitted(self) -> Sequence[int]:
-        """Arrow bytes by writer that are in no round which flushes already."""
-        return self.members.uncommitted(self.rounds.flushing)
+        """Arrow bytes by writer that are in no checkpoint which flushes already."""
+        return self.members.uncommitted(self.checkpoints.flushing)
 
     def standing(self) -> Standing:
         """What answers to opens depend on."""
-        rounds = self.rounds
+        checkpoints = self.checkpoints
         return Standing(
-            generation=rounds.generation,
+            generation=checkpoints.generation,
             now=self.now,
             writer_timeout=self.policy.writer_timeout,
-            taking=dict(self.eligible).keys() & rounds.filling.members.keys(),
-            decided=rounds.decided,
-            blocked=rounds.blocked or self.aborts.opens_at is not None,
+            taking=dict(self.eligible).keys() & checkpoints.filling.members.keys(),
+            decided=checkpoints.decided,
+            blocked=checkpoints.blocked or self.aborts.opens_at is not None,
             draining=self.draining,
         )
 
@@ -79,35 +81,35 @@ class TableState:
         """Those that wait may be answered now."""
         self.out += self.channels.look_again(self.standing())
 
-    def plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Round]) -> Plan:
-        """Of a round that is to begin; ``before``: all whose rows may still become files."""
+    def plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Plan:
+        """Of a checkpoint that is to begin; ``before``: all whose rows may still become files."""
         return replace(self.planner.plan(number, members), share=self.intake.begin(before), intake=self.size.limit)
 
     def begin_taking(self) -> None:
-        """The filling round is new: rows come into it, or none as long as slices are full."""
-        self.rounds.filling.takes_rows = self.intake.is_open
-        self.rounds.filling.begun_counted = self.intake.ladder.is_counted
+        """The filling checkpoint is new: rows come into it, or none as long as slices are full."""
+        self.checkpoints.filling.takes_rows = self.intake.is_open
+        self.checkpoints.filling.begun_counted = self.intake.ladder.is_counted
         self.tell_pace()
 
     def adopt(self, processes: Iterable[str]) -> None:
-        """They take part in the generation, from the filling round on."""
+        """They take part in the generation, from the filling checkpoint on."""
         for process in processes:
             self.members.adopted.add(process)
             self.intake.adopted(process)
-            self.tell(process, Adopt(self.rounds.filling.plan))
+            self.tell(process, Adopt(self.checkpoints.filling.plan))
 
-    def drop(self, each: Round) -> None:
+    def drop(self, each: Checkpoint) -> None:
         """Its transaction is given up, if there is one."""
         if each.instant_asked:
-            self.out.append(DropRound(each.generation, each.number))
+            self.out.append(DropCheckpoint(each.generation, each.number))
 
     def tell_pace(self) -> None:
         """Whoever has to hear of another one."""
-        for process, order in self.intake.changes(sorted(self.members.adopted), self.rounds.filling.members):
+        for process, order in self.intake.changes(sorted(self.members.adopted), self.checkpoints.filling.members):
             self.tell(process, order)
 
-    def tell_all(self, each: Round, order: Order) -> None:
-        """To the members of the round, unless its generation is over."""
+    def tell_all(self, each: Checkpoint, order: Order) -> None:
+        """To the members of the checkpoint, unless its generation is over."""
         if each.generation == self.generation:
             for process in each.members:
                 self.tell(process, order)

@@ -15,7 +15,7 @@ import structlog
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.compactions import CompactionPolicy
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.board import Board, Trouble
 from headgate_coordinator.leadership.leases import Holder, Leases
@@ -80,7 +80,7 @@ class Elections:
         self._forgot_at = -math.inf
         self._list_at = 0.0
         self._stands = True
-        self._policy = RoundPolicy(
+        self._policy = CheckpointPolicy(
             settings.checkpoint_interval,
             settings.checkpoint_min_interval,
             settings.checkpoint_bytes,
@@ -299,7 +299,7 @@ class Elections:
         )
 
     async def _drain(self) -> None:
-        """Nothing new is taken; each table ends as soon as its rounds are decided, all of them after ``drain_timeout``."""
+        """Nothing new is taken; each table ends as soon as its checkpoints are decided, all of them after ``drain_timeout``."""
         await self._leases.leave()
         for table, task in self._serving.items():
             if owned := self._board.owned.get(table):
@@ -309,7 +309,7 @@ class Elections:
         if running := list(self._serving.values()):
             await asyncio.wait(running, timeout=self._settings.drain_timeout)
         if late := list(self._serving.values()):
-            _log.warning("tables were handed over before their rounds were decided", tables=list(self._serving))
+            _log.warning("tables were handed over before their checkpoints were decided", tables=list(self._serving))
             for task in late:
                 task.cancel()
             await asyncio.wait(late)

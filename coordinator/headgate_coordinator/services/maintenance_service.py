@@ -130,7 +130,7 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
-        """Channels stay open: rounds wait, and go on."""
+        """Channels stay open: checkpoints wait, and go on."""
         name = request.table
         self._check_operator(context, name, "acceptance of times in the future")
         if request.buckets or request.roll_back:

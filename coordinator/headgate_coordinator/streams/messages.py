@@ -40,24 +40,24 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
     generation = report.generation
     match report.WhichOneof("message"):
         case "ask_instant":
-            return events.InstantAsked(process, generation, report.ask_instant.round)
+            return events.InstantAsked(process, generation, report.ask_instant.checkpoint)
         case "barrier_passed":
             passed = report.barrier_passed
-            return events.BarrierPassed(process, generation, passed.round, dict(passed.offsets), passed.bytes)
+            return events.BarrierPassed(process, generation, passed.checkpoint, dict(passed.offsets), passed.bytes)
         case "flushed":
             flushed = report.flushed
             files = [write_status(file) for file in flushed.files]
-            return events.Flushed(process, generation, flushed.round, files, dict(flushed.key_group_bytes))
+            return events.Flushed(process, generation, flushed.checkpoint, files, dict(flushed.key_group_bytes))
         case "broken":
             return events.Broken(process, generation, report.broken.why)
         case "progress":
-            return events.Progressed(process, generation, report.progress.round)
-        case "round_full":
-            return events.RoundFull(process, generation, report.round_full.round)
+            return events.Progressed(process, generation, report.progress.checkpoint)
+        case "checkpoint_full":
+            return events.CheckpointFull(process, generation, report.checkpoint_full.checkpoint)
         case "newer_owner":
             return events.NewerOwnerSeen(process, report.newer_owner.epoch)
-        case "ask_round":
-            return events.RoundAsked(process, generation)
+        case "ask_checkpoint":
+            return events.CheckpointAsked(process, generation)
         case "open":
             asked = report.open
             return events.OpenRequested(process, generation, asked.request, asked.channel, asked.incarnation, asked.principal)
@@ -83,12 +83,12 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
             adopt.drop_beaten, adopt.restored = to.drop_beaten, to.restored
             message.adopt.CopyFrom(adopt)
         case instructions.Barrier(number, following):
-            message.barrier.CopyFrom(wire.Barrier(round=number, next=_plan(following)))
+            message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_plan(following)))
         case instructions.Instant(number, instant):
-            message.instant.CopyFrom(wire.Instant(round=number, instant=instant))
+            message.instant.CopyFrom(wire.Instant(checkpoint=number, instant=instant))
         case instructions.Decided(number, queryable):
             level = wire.LEVEL_QUERYABLE if queryable else wire.LEVEL_DURABLE
-            message.decided.CopyFrom(wire.Decided(round=number, level=level))
+            message.decided.CopyFrom(wire.Decided(checkpoint=number, level=level))
         case instructions.Grant(request, channel, incarnation, offset, hold):
             message.grant.CopyFrom(
                 wire.Grant(request=request, channel=channel, incarnation=incarnation, committed_offset=offset, hold=hold)
@@ -127,7 +127,7 @@ def _plan(plan: instructions.Plan) -> wire.Plan:
     members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in plan.members]
     share = plan.share
     return wire.Plan(
-        round=plan.round,
+        checkpoint=plan.checkpoint,
         members=members,
         assignment=plan.assignment,
         slice_files=share.files,

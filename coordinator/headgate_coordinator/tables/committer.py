@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from headgate_coordinator.core import events, stuck_slices
 from headgate_coordinator.core.events import Event
-from headgate_coordinator.core.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
@@ -21,8 +21,8 @@ from headgate_tables.hudi import Table, Transaction
 from headgate_tables.hudi.services.settings import TableSettings
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
-"""What can fail by itself: rounds, offsets and plans; what is deleted and folded; what is planned, cleaned and archived; asking
-who owns the table.
+"""What can fail by itself: checkpoints, offsets and plans; what is deleted and folded; what is planned, cleaned and archived;
+asking who owns the table.
 """
 
 
@@ -71,8 +71,8 @@ class Committer:
                 self._issue(work)
             case Commit():
                 self._commit(work)
-            case DropRound():
-                self._drop(work.generation, work.round)
+            case DropCheckpoint():
+                self._drop(work.generation, work.checkpoint)
             case WinOffsets():
                 self._win_offsets(work)
             case AskLog():
@@ -96,7 +96,7 @@ class Committer:
         work.run(self._table)
 
     def tidy(self) -> None:
-        """Between rounds, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
+        """Between checkpoints, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
         with self._attempt(_TIDYING):
             self._table.tidy()
 
@@ -118,7 +118,8 @@ class Committer:
         """
         self.more_to_maintain, self.trouble = False, ""
         if self._table.stages:
-            self._table.check_there()  # nobody may send rows; on an object store the look has a price, and a round looks anyway
+            # Nobody may send rows. On an object store the look has a price, and a checkpoint looks anyway.
+            self._table.check_there()
         if self.outage.of(_SLOTS) and not self._takes_slots():
             return
         try:
@@ -186,13 +187,13 @@ class Committer:
         """One that works ends no outage: it may have written no slot."""
         try:
             transaction = self._table.transaction(tidy=False)
-            self._open[work.generation, work.round] = transaction
+            self._open[work.generation, work.checkpoint] = transaction
             transaction.announce()
         except RetryLater as error:
             self.outage.failed(_SLOTS, error, self._now_ms())
-            self._report(events.InstantRefused(work.generation, work.round, str(error)))
+            self._report(events.InstantRefused(work.generation, work.checkpoint, str(error)))
             return
-        self._report(events.InstantIssued(work.generation, work.round, transaction.instant))
+        self._report(events.InstantIssued(work.generation, work.checkpoint, transaction.instant))
 
     def _commit(self, work: Commit) -> None:
         with self._attempt(_SLOTS) as attempt:
@@ -201,29 +202,29 @@ class Committer:
             else:
                 self._commit_offsets(work)
         if attempt.refused:
-            self._report(events.CommitRefused(work.generation, work.round, attempt.refused))
+            self._report(events.CommitRefused(work.generation, work.checkpoint, attempt.refused))
             return
-        self._report(events.Published(work.generation, work.round))
+        self._report(events.Published(work.generation, work.checkpoint))
         if work.files:
             self._count_slices(always=True)
 
     def _commit_files(self, work: Commit) -> None:
-        transaction = self._open[work.generation, work.round]
+        transaction = self._open[work.generation, work.checkpoint]
         if not transaction.statuses:  # they are there when an earlier try at this commit was refused
             transaction.add(work.files)
         result = transaction.commit(
             channels=self._records(work.channels),
-            decided=lambda: self._report(events.SlotWon(work.generation, work.round)),
+            decided=lambda: self._report(events.SlotWon(work.generation, work.checkpoint)),
         )
-        del self._open[work.generation, work.round]
+        del self._open[work.generation, work.checkpoint]
         self.last = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
     def _commit_offsets(self, work: Commit) -> None:
         """Rule RO5: offsets alone publish no instant, and nothing at all writes nothing."""
-        self._drop(work.generation, work.round)
+        self._drop(work.generation, work.checkpoint)
         if work.channels:
             self._table.win_offsets(self._records(work.channels))
-        self._report(events.SlotWon(work.generation, work.round))
+        self._report(events.SlotWon(work.generation, work.checkpoint))
 
     def _win_offsets(self, work: WinOffsets) -> None:
         with self._attempt(_SLOTS) as attempt:

@@ -22,10 +22,10 @@ class CoreMetrics:
         self._generation = core.generation
         match event:
             case events.Published():
-                metrics.rounds.inc()
-                metrics.files.inc(core.last_round.files)
-                metrics.bytes.inc(core.last_round.nbytes)
-                metrics.seconds.observe(core.last_round.seconds)
+                metrics.checkpoints.inc()
+                metrics.files.inc(core.last_checkpoint.files)
+                metrics.bytes.inc(core.last_checkpoint.nbytes)
+                metrics.seconds.observe(core.last_checkpoint.seconds)
             case events.SliceFigures():
                 self._note_pressure(event)
             case _:

@@ -58,7 +58,7 @@ class GuardedClock:
         verdict = self._look(now)
         if not verdict.believed:
             raise ClockError(
-                verdict.alarm, fix="Correct this machine's clock, or the witness's; then rounds go on by themselves."
+                verdict.alarm, fix="Correct this machine's clock, or the witness's; then checkpoints go on by themselves."
             )
         return now
 

@@ -27,7 +27,7 @@ from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.requests import Requests
-from headgate_coordinator.tables.steps import RoundSteps
+from headgate_coordinator.tables.steps import CheckpointSteps
 from headgate_coordinator.tables.table_status import table_status
 from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -40,8 +40,8 @@ from headgate_tables.hudi import Table
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
-_ROUNDS_FIRST, _SERVICES = 0, 1
-"""In what order waiting work is done: what is asked for from outside never holds up a round by more than itself."""
+_CHECKPOINTS_FIRST, _SERVICES = 0, 1
+"""In what order waiting work is done: what is asked for from outside never holds up a checkpoint by more than itself."""
 
 COUNTING_S = 0.05
 """Between two looks whether the listing of a table that was taken over has come in."""
@@ -98,7 +98,7 @@ class OwnedTable:
             world.clock,
             metrics,
         )
-        self._steps = None if world.reached is pass_on else RoundSteps(world.reached)
+        self._steps = None if world.reached is pass_on else CheckpointSteps(world.reached)
         self._parts: set[str] = set()
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
@@ -121,7 +121,9 @@ class OwnedTable:
             self.feed(events.WriterJoined(session.process, session.address))
 
     def _find_writers(self) -> None:
-        """In one event: with the first of them alone, the first round would have one member, and the others would wait for it."""
+        """In one event: with the first of them alone, the first checkpoint would have one member, and the others would wait for
+        it.
+        """
         found = []
         for session in self._writers:
             session.loads.pop(self.address.table, None)
@@ -160,7 +162,7 @@ class OwnedTable:
             session.send(wire.ControlResponse(table=refused(report, error)))
 
     async def ask(self, call: Callable[[Table], _T]) -> _T:
-        """``call`` of the table's handle, between two slots; rounds go first. Raises what it raises, or ReopenTable."""
+        """``call`` of the table's handle, between two slots; checkpoints go first. Raises what it raises, or ReopenTable."""
         return await self._requests.ask(call)
 
     async def ask_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
@@ -267,10 +269,10 @@ class OwnedTable:
                 _log.warning("alarm", table=self.address.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
-            case instructions.IssueInstant() | instructions.Commit() | instructions.DropRound():
-                self._put(instruction, _ROUNDS_FIRST)
+            case instructions.IssueInstant() | instructions.Commit() | instructions.DropCheckpoint():
+                self._put(instruction, _CHECKPOINTS_FIRST)
             case instructions.WinOffsets() | instructions.AskLog():
-                self._put(instruction, _ROUNDS_FIRST)
+                self._put(instruction, _CHECKPOINTS_FIRST)
             case _:
                 assert_never(instruction)
 

@@ -1,4 +1,4 @@
-"""What somebody outside of rounds asks of a table's handle: put into the committer's queue, answered through a future."""
+"""What somebody outside of checkpoints asks of a table's handle: put into the committer's queue, answered through a future."""
 
 import asyncio
 import contextlib

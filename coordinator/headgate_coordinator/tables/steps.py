@@ -26,8 +26,8 @@ _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")
 
 
-class RoundSteps:
-    """Steps of one table's rounds, seen from what its core is told and what it says."""
+class CheckpointSteps:
+    """Steps of one table's checkpoints, seen from what its core is told and what it says."""
 
     def __init__(self, reached: Reached) -> None:
         self._reached = reached
@@ -38,7 +38,7 @@ class RoundSteps:
     def told(self, event: Event) -> None:
         """Before the core sees it."""
         if isinstance(event, events.BarrierPassed):
-            key = (event.generation, event.round)
+            key = (event.generation, event.checkpoint)
             passed = self._passed.setdefault(key, set())
             passed.add(event.process)
             if len(passed) == 1:
@@ -59,8 +59,8 @@ class RoundSteps:
                 pass
 
     def _planned(self, generation: int, plan: Plan) -> None:
-        self._members[generation, plan.round] = {process for process, _ in plan.members}
-        if self._plan is not None and self._plan.round < plan.round and _places(self._plan) != _places(plan):
+        self._members[generation, plan.checkpoint] = {process for process, _ in plan.members}
+        if self._plan is not None and self._plan.checkpoint < plan.checkpoint and _places(self._plan) != _places(plan):
             self._reached("border_with_move")
         self._plan = plan
 

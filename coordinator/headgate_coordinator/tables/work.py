@@ -1,10 +1,12 @@
-"""What a table's committer does: work that the pure cores ask for, and work that comes from outside of rounds. A closed union."""
+"""What a table's committer does: work that the pure cores ask for, and work that comes from outside of checkpoints. A closed
+union.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
-from headgate_coordinator.core.instructions import AskLog, Commit, DropRound, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import FinishPlan
 from headgate_tables.errors import FixCall, RetryLater
 from headgate_tables.hudi import Table
@@ -12,7 +14,7 @@ from headgate_tables.hudi import Table
 
 @dataclass(frozen=True, slots=True)
 class RunService:
-    """Something that somebody outside of rounds asked for. ``call`` gets the table, on the committer's thread.
+    """Something that somebody outside of checkpoints asked for. ``call`` gets the table, on the committer's thread.
 
     ``done`` or ``failed`` is called once, from that thread, with what came of it.
     """
@@ -39,15 +41,15 @@ class Maintain:
     """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
 
 
-Work: TypeAlias = IssueInstant | Commit | DropRound | WinOffsets | AskLog | RunService | Maintain | FinishPlan
+Work: TypeAlias = IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | RunService | Maintain | FinishPlan
 
 
 def issues_times(work: Work) -> bool:
-    """Work that waits while the clock is not believed, so that no round is given up for it. Operators are told instead."""
+    """Work that waits while the clock is not believed, so that no checkpoint is given up for it. Operators are told instead."""
     match work:
         case IssueInstant() | Commit() | WinOffsets() | Maintain() | FinishPlan():
             return True
-        case DropRound() | AskLog() | RunService():
+        case DropCheckpoint() | AskLog() | RunService():
             return False
         case _:
             assert_never(work)
@@ -60,7 +62,7 @@ def leaves_something_due(done: Work, *, more: bool) -> bool:
             return more
         case Commit() | FinishPlan():
             return True
-        case IssueInstant() | DropRound() | WinOffsets() | AskLog() | RunService():
+        case IssueInstant() | DropCheckpoint() | WinOffsets() | AskLog() | RunService():
             return False
         case _:
             assert_never(done)

@@ -1,4 +1,4 @@
-"""`headgate status`: who is there, which tables are owned by whom, how fresh they are, what a round costs."""
+"""`headgate status`: who is there, which tables are owned by whom, how fresh they are, what a checkpoint costs."""
 
 import threading
 from dataclasses import asdict
@@ -22,8 +22,8 @@ from headgate_cli.output import Output, json_option, size
 def status(output: Output, watch: bool, interval: float, access: Access) -> None:
     """Shows coordinators, writers, compactors, tables, and how far each compaction is.
 
-    `round s`, `files` and `bytes` are the price of a table's last round: its time from barrier to published, and the data
-    files it wrote. A longer checkpoint_interval makes rounds dearer and rarer.
+    `checkpoint s`, `files` and `bytes` are the price of a table's last checkpoint: its time from barrier to published, and the
+    data files it wrote. A longer checkpoint_interval makes checkpoints dearer and rarer.
     """
     if not watch:
         _show(output, gather(access))
@@ -125,13 +125,13 @@ def _priced(table: dict[str, Any]) -> dict[str, Any]:
         "state": table["state"],
         "owner": table["owner"],
         "epoch": table["epoch"],
-        "round": f"{table['generation']}.{table['round']}",
+        "checkpoint": f"{table['generation']}.{table['checkpoint']}",
         "channels": table["channels"],
         "uncommitted": size(table["uncommitted_bytes"]),
         "last instant": table["last_instant"] or None,
-        "round s": table["round_seconds"],
-        "files": table["round_files"],
-        "bytes": size(table["round_bytes"]),
+        "checkpoint s": table["checkpoint_seconds"],
+        "files": table["checkpoint_files"],
+        "bytes": size(table["checkpoint_bytes"]),
         "compacting": _compacting(table),
     }
 

@@ -32,7 +32,7 @@ def connect(
     token, in the clear without ``tls``; ``tls=True`` trusts the system's authorities, ``headgate.Tls`` says more. ``timeout``
     (seconds) is how long a call waits, through breaks and takeovers, when it names no other. ``compression="lz4"`` saves about
     40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes`` is how much one channel keeps in memory until readers see it
-    (rule CH7), at most what the cluster allows; at half of it a round is asked for, so less means more and smaller files.
+    (rule CH7), at most what the cluster allows; at half of it a checkpoint is asked for, so less means more and smaller files.
 
     Nothing is sent before the first call. Raises InvalidArgumentError, OSError (a TLS file)::
 
@@ -158,7 +158,7 @@ class Receipt:
     def wait(self, level: Level = "durable", *, timeout: float | None = None) -> None:
         """Returns when these rows, and so all before them, have reached ``level``: ``ch.upsert(rows).wait("durable")``.
 
-        Asks for nothing: rounds come on time, on bytes, or by ``flush``. Raises as ``Channel.flush``.
+        Asks for nothing: checkpoints come on time, on bytes, or by ``flush``. Raises as ``Channel.flush``.
         """
         self._channel.wait(self.offset, level, timeout=timeout)
 
@@ -262,7 +262,7 @@ class Channel:
         self._shared.skip(offset)
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
-        """Asks for a round now and returns when all rows taken so far have reached ``level``.
+        """Asks for a checkpoint now and returns when all rows taken so far have reached ``level``.
 
         ``received``: in one writer's memory, survives nothing. ``durable``: the commit is decided. ``queryable``: readers see
         them. Raises BatchRefusedError, NotCommittedError after ``timeout`` seconds, TableRestoredError, GiveUp::

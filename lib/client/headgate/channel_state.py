@@ -104,7 +104,7 @@ class ChannelState:
         return end
 
     def ask_flush(self) -> None:
-        """Asks for a round behind everything taken so far, again after every break, until it is queryable."""
+        """Asks for a checkpoint behind everything taken so far, again after every break, until it is queryable."""
         if self.taken > max(self._flush_at, self.acks.queryable):
             self._flush_at = self.taken
             self._flush_sent = False

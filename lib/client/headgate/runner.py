@@ -49,7 +49,7 @@ class ChannelRunner:
         return taken
 
     async def flush(self, level: Level, timeout: float) -> None:
-        """Asks for a round and waits until all that was taken has reached ``level``."""
+        """Asks for a checkpoint and waits until all that was taken has reached ``level``."""
         channel = self.channel
         channel.check()
         with channel.lock:
@@ -115,7 +115,7 @@ class ChannelRunner:
                 durable = channel.state.acks.durable
                 backoff.reset()
             avoided = address
-            # Where it says; the same writer when only a round failed; else any that the coordinators name.
+            # Where it says; the same writer when only a checkpoint failed; else any that the coordinators name.
             address = ending.address or (address if ending.code == wire.CODE_REWOUND else "")
             await backoff.pause(ending.retry_after)
 

@@ -58,7 +58,8 @@ class OperationStatus:
 class TableStatus:
     """One table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
 
-    ``round_seconds`` is the last round from barrier to published, ``round_files`` and ``round_bytes`` what it wrote.
+    ``checkpoint_seconds`` is the last checkpoint from barrier to published, ``checkpoint_files`` and ``checkpoint_bytes`` what it
+    wrote.
     """
 
     name: str
@@ -66,14 +67,14 @@ class TableStatus:
     owner: str
     epoch: int
     generation: int
-    round: int
+    checkpoint: int
     channels: int
     uncommitted_bytes: int
     last_instant: str
     last_commit_ms: int
-    round_seconds: float
-    round_files: int
-    round_bytes: int
+    checkpoint_seconds: float
+    checkpoint_files: int
+    checkpoint_bytes: int
     alarms: tuple[str, ...]
     operations: tuple[OperationStatus, ...]
     operations_queued: int

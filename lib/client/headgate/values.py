@@ -45,7 +45,7 @@ def may_cast(source: pa.DataType, target: pa.DataType) -> bool:
     if pat.is_integer(target) and pat.is_time(source):
         return True
     if pat.is_floating(source) and pat.is_floating(target):
-        return source.bit_width <= target.bit_width  # Arrow rounds without a word
+        return source.bit_width <= target.bit_width  # Arrow checkpoints without a word
     if pat.is_date(source):
         return pat.is_date(target) or pat.is_timestamp(target)
     kinds = (_is_number, _is_text, _is_binary, pat.is_timestamp, pat.is_decimal)

@@ -16,9 +16,9 @@ ROW_BYTES = 10
 
 @dataclass(slots=True)
 class Frame:
-    """On an exchange stream: rows of a round, or its barrier with the number of rows before it (rule EX2)."""
+    """On an exchange stream: rows of a checkpoint, or its barrier with the number of rows before it (rule EX2)."""
 
-    round: int
+    checkpoint: int
     rows: tuple[Row, ...] | None
     count: int = 0
 
@@ -36,7 +36,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Bucket:
-    """Rows of one round on their way into files."""
+    """Rows of one checkpoint on their way into files."""
 
     rows: list[Row] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
@@ -50,9 +50,9 @@ class Bucket:
 
 
 class BucketSide:
-    """Rows are filed under the round that they carry. ``plans``: what is known of rounds, by number.
+    """Rows are filed under the checkpoint that they carry. ``plans``: what is known of checkpoints, by number.
 
-    ``slow``: a step at a round's end writes one row more, and nothing is durable before the last one.
+    ``slow``: a step at a checkpoint's end writes one row more, and nothing is durable before the last one.
     """
 
     def __init__(self, process: str, broken: Set[str], *, slow: bool = False) -> None:
@@ -62,13 +62,13 @@ class BucketSide:
         self._broken = broken
         self._buckets: dict[int, Bucket] = {}
 
-    def instant(self, round_: int, instant: str) -> None:
-        """Files of the round may be written."""
-        self._buckets.setdefault(round_, Bucket()).instant = instant
+    def instant(self, checkpoint: int, instant: str) -> None:
+        """Files of the checkpoint may be written."""
+        self._buckets.setdefault(checkpoint, Bucket()).instant = instant
 
     def take(self, sender: str, frame: Frame) -> None:
         """Rows or a barrier of one ingest side."""
-        bucket = self._buckets.setdefault(frame.round, Bucket())
+        bucket = self._buckets.setdefault(frame.checkpoint, Bucket())
         if frame.rows is None:
             bucket.barriers[sender] = frame.count
         else:
@@ -79,32 +79,32 @@ class BucketSide:
                 bucket.bytes[group] = bucket.bytes.get(group, 0) + ROW_BYTES
 
     def step(self, generation: int, *, early: bool) -> Iterator[Event]:
-        """Asks for instants, flushes what is whole (or anything, ``early``), and reports whole rounds."""
-        for round_, bucket in sorted(self._buckets.items()):
+        """Asks for instants, flushes what is whole (or anything, ``early``), and reports whole checkpoints."""
+        for checkpoint, bucket in sorted(self._buckets.items()):
             if bucket.rows and not bucket.asked:
                 bucket.asked = True
-                yield events.InstantAsked(self._process, generation, round_)
-            whole = self._is_whole(round_, bucket)
+                yield events.InstantAsked(self._process, generation, checkpoint)
+            whole = self._is_whole(checkpoint, bucket)
             if whole and bucket.instant and self.slow and bucket.written < len(bucket.rows):
                 bucket.written += 1
-                yield events.Progressed(self._process, generation, round_)
-            elif bucket.rows and bucket.instant and (whole or (early and self._may_flush(round_, bucket))):
+                yield events.Progressed(self._process, generation, checkpoint)
+            elif bucket.rows and bucket.instant and (whole or (early and self._may_flush(checkpoint, bucket))):
                 bucket.files.append(File(bucket.instant, self._process, tuple(bucket.rows)))
                 bucket.rows = []
             if whole and not bucket.rows and not bucket.done:
                 bucket.done = True
-                yield events.Flushed(self._process, generation, round_, tuple(bucket.files), dict(bucket.bytes))
+                yield events.Flushed(self._process, generation, checkpoint, tuple(bucket.files), dict(bucket.bytes))
 
-    def _may_flush(self, round_: int, bucket: Bucket) -> bool:
-        """One file is kept for the round's end."""
-        plan = self.plans.get(round_)
+    def _may_flush(self, checkpoint: int, bucket: Bucket) -> bool:
+        """One file is kept for the checkpoint's end."""
+        plan = self.plans.get(checkpoint)
         if plan is None:
             return False
         limit = plan.share.files
         return not limit or len(bucket.files) < limit - 1 or "early files" in self._broken
 
-    def _is_whole(self, round_: int, bucket: Bucket) -> bool:
-        plan = self.plans.get(round_)
+    def _is_whole(self, checkpoint: int, bucket: Bucket) -> bool:
+        plan = self.plans.get(checkpoint)
         if plan is None or self._process not in dict(plan.members):
             return False
         if "all barriers" in self._broken:

@@ -5,7 +5,7 @@ from random import Random
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.events import SliceFigures
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.bucket_side import Exchange, Tag
 from support.coordinator_sim.owner import KEY_GROUPS, Link, Owner
@@ -18,7 +18,8 @@ class Cluster:
     """``broken``: rules that writers do not keep. ``same_process``: a restarted writer keeps its process id (against RO8).
 
     ``limit``: log files of a slice; 0: they are not bounded. ``deaf``: before faults stop the store does not say who owns it.
-    ``windows``: bytes that the first rounds behind an outage may take. ``timeouts``: seconds that a round may stand still.
+    ``windows``: bytes that the first checkpoints behind an outage may take. ``timeouts``: seconds that a checkpoint may stand
+    still.
     """
 
     limit = 0
@@ -113,7 +114,9 @@ class Cluster:
     # Owners and slots.
 
     def _owner(self, epoch: int) -> Owner:
-        policy = RoundPolicy(checkpoint_interval=self._interval, checkpoint_timeout=self._timeout, first_round_bytes=self._least)
+        policy = CheckpointPolicy(
+            checkpoint_interval=self._interval, checkpoint_timeout=self._timeout, first_checkpoint_bytes=self._least
+        )
         figures = SliceFigures(0, 0, self.limit, 1 << 30, counted=False) if self.limit else None
         core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now, figures)
         owner = Owner(self.log, epoch, core, self.random, self.puts, self.refusals, policy)

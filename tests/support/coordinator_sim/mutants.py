@@ -6,36 +6,36 @@ from typing import Any
 
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.channels import Channels, Hold, Live, Record, Standing
+from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.decisions import Decisions
 from headgate_coordinator.core.instructions import Adopt, Instruction
 from headgate_coordinator.core.refusals import TAKEN_OVER
-from headgate_coordinator.core.rounds import Phase, Round
-from headgate_coordinator.core.sequence import Rounds
+from headgate_coordinator.core.sequence import Checkpoints
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 
 
-class AbortsOneRoundOnly(TableCoordinator):
-    """RO2: what lies behind an aborted round is kept, and no generation begins."""
+class AbortsOneCheckpointOnly(TableCoordinator):
+    """RO2: what lies behind an aborted checkpoint is kept, and no generation begins."""
 
     def _abort(self, why: str) -> None:
-        flushing = self._state.rounds.flushing
+        flushing = self._state.checkpoints.flushing
         if flushing is None or flushing.phase is Phase.SENT:
             super()._abort(why)
         else:
             self._state.drop(flushing)
-            self._state.rounds.older = None
+            self._state.checkpoints.older = None
 
 
-class ForgetsSentRounds(TableCoordinator):
-    """RO2: a round whose slot is sent counts as aborted, and opens are answered before it is decided."""
+class ForgetsSentCheckpoints(TableCoordinator):
+    """RO2: a checkpoint whose slot is sent counts as aborted, and opens are answered before it is decided."""
 
     def _abort(self, why: str) -> None:
         super()._abort(why)
-        self._state.rounds.older = None
+        self._state.checkpoints.older = None
 
 
 class AnswersWhileUndecided(TableCoordinator):
-    """RO2: a sent round is decided, but channels are answered before it is."""
+    """RO2: a sent checkpoint is decided, but channels are answered before it is."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -51,17 +51,17 @@ class HearsOldGenerations(TableCoordinator):
 
 
 class CommitsWithoutAllFiles(TableCoordinator):
-    """EX2, RO3: a round is committed when every ingest side is through with it."""
+    """EX2, RO3: a checkpoint is committed when every ingest side is through with it."""
 
     def _advance(self) -> None:
-        flushing = self._state.rounds.flushing
+        flushing = self._state.checkpoints.flushing
         if flushing is not None and len(flushing._passed) == len(flushing.members):
             for process in set(flushing.members) - set(flushing._flushed):
                 flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}), self._state.now)
         super()._advance()
 
 
-class _AsAsked(Rounds):
+class _AsAsked(Checkpoints):
     def want_instant(self, number: int) -> None:
         named = self.find(self.generation, number)
         if named is not None:
@@ -69,21 +69,21 @@ class _AsAsked(Rounds):
 
 
 class IssuesInstantsAsAsked(TableCoordinator):
-    """TM5: a younger round gets its instant first when it asks first."""
+    """TM5: a younger checkpoint gets its instant first when it asks first."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._state.rounds = _AsAsked()
+        self._state.checkpoints = _AsAsked()
 
 
 class KeepsUnusedInstants(TableCoordinator):
-    """RO5: a round without files that has an instant keeps it."""
+    """RO5: a checkpoint without files that has an instant keeps it."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         drop = self._state.drop
 
-        def drop_what_has_files(each: Round) -> None:
+        def drop_what_has_files(each: Checkpoint) -> None:
             if each.phase is not Phase.FLUSHING or each.files:
                 drop(each)
 
@@ -92,13 +92,13 @@ class KeepsUnusedInstants(TableCoordinator):
 
 class _AtOnce(Decisions):
     def _publish_empty(self) -> None:
-        for each in list(self._state.rounds.unpublished):
+        for each in list(self._state.checkpoints.unpublished):
             if not each.writes:
                 self._published(each)
 
 
-class PublishesEmptyRoundsAtOnce(TableCoordinator):
-    """RO5: a round that wrote nothing is told as queryable though one behind it is not published yet."""
+class PublishesEmptyCheckpointsAtOnce(TableCoordinator):
+    """RO5: a checkpoint that wrote nothing is told as queryable though one behind it is not published yet."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -114,48 +114,48 @@ class IgnoresLosses(TableCoordinator):
     def _joined(self, event: events.WriterJoined) -> None:
         known = event.process in self._state.members
         super()._joined(event)
-        if known and event.process in self._state.rounds.filling.members:
-            self._state.tell(event.process, Adopt(self._state.rounds.filling.plan))
+        if known and event.process in self._state.checkpoints.filling.members:
+            self._state.tell(event.process, Adopt(self._state.checkpoints.filling.plan))
 
 
 class GoesOnWithoutTheLost(TableCoordinator):
-    """RO8: a round goes on without a member that was lost."""
+    """RO8: a checkpoint goes on without a member that was lost."""
 
     def _lost(self, process: str, why: str) -> None:
         self._state.members.remove(process)
         self._state.members.adopted.discard(process)
-        for each in (self._state.rounds.filling, self._state.rounds.flushing):
+        for each in (self._state.checkpoints.filling, self._state.checkpoints.flushing):
             if each is not None:
                 each.members.pop(process, None)
 
 
 class SendsBarriersEarly(TableCoordinator):
-    """RO1: the next barrier does not wait until the older round is decided."""
+    """RO1: the next barrier does not wait until the older checkpoint is decided."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._sent: list[Round] = []
+        self._sent: list[Checkpoint] = []
 
     def _may_end(self) -> bool:
-        older = self._state.rounds.flushing
+        older = self._state.checkpoints.flushing
         if older is not None and older.phase is Phase.SENT:
             self._sent.append(older)
-            self._state.rounds.older = None
+            self._state.checkpoints.older = None
         return super()._may_end()
 
-    def _of_round(self, event: Any) -> None:
-        named = [each for each in self._sent if (each.generation, each.number) == (event.generation, event.round)]
-        older = self._state.rounds.older
+    def _of_checkpoint(self, event: Any) -> None:
+        named = [each for each in self._sent if (each.generation, each.number) == (event.generation, event.checkpoint)]
+        older = self._state.checkpoints.older
         if named and isinstance(event, events.SlotWon):
-            self._state.rounds.older = named[0]
-            super()._of_round(event)
-            self._state.rounds.older = older
+            self._state.checkpoints.older = named[0]
+            super()._of_checkpoint(event)
+            self._state.checkpoints.older = older
         else:
-            super()._of_round(event)
+            super()._of_checkpoint(event)
 
 
-class CountsNoRoundsUnderWay(TableCoordinator):
-    """Backpressure: what rounds may still add to slices is not counted before a further one takes rows."""
+class CountsNoCheckpointsUnderWay(TableCoordinator):
+    """Backpressure: what checkpoints may still add to slices is not counted before a further one takes rows."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -186,26 +186,26 @@ class AsksOnlyBehindAborts(TableCoordinator):
 
 
 class HearsNoLoads(TableCoordinator):
-    """RO7: uncommitted rows ask for no round."""
+    """RO7: uncommitted rows ask for no checkpoint."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._round_end.note_dirt = lambda filling, uncommitted, now: None  # type: ignore[method-assign]
+        self._checkpoint_end.note_dirt = lambda filling, uncommitted, now: None  # type: ignore[method-assign]
 
 
 class GivesUpWhatGoesOn(TableCoordinator):
-    """RO7: a round has a fixed time, whatever goes on."""
+    """RO7: a checkpoint has a fixed time, whatever goes on."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        late_at = self._round_end.late_at
+        late_at = self._checkpoint_end.late_at
 
-        def late_at_a_fixed_time(flushing: Round | None) -> float | None:
+        def late_at_a_fixed_time(flushing: Checkpoint | None) -> float | None:
             if flushing is not None:
                 flushing.moved_at = flushing.barrier_at
             return late_at(flushing)
 
-        self._round_end.late_at = late_at_a_fixed_time  # type: ignore[method-assign]
+        self._checkpoint_end.late_at = late_at_a_fixed_time  # type: ignore[method-assign]
 
 
 class _WithoutPauses(Decisions):
@@ -230,8 +230,8 @@ class AnswersRightBehindAborts(TableCoordinator):
         self._state.aborts.opens_at = None
 
 
-class BeginsWithLargeRounds(TableCoordinator):
-    """Behind an outage a round takes all that clients have kept."""
+class BeginsWithLargeCheckpoints(TableCoordinator):
+    """Behind an outage a checkpoint takes all that clients have kept."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -263,25 +263,25 @@ class EndsNoOlderWriter(_WithChannels):
 
 
 class _DrainsNothing(Channels):
-    def ended(self, event: events.ChannelEnded, last_round: int, standing: Standing) -> Iterator[Instruction]:
-        return super().ended(replace(event, uncommitted=False), last_round, standing)
+    def ended(self, event: events.ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
+        return super().ended(replace(event, uncommitted=False), last_checkpoint, standing)
 
 
-class WaitsForNoRounds(_WithChannels):
-    """CH3: an open is granted while rows of the older writer are in undecided rounds."""
+class WaitsForNoCheckpoints(_WithChannels):
+    """CH3: an open is granted while rows of the older writer are in undecided checkpoints."""
 
     registry = _DrainsNothing
 
 
-class _DrainsOneRoundLess(Channels):
-    def ended(self, event: events.ChannelEnded, last_round: int, standing: Standing) -> Iterator[Instruction]:
-        return super().ended(event, last_round - 1, standing)
+class _DrainsOneCheckpointLess(Channels):
+    def ended(self, event: events.ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
+        return super().ended(event, last_checkpoint - 1, standing)
 
 
-class WaitsForOneRoundLess(_WithChannels):
-    """CH3: an open waits for the flushing round only."""
+class WaitsForOneCheckpointLess(_WithChannels):
+    """CH3: an open waits for the flushing checkpoint only."""
 
-    registry = _DrainsOneRoundLess
+    registry = _DrainsOneCheckpointLess
 
 
 class _TellsBeforeTheSlot(Channels):

@@ -8,7 +8,7 @@ from random import Random
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Instruction, Order
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.patience import Patience
 from support.coordinator_sim.slots import Slot, SlotLog, ViolationError
@@ -103,8 +103,8 @@ class Committer:
 
     def _begin(self, work: Work) -> None:
         refused = self._random.random() < self.refusals
-        if isinstance(work, instructions.DropRound):
-            self._instants.pop((work.generation, work.round), None)
+        if isinstance(work, instructions.DropCheckpoint):
+            self._instants.pop((work.generation, work.checkpoint), None)
         elif isinstance(work, instructions.IssueInstant):
             self._issue(work, refused)
         elif isinstance(work, instructions.WinOffsets):
@@ -122,25 +122,25 @@ class Committer:
             self.answers.append(self.figures)
 
     def _issue(self, work: instructions.IssueInstant, refused: bool) -> None:
-        if any(each > (work.generation, work.round) for each in self._instants):
+        if any(each > (work.generation, work.checkpoint) for each in self._instants):
             raise ViolationError(f"{work} comes behind {list(self._instants)}")
         if len(self._instants) >= 2:
             raise ViolationError(f"{work} is the third open instant beside {list(self._instants)}")
         if refused:
-            self.answers.append(events.InstantRefused(work.generation, work.round, "refused"))
+            self.answers.append(events.InstantRefused(work.generation, work.checkpoint, "refused"))
             return
         self._issued += 1
-        instant = self._instants[work.generation, work.round] = f"{self._epoch}.{self._issued}"
-        self.answers.append(events.InstantIssued(work.generation, work.round, instant))
+        instant = self._instants[work.generation, work.checkpoint] = f"{self._epoch}.{self._issued}"
+        self.answers.append(events.InstantIssued(work.generation, work.checkpoint, instant))
 
     def _commit(self, work: instructions.Commit, refused: bool) -> None:
-        instant = self._instants.get((work.generation, work.round))
+        instant = self._instants.get((work.generation, work.checkpoint))
         if bool(work.files) != (instant is not None):
             raise ViolationError(f"{work} with {len(work.files)} files and the instant {instant} (rule RO5)")
-        if instant is not None and next(iter(self._instants)) != (work.generation, work.round):
+        if instant is not None and next(iter(self._instants)) != (work.generation, work.checkpoint):
             raise ViolationError(f"{work} before the older instants of {list(self._instants)}")
         if refused:
-            self.answers.append(events.CommitRefused(work.generation, work.round, "refused"))
+            self.answers.append(events.CommitRefused(work.generation, work.checkpoint, "refused"))
         else:
             self._send(Slot(self._number, "commit", instant, work.files, work.channels), work)
 
@@ -159,9 +159,9 @@ class Committer:
         if isinstance(work, instructions.WinOffsets):
             self.answers.append(events.OffsetsWon(work.number))
         elif isinstance(work, instructions.Commit):
-            self._instants.pop((work.generation, work.round), None)
-            self.answers.append(events.SlotWon(work.generation, work.round))
-            self._publish.append(events.Published(work.generation, work.round))
+            self._instants.pop((work.generation, work.checkpoint), None)
+            self.answers.append(events.SlotWon(work.generation, work.checkpoint))
+            self._publish.append(events.Published(work.generation, work.checkpoint))
             if work.files and self._log.limit:
                 self._publish.append(self.figures)
         elif isinstance(work, Compact):
@@ -169,10 +169,10 @@ class Committer:
             self.answers.append(self.figures)
 
     def unpublished(self, generation: int) -> Iterator[int]:
-        """Rounds of a generation whose slots are won, and that readers do not see yet."""
+        """Checkpoints of a generation whose slots are won, and that readers do not see yet."""
         for event in self._publish:
             if isinstance(event, events.Published) and event.generation == generation:
-                yield event.round
+                yield event.checkpoint
 
     @property
     def figures(self) -> events.SliceFigures:
@@ -198,7 +198,7 @@ class Owner:
         random: Random,
         puts: list[Slot],
         refusals: float,
-        policy: RoundPolicy,
+        policy: CheckpointPolicy,
     ) -> None:
         log.land(Slot(len(log.slots), "fence"))
         self.epoch = epoch
@@ -264,9 +264,9 @@ class Owner:
             self.committer.queue.append(instruction)
 
     def _check_visible(self, told: instructions.Send) -> None:
-        """A writer takes an ack for all rounds up to it."""
+        """A writer takes an ack for all checkpoints up to it."""
         order = told.order
-        seen = order.round if isinstance(order, instructions.Decided) and order.queryable else 0
+        seen = order.checkpoint if isinstance(order, instructions.Decided) and order.queryable else 0
         if any(number <= seen for number in self.committer.unpublished(told.generation)):
             raise ViolationError(f"{told} before readers see all of it")
 

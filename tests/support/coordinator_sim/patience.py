@@ -3,7 +3,7 @@
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Instruction
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from support.coordinator_sim.slots import ViolationError
 
 _ROUNDING_S = 1e-6
@@ -13,7 +13,7 @@ _ROUNDING_S = 1e-6
 class Patience:
     """Sees all that one owner is told and says. Raises ViolationError."""
 
-    def __init__(self, policy: RoundPolicy) -> None:
+    def __init__(self, policy: CheckpointPolicy) -> None:
         self._policy = policy
         self._went_on: dict[tuple[int, int], float] = {}
         self._refused: dict[tuple[type[Instruction], int], float] = {}
@@ -24,7 +24,7 @@ class Patience:
         """Before the core hears it."""
         match event:
             case events.Progressed() | events.BarrierPassed() | events.Flushed():
-                self._went_on[event.generation, event.round] = now
+                self._went_on[event.generation, event.checkpoint] = now
             case events.InstantRefused():
                 self._refused[instructions.IssueInstant, event.generation] = now
             case events.CommitRefused():
@@ -45,9 +45,9 @@ class Patience:
                 refused_at = self._refused.pop((type(instruction), instruction.generation), -1e9)
                 if now - refused_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} is tried again at once after a refusal")
-            case instructions.Send(_, generation, instructions.Adopt(plan)) if generation > 1 and plan.round == 1:
-                if plan.intake != self._policy.first_round_bytes:
-                    raise ViolationError(f"the first round behind an abort takes {plan.intake} bytes")
+            case instructions.Send(_, generation, instructions.Adopt(plan)) if generation > 1 and plan.checkpoint == 1:
+                if plan.intake != self._policy.first_checkpoint_bytes:
+                    raise ViolationError(f"the first checkpoint behind an abort takes {plan.intake} bytes")
             case instructions.Send(_, _, instructions.Grant()):
                 if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} right behind {self._aborts} aborts in a row")
@@ -55,7 +55,7 @@ class Patience:
                 pass
 
     def _check_stuck(self, text: str, now: float) -> None:
-        """A round of which something goes on is not given up for its time."""
+        """A checkpoint of which something goes on is not given up for its time."""
         generation = int(text.split()[1])
         latest = max((at for (each, _), at in self._went_on.items() if each == generation), default=-1e9)
         if " went on for " in text and now - latest < self._policy.checkpoint_timeout - _ROUNDING_S:

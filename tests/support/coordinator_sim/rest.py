@@ -52,7 +52,7 @@ def _fall_idle(cluster: Cluster) -> None:
 
 
 def _signs_of_life(cluster: Cluster) -> tuple[int, int, int]:
-    return len(cluster.log.slots), cluster.owner.core.round, cluster.owner.core.generation
+    return len(cluster.log.slots), cluster.owner.core.checkpoint, cluster.owner.core.generation
 
 
 def fair_pass(cluster: Cluster, seconds: float) -> None:

@@ -98,7 +98,7 @@ class Walk(Cluster):
         elif producer.has_more:
             producer.send()
             if self.random.random() < 0.3 and (writer := self.any_writer()):
-                writer.report(events.RoundAsked(writer.process, writer.tag[1]))
+                writer.report(events.CheckpointAsked(writer.process, writer.tag[1]))
 
     def _take(self) -> None:
         writers = self.writers.values()

@@ -114,7 +114,7 @@ class Writer:
                 self._rewind()
                 self.tag = tag
             if tag == self.tag and self.plan is None:
-                self.plan = self.side.plans[order.plan.round] = order.plan
+                self.plan = self.side.plans[order.plan.checkpoint] = order.plan
                 self._window = order.plan.intake
         elif isinstance(order, instructions.Release) and tag >= self.tag:
             self._rewind()
@@ -129,12 +129,12 @@ class Writer:
     def _obey(self, order: Order) -> None:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
-            self.side.plans[order.next.round] = order.next
+            self.side.plans[order.next.checkpoint] = order.next
             self._window, self._in_window = order.next.intake, 0
         elif isinstance(order, instructions.Throttle):
             self.stopped = order.stopped is not None
         elif isinstance(order, instructions.Instant):
-            self.side.instant(order.round, order.instant)
+            self.side.instant(order.checkpoint, order.instant)
         elif isinstance(order, instructions.Decided):
             self._decided(order)
         elif isinstance(order, instructions.Grant):
@@ -156,12 +156,12 @@ class Writer:
             raise ViolationError(f"the newest producer of {producer.channel} is told that it is taken over (rule CH4)")
 
     def _decided(self, order: instructions.Decided) -> None:
-        for name, offset in self._noted.pop(order.round, {}).items():
+        for name, offset in self._noted.pop(order.checkpoint, {}).items():
             if offset > self._log.offset(name):
                 raise ViolationError(f"{name} is acknowledged up to {offset} and committed up to {self._log.offset(name)}")
             if name in self.holds:
                 self.holds[name].durable = max(offset, self.holds[name].durable)
-        self._taken.pop(order.round, None)
+        self._taken.pop(order.checkpoint, None)
 
     def _granted(self, order: instructions.Grant) -> None:
         if order.incarnation > self._log.incarnation(order.channel):
@@ -197,7 +197,7 @@ class Writer:
         if connection.batches and self.stopped and held is not None and "stops" not in self._broken:
             return  # refused; its client sends it again
         if connection.batches and self._window and self._in_window >= self._window:
-            return  # not read before the next round
+            return  # not read before the next checkpoint
         if connection.batches:
             after, rows = connection.batches.popleft()
             if held is not None and mine and after == held.accepted:
@@ -206,7 +206,7 @@ class Writer:
                 self._queued += ROW_BYTES * len(rows)
                 self._in_window += ROW_BYTES * len(rows)
                 if self._window and self._in_window >= self._window:
-                    self.report(events.RoundAsked(self.process, self.tag[1]))
+                    self.report(events.CheckpointAsked(self.process, self.tag[1]))
         elif connection.client_gone and held is not None and held.connection is connection:
             self.let_go(connection.channel, "gone")
 
@@ -231,7 +231,7 @@ class Writer:
             self._pass_barrier(entry, self.plan)
 
     def _route(self, batch: Batch, plan: Plan) -> None:
-        self._taken[plan.round] = self._taken.get(plan.round, 0) + ROW_BYTES * len(batch.rows)
+        self._taken[plan.checkpoint] = self._taken.get(plan.checkpoint, 0) + ROW_BYTES * len(batch.rows)
         self._grown[batch.channel] = batch.rows[-1].offset
         parts: dict[str, list[Row]] = {}
         for row in batch.rows:
@@ -240,17 +240,17 @@ class Writer:
         for member, rows in parts.items():
             stream = self._stream(member)
             stream.sent += 1
-            self._give(stream, Frame(plan.round, tuple(rows)))
+            self._give(stream, Frame(plan.checkpoint, tuple(rows)))
 
     def _pass_barrier(self, barrier: instructions.Barrier, plan: Plan) -> None:
         for member, _ in plan.members:
             stream = self._stream(member)
-            self._give(stream, Frame(plan.round, None, stream.sent))
+            self._give(stream, Frame(plan.checkpoint, None, stream.sent))
             stream.sent = 0
-        self._noted[plan.round], self._grown = self._grown, {}
-        size = self._taken.get(plan.round, 0)
+        self._noted[plan.checkpoint], self._grown = self._grown, {}
+        size = self._taken.get(plan.checkpoint, 0)
         self.plan = barrier.next if self.process in dict(barrier.next.members) else None
-        self.report(events.BarrierPassed(self.process, self.tag[1], barrier.round, dict(self._noted[plan.round]), size))
+        self.report(events.BarrierPassed(self.process, self.tag[1], barrier.checkpoint, dict(self._noted[plan.checkpoint]), size))
 
     def _stream(self, receiver: str) -> Exchange:
         name = (self.tag, self.process, receiver)

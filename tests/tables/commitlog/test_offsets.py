@@ -1,4 +1,5 @@
-"""OFFSETS slots and channel records (rules RO5, TM4, CH4, CH5), what a round's abort leaves (rule RO4), and who learns when."""
+"""OFFSETS slots and channel records (rules RO5, TM4, CH4, CH5), what a checkpoint's abort leaves (rule RO4), and who learns
+when."""
 
 from pathlib import Path
 
@@ -209,7 +210,7 @@ def test_a_cluster_takes_the_table_of_a_cluster_and_a_library_does_not(store: Fa
     assert read_state(store, LOG_LAYOUT)[0].holder == CLUSTER
 
 
-def test_ro2_offsets_between_two_rounds_change_nothing_about_their_order(store: FaultyStore) -> None:
+def test_ro2_offsets_between_two_checkpoints_change_nothing_about_their_order(store: FaultyStore) -> None:
     log = open_log(store)
     older, younger = log.begin(), log.begin()
     log.win_offsets(ONE)

@@ -126,7 +126,8 @@ def test_what_is_beaten_is_not_written(tmp_path: Path, ordering: str | None) -> 
 
 
 def test_deletes_of_several_buckets_keep_their_own_ordering_values(tmp_path: Path, drop_beaten: bool) -> None:
-    """Each of 40 keys is written, deleted and written again late; the next round's rows beat the deletes of every other key."""
+    """Each of 40 keys is written, deleted and written again late; the next checkpoint's rows beat the deletes of every other
+    key."""
     table = create(tmp_path, buckets=4)
     writer = writer_of(table)
     first = [(f"k{n}", 100 * n + at, note) for note, at in (("old", 0), (None, 10), ("late", 5)) for n in range(40)]
@@ -225,7 +226,7 @@ def test_sequence_numbers_are_unique_in_an_instant(tmp_path: Path) -> None:
     table = create(tmp_path)
     transaction = table.transaction()
     transaction.announce()
-    for process, own, other in (("a", 7, 0), ("b", 1, None)):  # a round may give a process another number than its own
+    for process, own, other in (("a", 7, 0), ("b", 1, None)):  # a checkpoint may give a process another number than its own
         writer = writer_of(table, process=process * 32, ordinal=own)
         for part, version in (("p", 1), ("q", 1), ("p", 2)):
             entries: list[Entry] = [(f"k{n % 4}", version, None if n % 3 == 2 else process) for n in range(30)]
@@ -256,7 +257,7 @@ def test_two_threads_write_what_one_writes(tmp_path: Path) -> None:
     assert table.scan(["id"]).to_table().num_rows == 20_000
 
 
-def test_two_writers_of_one_round_write_at_once(tmp_path: Path) -> None:
+def test_two_writers_of_one_checkpoint_write_at_once(tmp_path: Path) -> None:
     table = create(tmp_path, buckets=2)
     transaction = table.transaction()
     transaction.announce()
@@ -339,7 +340,7 @@ def test_c4_a_file_of_unknown_outcome_is_sent_again_under_its_name(tmp_path: Pat
     assert notes(hudi.open_table(table.url)) == {"a": "a", "b": "b"}
 
 
-def test_fi3_a_name_that_holds_other_bytes_ends_the_round(tmp_path: Path) -> None:
+def test_fi3_a_name_that_holds_other_bytes_ends_the_checkpoint(tmp_path: Path) -> None:
     table, store = in_place(tmp_path)
     writer = writer_of(table, store=store)
     transaction, _ = write(writer, table, [changes_of(table, ("a", 1, "a"))])
@@ -391,7 +392,7 @@ def together(changes: Sequence[Changes]) -> list[Changes]:
 
 @effort(60)
 @given(data=st.data(), shape=shapes(), drop=st.booleans(), store_kind=st.sampled_from([FailingStore, InPlaceStore]))
-def test_rounds_of_any_table_hold_what_a_dictionary_says(
+def test_checkpoints_of_any_table_hold_what_a_dictionary_says(
     data: st.DataObject, shape: Shape, drop: bool, store_kind: type[FailingStore]
 ) -> None:
     """Fact HF6: hudi-rs reads groups of logs alone."""

@@ -60,13 +60,13 @@ def test_small_slices_are_compacted_alike_wherever_the_thresholds_are(tmp_path: 
 def tell(path: Path, seed: int, sizes: Sequence[int]) -> None:
     """Every reader is asked before and after each compaction. The seed chooses the merge mode, too."""
     ordering = ORDERING if seed % 3 else None
-    rounds = story(seed, sizes)
-    print(ordering, *rounds, sep="\n")  # pytest shows it when the test fails
+    checkpoints = story(seed, sizes)
+    print(ordering, *checkpoints, sep="\n")  # pytest shows it when the test fails
     with (
         hudi.create_table(str(path), SCHEMA, record_key=KEY, ordering=ordering, buckets=1) as table,
         contextlib.closing(Expected(ordering)) as expected,
     ):
-        for calls in rounds:
+        for calls in checkpoints:
             for call in calls:
                 perform(table, call, ordering, expected)
             assert_shown(path, expected)

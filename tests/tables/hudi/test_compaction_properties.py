@@ -52,7 +52,7 @@ def test_compaction_changes_no_row_and_counts_what_it_did(
         table = hudi.create_table(str(path), **shape.definition())
         table.configure({"hoodie.parquet.bloom.filter.enabled": str(bloom).lower(), "hoodie.index.bloom.num_entries": "2"})
         model = Model(shape.record_key, shape.partition_by, shape.ordering)
-        for _ in range(data.draw(st.integers(1, 3), label="rounds")):
+        for _ in range(data.draw(st.integers(1, 3), label="checkpoints")):
             for call in data.draw(st.lists(calls_on(shape, least=1), min_size=1, max_size=4), label="calls"):
                 model = model.after([perform(table, shape, call)])
             before = read_by_us(path, meta_columns=True)

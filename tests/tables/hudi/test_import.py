@@ -24,7 +24,7 @@ def test_importing_the_library_is_cheap() -> None:
 
 
 def test_taking_over_a_table_with_archived_instants_is_cheap(tmp_path: Path) -> None:
-    """No round of a new owner commits before it has read them."""
+    """No checkpoint of a new owner commits before it has read them."""
     table = create(tmp_path, buckets=1)
     table.configure(SHORT)
     for number in range(6):

@@ -106,7 +106,7 @@ def behind(files: int, sleep: Callable[[], None]) -> Callable[[str, Outcome], Ou
 
 
 @STORES
-def test_h8_a_round_that_slept_before_its_instant_was_announced_announces_nothing(
+def test_h8_a_checkpoint_that_slept_before_its_instant_was_announced_announces_nothing(
     tmp_path: Path, store: type[FaultyStore]
 ) -> None:
     """The timeline would begin with a pending instant, in front of all that was archived."""
@@ -124,7 +124,7 @@ def test_h8_a_round_that_slept_before_its_instant_was_announced_announces_nothin
 def test_h8_who_is_held_up_asks_who_owns_the_table_and_goes_on_and_others_never_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request more in a commit is a request more in every round."""
+    """A request more in a commit is a request more in every checkpoint."""
     clock = SetClock()
     table, _ = written(tmp_path, clock, FaultyStore)
     asked: list[Claim] = []

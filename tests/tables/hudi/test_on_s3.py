@@ -278,8 +278,10 @@ def test_a_store_that_ignores_conditions_gets_no_table(tmp_path: Path) -> None:
         assert endpoint.keys("bucket") == []
 
 
-def write_round(place: Place, table: hudi.Table, *entries: tuple[str, int, str | None], lossy: bool = False) -> hudi.Transaction:
-    """A round of the cluster: announced, written by a process with a store of its own; a note of None is a delete."""
+def write_checkpoint(
+    place: Place, table: hudi.Table, *entries: tuple[str, int, str | None], lossy: bool = False
+) -> hudi.Transaction:
+    """A checkpoint of the cluster: announced, written by a process with a store of its own; a note of None is a delete."""
     endpoint = {"endpoint": place.proxy.url, "timeout": "1s"} if lossy else {}
     store = open_store(place.url, {**place.endpoint.options, **endpoint}, SystemIds())
     assert table.definition is not None
@@ -293,18 +295,18 @@ def write_round(place: Place, table: hudi.Table, *entries: tuple[str, int, str |
     return transaction
 
 
-def test_rounds_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> None:
+def test_checkpoints_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> None:
     place.create()
     table = place.open(holder=hudi.Holder("cluster", "here", 1, "localhost:7070"))
     assert table.own() == 1
     table.win_offsets({"c": [1, 0, "me", 1]})
-    write_round(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(channels={"c": [1, 3, "me", 2]})
-    aborted = write_round(place, table, ("a", 2, "aborted"), ("d", 2, "aborted"))
+    write_checkpoint(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(channels={"c": [1, 3, "me", 2]})
+    aborted = write_checkpoint(place, table, ("a", 2, "aborted"), ("d", 2, "aborted"))
     left = place.keys(aborted.instant)
     assert [key for key in left if key.startswith("p/")]
     aborted.rollback()
     assert table.bury_dead()
-    write_round(place, table, ("a", 3, None), ("b", 3, "b3")).commit()
+    write_checkpoint(place, table, ("a", 3, None), ("b", 3, "b3")).commit()
     assert place.keys(aborted.instant) == left
     table.tidy()
     assert place.keys(aborted.instant) == []
@@ -319,7 +321,7 @@ def test_fi3_a_writer_repeats_a_file_of_unknown_outcome_under_its_name(place: Pl
     table = place.create()
     table.own()
     place.proxy.arm("PUT", fault, path=r"\.log\.1")
-    write_round(place, table, ("a", 1, "a"), lossy=True).commit()
+    write_checkpoint(place, table, ("a", 1, "a"), lossy=True).commit()
     assert not place.proxy.is_armed
     assert place.found() == {"a": "a"}
 

@@ -1,4 +1,4 @@
-"""A handle as the owner of a cluster's table has it: ownership, rounds whose files others write, offsets, tidying up."""
+"""A handle as the owner of a cluster's table has it: ownership, checkpoints whose files others write, offsets, tidying up."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ def written(store: Store, table: hudi.Table, instant: str, *entries: tuple[str, 
     return writer.write(instant, changes, [1] * len(changes))
 
 
-def round_of(store: Store, table: hudi.Table, *entries: tuple[str, int, str], **options: Any) -> hudi.Transaction:
+def checkpoint_of(store: Store, table: hudi.Table, *entries: tuple[str, int, str], **options: Any) -> hudi.Transaction:
     """Announced, its files written and added."""
     transaction = table.transaction(tidy=False)
     transaction.announce()
@@ -114,7 +114,7 @@ def test_the_library_keeps_away_from_a_clusters_table_and_says_where_to_connect(
 
 def test_t6_owning_puts_in_place_what_a_predecessor_won(store: Noting) -> None:
     first = opened(store)
-    transaction = round_of(store, first, ("a", 1, "won"))
+    transaction = checkpoint_of(store, first, ("a", 1, "won"))
     real = store.create
 
     def create_file(path: str, content: Any, *, durable: bool) -> Outcome:
@@ -133,12 +133,12 @@ def test_t6_owning_puts_in_place_what_a_predecessor_won(store: Noting) -> None:
 
 def test_ro6_a_handle_that_only_commits_lists_no_data_folder(store: Noting) -> None:
     table = opened(store)
-    round_of(store, table, ("a", 1, "a")).commit()
+    checkpoint_of(store, table, ("a", 1, "a")).commit()
     successor = opened(store, THERE)
     store.listed.clear()
     successor.own()
-    round_of(store, successor, ("a", 2, "a2"), ("b", 2, "b2")).commit()
-    round_of(store, successor, ("c", 2, "c2"), part="q").commit()
+    checkpoint_of(store, successor, ("a", 2, "a2"), ("b", 2, "b2")).commit()
+    checkpoint_of(store, successor, ("c", 2, "c2"), part="q").commit()
     assert [folder for folder in store.listed if not folder.startswith(".hoodie")] == []
     assert {(row["id"], row["note"]) for row in by_hudi_rs(table.url)} == {("a", "a2"), ("b", "b2"), ("c", "c2")}
     assert hudi.open_table(table.url).verify().ok
@@ -159,7 +159,7 @@ def test_everything_goes_through_the_store_that_wraps(tmp_path: Path) -> None:
     assert len(wrapped) == 3, "creating opens what it made"
 
 
-# --- rounds ---
+# --- checkpoints ---
 
 
 def test_p3_announcing_shows_requested_and_inflight_and_nothing_else(store: Noting) -> None:
@@ -176,7 +176,7 @@ def test_p3_announcing_shows_requested_and_inflight_and_nothing_else(store: Noti
         transaction.announce()
 
 
-def test_f1_a_round_is_not_announced_on_a_table_that_another_program_wrote(store: Noting) -> None:
+def test_f1_a_checkpoint_is_not_announced_on_a_table_that_another_program_wrote(store: Noting) -> None:
     table = opened(store)
     transaction = table.transaction()
     store.create(f"{TIMELINE_FOLDER}/20200101000000000.deltacommit.requested", [b""], durable=False)
@@ -187,7 +187,7 @@ def test_f1_a_round_is_not_announced_on_a_table_that_another_program_wrote(store
 
 def test_c6_decided_comes_between_the_slot_and_what_readers_see(store: Noting) -> None:
     table = opened(store)
-    transaction = round_of(store, table, ("a", 1, "a"))
+    transaction = checkpoint_of(store, table, ("a", 1, "a"))
     seen: list[tuple[list[str], int]] = []
 
     def decided() -> None:
@@ -200,11 +200,11 @@ def test_c6_decided_comes_between_the_slot_and_what_readers_see(store: Noting) -
     assert opened(store).channels == table.channels == {"c": [1, 9, "me", 5]}
 
 
-def test_ro1_the_files_of_one_round_are_committed_while_the_next_one_has_some(store: Noting) -> None:
+def test_ro1_the_files_of_one_checkpoint_are_committed_while_the_next_one_has_some(store: Noting) -> None:
     table = opened(store)
     older = table.transaction(tidy=False)
     older.announce()
-    younger = round_of(store, table, ("a", 1, "younger"), ("b", 1, "b"))
+    younger = checkpoint_of(store, table, ("a", 1, "younger"), ("b", 1, "b"))
     older.add(written(store, table, older.instant, ("a", 1, "older")))
     older.commit()
     assert notes(hudi.open_table(table.url)) == {"a": "older"}
@@ -214,10 +214,10 @@ def test_ro1_the_files_of_one_round_are_committed_while_the_next_one_has_some(st
     assert table.verify().ok
 
 
-def test_ro5_offsets_are_committed_between_rounds_and_beside_an_open_one(store: Noting) -> None:
+def test_ro5_offsets_are_committed_between_checkpoints_and_beside_an_open_one(store: Noting) -> None:
     table = opened(store)
     table.win_offsets({"a": [1, 0, "me", 1], "b": [1, 0, "me", 1]})
-    transaction = round_of(store, table, ("a", 1, "a"))
+    transaction = checkpoint_of(store, table, ("a", 1, "a"))
     table.win_offsets({"c": [1, 0, "you", 2]}, forget=["b"])
     transaction.commit(channels={"a": [1, 5, "me", 3]})
     assert opened(store).channels == {"a": [1, 5, "me", 3], "c": [1, 0, "you", 2]}
@@ -228,23 +228,23 @@ def test_ro5_offsets_are_committed_between_rounds_and_beside_an_open_one(store: 
 # --- aborts ---
 
 
-def test_ro4_an_aborted_rounds_instant_is_dead_in_a_slot_before_a_new_one_begins(store: Noting) -> None:
+def test_ro4_an_aborted_checkpoints_instant_is_dead_in_a_slot_before_a_new_one_begins(store: Noting) -> None:
     table = opened(store)
-    transaction = round_of(store, table, ("a", 1, "aborted"))
+    transaction = checkpoint_of(store, table, ("a", 1, "aborted"))
     transaction.rollback()
     assert table.bury_dead()
     assert not table.bury_dead()
     assert transaction.instant in read_state(store, LOG_LAYOUT)[0].dead
-    again = round_of(store, table, ("a", 1, "again"))
+    again = checkpoint_of(store, table, ("a", 1, "again"))
     assert again.instant > transaction.instant
     again.commit()
     assert notes(hudi.open_table(table.url)) == {"a": "again"}
 
 
-def test_tidying_removes_what_aborted_rounds_left_and_touches_no_open_one(store: Noting) -> None:
+def test_tidying_removes_what_aborted_checkpoints_left_and_touches_no_open_one(store: Noting) -> None:
     table = opened(store)
-    round_of(store, table, ("z", 1, "z")).commit()
-    kept = round_of(store, table, ("a", 1, "kept"))
+    checkpoint_of(store, table, ("z", 1, "z")).commit()
+    kept = checkpoint_of(store, table, ("a", 1, "kept"))
     aborted = table.transaction(tidy=False)
     aborted.announce()
     unreported = written(store, table, aborted.instant, ("a", 1, "aborted"))
@@ -262,7 +262,7 @@ def test_tidying_removes_what_aborted_rounds_left_and_touches_no_open_one(store:
 
 def test_d1_names_are_in_a_slot_before_their_files_go(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     table = opened(store)
-    round_of(store, table, ("z", 1, "z")).commit()
+    checkpoint_of(store, table, ("z", 1, "z")).commit()
     aborted = table.transaction(tidy=False)
     aborted.announce()
     written(store, table, aborted.instant, ("a", 1, "aborted"))
@@ -285,7 +285,7 @@ def test_files_that_a_paused_writer_leaves_later_are_swept_with_the_next_fold(
 ) -> None:
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 4)
     table = opened(store)
-    round_of(store, table, ("z", 1, "z")).commit()
+    checkpoint_of(store, table, ("z", 1, "z")).commit()
     aborted = table.transaction(tidy=False)
     aborted.announce()
     aborted.rollback()
@@ -306,7 +306,7 @@ def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
     """Sweeps that find nothing do not end that, time does: ``headgate.log.retire.after``, an hour unless it is set."""
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     table = opened(store)
-    round_of(store, table, ("z", 1, "z")).commit()
+    checkpoint_of(store, table, ("z", 1, "z")).commit()
     aborted = table.transaction(tidy=False)
     aborted.announce()
     aborted.rollback()
@@ -338,11 +338,11 @@ def test_slots_stay_for_the_time_that_the_table_is_set_to(
     assert slots[0] == 0
 
 
-def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tidying_folds_when_it_is_due_and_keeps_the_open_checkpoint(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 3)
     table = opened(store)
-    round_of(store, table, ("z", 1, "z")).commit(channels={"c": [1, 1, "me", 1]})
-    transaction = round_of(store, table, ("a", 1, "a"))
+    checkpoint_of(store, table, ("z", 1, "z")).commit(channels={"c": [1, 1, "me", 1]})
+    transaction = checkpoint_of(store, table, ("a", 1, "a"))
     table.win_offsets({"d": [1, 0, "me", 1]})
     before = read_state(store, LOG_LAYOUT)[0]
     assert before.folded == -1
@@ -358,10 +358,10 @@ def test_tidying_folds_when_it_is_due_and_keeps_the_open_round(store: Noting, mo
 def test_beginning_without_tidying_leaves_sweep_and_fold_to_the_caller(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     first = opened(store)
-    round_of(store, first, ("z", 1, "z")).commit()
-    lost = round_of(store, first, ("a", 1, "lost"))
+    checkpoint_of(store, first, ("z", 1, "z")).commit()
+    lost = checkpoint_of(store, first, ("a", 1, "lost"))
     second = opened(store, THERE)
-    transaction = round_of(store, second, ("b", 1, "b"))
+    transaction = checkpoint_of(store, second, ("b", 1, "b"))
     assert files_of(store, lost.instant)
     assert read_state(store, LOG_LAYOUT)[0].folded == -1
     transaction.commit()

@@ -129,7 +129,7 @@ def step(made: SimulatedTable, kind: str, number: int) -> None:
         made.savepoint()
     elif kind == "drop savepoint" and made.savepoints:
         made.drop_savepoint(sorted(made.savepoints)[number % len(made.savepoints)])
-    elif kind == "die":  # a takeover: the open rounds are dead, their files not yet swept
+    elif kind == "die":  # a takeover: the open checkpoints are dead, their files not yet swept
         made.dead += made.open
         made.open = [made.next_time(), made.next_time()]
     elif kind == "sweep":

@@ -145,7 +145,7 @@ def test_the_retained_commit_is_never_later_than_a_pending_instant() -> None:
     pending = made.open[0]
     compact(made)
     made.open = [*made.open, made.next_time()]
-    for _ in range(5):  # the oldest open round stays open: commits of others pass it
+    for _ in range(5):  # the oldest open checkpoint stays open: commits of others pass it
         made.open.remove(pending)
         commit(made)
         made.open = [pending, *made.open]

@@ -14,9 +14,9 @@ from support.tables import SHORT, create, notes, rows
 KEEP_LITTLE = {**SHORT, "headgate.log.retire.after": "0"}
 
 
-def worn(table: hudi.Table, rounds: int) -> None:
+def worn(table: hudi.Table, checkpoints: int) -> None:
     """So many commits, each compacted and cleaned behind."""
-    for number in range(rounds):
+    for number in range(checkpoints):
         table.upsert(rows(("a", number + 10, f"late {number}")))
         table.compact()
         table.clean()

@@ -71,7 +71,7 @@ def test_slices_that_are_due_soon_after_a_plan_wait_a_minute_for_each_other_and_
 
 
 def test_a_new_owner_tells_how_full_slices_are_before_it_does_anything_about_them(table: hudi.Table, clock: SetClock) -> None:
-    """Its rounds wait for the count."""
+    """Its checkpoints wait for the count."""
     clock.now = NOON + AGE_MS + SECOND
     with hudi.open_table(table.url, system=system(clock)) as owner:
         owner.own()

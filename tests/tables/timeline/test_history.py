@@ -40,7 +40,7 @@ def instant(number: int) -> str:
 
 
 def entry(number: int) -> Archived:
-    """An instant that completed half a millisecond after ten later ones began, as pipelined rounds do."""
+    """An instant that completed half a millisecond after ten later ones began, as pipelined checkpoints do."""
     return Archived(instant(10 * number), instant(10 * number + 105), "deltacommit", f"m{number}".encode(), None)
 
 

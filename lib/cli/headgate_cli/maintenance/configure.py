@@ -20,8 +20,8 @@ def configure(
 ) -> None:
     """Shows the settings of TABLE (a name, or an address with a slash), or changes them.
 
-    They say when the table is compacted, cleaned and archived, are stored with the table, and hold from the next round on. Keys
-    are Hudi's where Hudi has one. Without changes every setting is shown with its value and meaning.
+    They say when the table is compacted, cleaned and archived, are stored with the table, and hold from the next checkpoint on.
+    Keys are Hudi's where Hudi has one. Without changes every setting is shown with its value and meaning.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 ALIVE = 2
-"""Round instants alive at a time (rule RO1): one filling, one committing."""
+"""Checkpoint instants alive at a time (rule RO1): one filling, one committing."""
 LATE_S = 60.0
 """Who puts a file in place so long after it last knew that the table is its own asks the log first (hazard H8). Shorter: commits
 that a busy store holds up ask, too. Longer: dead instants have to be remembered far longer (headgate.log.retire.after).

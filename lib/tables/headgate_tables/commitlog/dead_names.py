@@ -31,8 +31,8 @@ class DeadNames:
     def unsettled(self) -> Sequence[str]:
         """Dead instants of which a paused process may still leave files where readers see them (rules W2, W3).
 
-        Not those that were looked for and began under this handle on a local disk: a round's data waits in a stage, and only its
-        owner makes its files on the timeline. A plan's outputs are made under their final names, by others.
+        Not those that were looked for and began under this handle on a local disk: a checkpoint's data waits in a stage, and only
+        its owner makes its files on the timeline. A plan's outputs are made under their final names, by others.
         """
         return [instant for instant, names in self.by_instant.items() if not self._is_settled(instant, names)]
 

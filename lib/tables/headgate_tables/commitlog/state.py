@@ -33,8 +33,8 @@ class LogState:
     """The commit log after slot ``n``; ``n`` = -1 before any. No slot says the ``layout``.
 
     ``commits`` maps each completed instant of the active timeline to its completion time, whatever its action; ``reserved``
-    holds the round instants alive now, oldest first (rule TM4); ``dead`` the dead instants whose files are not yet known to be
-    gone, each with the names that a slot gave up for deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused
+    holds the checkpoint instants alive now, oldest first (rule TM4); ``dead`` the dead instants whose files are not yet known to
+    be gone, each with the names that a slot gave up for deletion (rule D1), or None. ``gone`` holds the other dead ones: a paused
     process may still show one of them.
     ``channels`` maps a channel's name to [incarnation, committed offset, principal, time] (rules CH4, CH5).
     ``plans``: instants of open compactions with their operations as PLAN slots have them. ``refused``: outputs of operations

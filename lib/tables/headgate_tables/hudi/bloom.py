@@ -23,7 +23,7 @@ MOST_ENTRIES = 100_000
 """Hudi's default of hoodie.bloom.index.filter.dynamic.max.entries."""
 _MURMUR = 1
 _CHUNK = 16_384
-"""Keys hashed at a time: their words stay in the processor's cache over all rounds (4 M keys/s instead of 2.5 with k=30)."""
+"""Keys hashed at a time: their words stay in the processor's cache over all checkpoints (4 M keys/s instead of 2.5 with k=30)."""
 _HEAD = struct.Struct(">iibi")
 _COUNTS = struct.Struct(">iii")
 

@@ -96,7 +96,7 @@ class ChangeWriter:
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket.
         ``drop_beaten``: what another row of the same key in the same ``Changes`` beats is not written (larger ordering value
         first, then later arrival; deletes are rows as others); else everything is, each key's rows in the order of arrival.
-        ``ordinal``: instead of the process's own, when it is another in this instant's round. ``threads``: for encoding.
+        ``ordinal``: instead of the process's own, when it is another in this instant's checkpoint. ``threads``: for encoding.
         ``progress`` is called with each file that is encoded, from any of the threads.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).

@@ -99,7 +99,7 @@ def _revoked(store: Store) -> list[str]:
 
 def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:
     """Path and instant of what was staged; the name begins with the instant (see data_files). In our own epoch's stage lies
-    what writers of the cluster left there when their round was given up.
+    what writers of the cluster left there when their checkpoint was given up.
     """
     for stage in (f"{LOG_LAYOUT.stages}/{folder}" for folder in stages):
         for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):

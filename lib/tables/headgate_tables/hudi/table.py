@@ -269,7 +269,7 @@ class Table(TableReader, TableServices):
     def tidy(self) -> None:
         """Sweeps what dead instants left and folds the log, each if it is due; open transactions are not touched.
 
-        Belongs between rounds: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
+        Belongs between checkpoints: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
         """
         self._tidy(self._own()[0])
 

@@ -1,6 +1,6 @@
 """One transaction: an instant, the files written under it, and their commit or rollback.
 
-The library's ``upsert`` and ``delete`` are transactions of one call; the cluster opens them for its rounds and adds the
+The library's ``upsert`` and ``delete`` are transactions of one call; the cluster opens them for its checkpoints and adds the
 write statuses that its writers report.
 """
 

@@ -66,7 +66,7 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """a limit is reached: of memory, or of log files that wait for compaction"""
     CODE_REWOUND: _Code.ValueType  # 10
     """RESUME
-    uncommitted rows were dropped: a process went away, or a round failed
+    uncommitted rows were dropped: a process went away, or a checkpoint failed
     """
     CODE_MOVED: _Code.ValueType  # 11
     """this writer is leaving; `address` or any other writer takes the channel"""
@@ -118,7 +118,7 @@ CODE_OVERLOADED: Code.ValueType  # 2
 """a limit is reached: of memory, or of log files that wait for compaction"""
 CODE_REWOUND: Code.ValueType  # 10
 """RESUME
-uncommitted rows were dropped: a process went away, or a round failed
+uncommitted rows were dropped: a process went away, or a checkpoint failed
 """
 CODE_MOVED: Code.ValueType  # 11
 """this writer is leaving; `address` or any other writer takes the channel"""

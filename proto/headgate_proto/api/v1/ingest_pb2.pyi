@@ -172,7 +172,7 @@ Global___Skip: _TypeAlias = Skip  # noqa: Y015
 
 @_typing.final
 class Flush(_message.Message):
-    """Asks for a round now instead of at the next interval, so that what was accepted before becomes queryable soon."""
+    """Asks for a checkpoint now instead of at the next interval, so that what was accepted before becomes queryable soon."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

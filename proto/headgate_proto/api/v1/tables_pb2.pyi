@@ -403,14 +403,14 @@ class TableStatus(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
     UNCOMMITTED_BYTES_FIELD_NUMBER: _builtins.int
     LAST_INSTANT_FIELD_NUMBER: _builtins.int
     LAST_COMMIT_MS_FIELD_NUMBER: _builtins.int
-    ROUND_SECONDS_FIELD_NUMBER: _builtins.int
-    ROUND_FILES_FIELD_NUMBER: _builtins.int
-    ROUND_BYTES_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_SECONDS_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FILES_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_BYTES_FIELD_NUMBER: _builtins.int
     ALARMS_FIELD_NUMBER: _builtins.int
     OPERATIONS_FIELD_NUMBER: _builtins.int
     OPERATIONS_QUEUED_FIELD_NUMBER: _builtins.int
@@ -421,18 +421,18 @@ class TableStatus(_message.Message):
     """Who owns it, when known."""
     epoch: _builtins.int
     generation: _builtins.int
-    round: _builtins.int
-    """The round that fills now."""
+    checkpoint: _builtins.int
+    """The checkpoint that fills now."""
     channels: _builtins.int
     uncommitted_bytes: _builtins.int
     last_instant: _builtins.str
     last_commit_ms: _builtins.int
     """Since when readers see it, ms since the epoch; 0 = never."""
-    round_seconds: _builtins.float
-    """From barrier to published, the last round."""
-    round_files: _builtins.int
-    """What the last round cost: data files and their bytes."""
-    round_bytes: _builtins.int
+    checkpoint_seconds: _builtins.float
+    """From barrier to published, the last checkpoint."""
+    checkpoint_files: _builtins.int
+    """What the last checkpoint cost: data files and their bytes."""
+    checkpoint_bytes: _builtins.int
     operations_queued: _builtins.int
     """Those that wait for a compactor, or for their next try."""
     @_builtins.property
@@ -451,21 +451,21 @@ class TableStatus(_message.Message):
         owner: _builtins.str = ...,
         epoch: _builtins.int = ...,
         generation: _builtins.int = ...,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         channels: _builtins.int = ...,
         uncommitted_bytes: _builtins.int = ...,
         last_instant: _builtins.str = ...,
         last_commit_ms: _builtins.int = ...,
-        round_seconds: _builtins.float = ...,
-        round_files: _builtins.int = ...,
-        round_bytes: _builtins.int = ...,
+        checkpoint_seconds: _builtins.float = ...,
+        checkpoint_files: _builtins.int = ...,
+        checkpoint_bytes: _builtins.int = ...,
         alarms: _abc.Iterable[_builtins.str] | None = ...,
         operations: _abc.Iterable[Global___OperationStatus] | None = ...,
         operations_queued: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "epoch", b"epoch", "generation", b"generation", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "operations", b"operations", "operations_queued", b"operations_queued", "owner", b"owner", "round", b"round", "round_bytes", b"round_bytes", "round_files", b"round_files", "round_seconds", b"round_seconds", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "checkpoint", b"checkpoint", "checkpoint_bytes", b"checkpoint_bytes", "checkpoint_files", b"checkpoint_files", "checkpoint_seconds", b"checkpoint_seconds", "epoch", b"epoch", "generation", b"generation", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "operations", b"operations", "operations_queued", b"operations_queued", "owner", b"owner", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -205,10 +205,10 @@ class TableReport(_message.Message):
     BARRIER_PASSED_FIELD_NUMBER: _builtins.int
     FLUSHED_FIELD_NUMBER: _builtins.int
     BROKEN_FIELD_NUMBER: _builtins.int
-    ASK_ROUND_FIELD_NUMBER: _builtins.int
+    ASK_CHECKPOINT_FIELD_NUMBER: _builtins.int
     OPEN_FIELD_NUMBER: _builtins.int
     CHANNEL_ENDED_FIELD_NUMBER: _builtins.int
-    ROUND_FULL_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FULL_FIELD_NUMBER: _builtins.int
     NEWER_OWNER_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     table: _builtins.str
@@ -223,13 +223,13 @@ class TableReport(_message.Message):
     @_builtins.property
     def broken(self) -> Global___Broken: ...
     @_builtins.property
-    def ask_round(self) -> Global___AskRound: ...
+    def ask_checkpoint(self) -> Global___AskCheckpoint: ...
     @_builtins.property
     def open(self) -> Global___OpenRequest: ...
     @_builtins.property
     def channel_ended(self) -> Global___ChannelEnded: ...
     @_builtins.property
-    def round_full(self) -> Global___RoundFull: ...
+    def checkpoint_full(self) -> Global___CheckpointFull: ...
     @_builtins.property
     def newer_owner(self) -> Global___NewerOwner: ...
     @_builtins.property
@@ -244,18 +244,18 @@ class TableReport(_message.Message):
         barrier_passed: Global___BarrierPassed | None = ...,
         flushed: Global___Flushed | None = ...,
         broken: Global___Broken | None = ...,
-        ask_round: Global___AskRound | None = ...,
+        ask_checkpoint: Global___AskCheckpoint | None = ...,
         open: Global___OpenRequest | None = ...,
         channel_ended: Global___ChannelEnded | None = ...,
-        round_full: Global___RoundFull | None = ...,
+        checkpoint_full: Global___CheckpointFull | None = ...,
         newer_owner: Global___NewerOwner | None = ...,
         progress: Global___Progress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "round_full", b"round_full"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_instant", b"ask_instant", "ask_round", b"ask_round", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "round_full", b"round_full", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_round", "open", "channel_ended", "round_full", "newer_owner", "progress"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_checkpoint", "open", "channel_ended", "checkpoint_full", "newer_owner", "progress"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -263,20 +263,20 @@ Global___TableReport: _TypeAlias = TableReport  # noqa: Y015
 
 @_typing.final
 class AskInstant(_message.Message):
-    """The bucket side has rows of this round and wants to flush. Answered by `instant` to all writers of the round."""
+    """The bucket side has rows of this checkpoint and wants to flush. Answered by `instant` to all writers of the checkpoint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    checkpoint: _builtins.int
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -308,26 +308,26 @@ class BarrierPassed(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     OFFSETS_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     bytes: _builtins.int
-    """Arrow bytes taken from clients in this round."""
+    """Arrow bytes taken from clients in this checkpoint."""
     @_builtins.property
     def offsets(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Channels whose accepted offset grew in this round."""
+        """Channels whose accepted offset grew in this checkpoint."""
 
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         offsets: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "offsets", b"offsets", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "checkpoint", b"checkpoint", "offsets", b"offsets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -335,7 +335,7 @@ Global___BarrierPassed: _TypeAlias = BarrierPassed  # noqa: Y015
 
 @_typing.final
 class Flushed(_message.Message):
-    """The bucket side: barriers of all ingest sides are in and every row of the round is durable."""
+    """The bucket side: barriers of all ingest sides are in and every row of the checkpoint is durable."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -359,26 +359,26 @@ class Flushed(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     KEY_GROUP_BYTES_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileStatus]: ...
     @_builtins.property
     def key_group_bytes(self) -> _containers.ScalarMap[_builtins.int, _builtins.int]:
-        """Arrow bytes of the round by key group, for evening out (rule EX3)."""
+        """Arrow bytes of the checkpoint by key group, for evening out (rule EX3)."""
 
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         files: _abc.Iterable[Global___FileStatus] | None = ...,
         key_group_bytes: _abc.Mapping[_builtins.int, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "key_group_bytes", b"key_group_bytes", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "files", b"files", "key_group_bytes", b"key_group_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -432,7 +432,7 @@ Global___FileStatus: _TypeAlias = FileStatus  # noqa: Y015
 
 @_typing.final
 class Broken(_message.Message):
-    """The round cannot complete here: a flush failed, or a peer could not be reached. The owner aborts."""
+    """The checkpoint cannot complete here: a flush failed, or a peer could not be reached. The owner aborts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -452,7 +452,7 @@ class Broken(_message.Message):
 Global___Broken: _TypeAlias = Broken  # noqa: Y015
 
 @_typing.final
-class AskRound(_message.Message):
+class AskCheckpoint(_message.Message):
     """A client's flush, or half of a limit is used (rule CH7)."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -466,30 +466,30 @@ class AskRound(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___AskRound: _TypeAlias = AskRound  # noqa: Y015
+Global___AskCheckpoint: _TypeAlias = AskCheckpoint  # noqa: Y015
 
 @_typing.final
-class RoundFull(_message.Message):
-    """The bucket side: a slice has got its share of this round (`Plan.slice_bytes`), or memory is full and `Plan.slice_files` are
-    written. The owner lets nobody take more rows into the round and ends it soon.
+class CheckpointFull(_message.Message):
+    """The bucket side: a slice has got its share of this checkpoint (`Plan.slice_bytes`), or memory is full and `Plan.slice_files` are
+    written. The owner lets nobody take more rows into the checkpoint and ends it soon.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    checkpoint: _builtins.int
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RoundFull: _TypeAlias = RoundFull  # noqa: Y015
+Global___CheckpointFull: _TypeAlias = CheckpointFull  # noqa: Y015
 
 @_typing.final
 class NewerOwner(_message.Message):
@@ -517,22 +517,22 @@ Global___NewerOwner: _TypeAlias = NewerOwner  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """Rows of the round were handed on or written here since the last one. The owner gives a round up of which nothing goes on for
+    """Rows of the checkpoint were handed on or written here since the last one. The owner gives a checkpoint up of which nothing goes on for
     checkpoint_timeout, however long it takes in all. Sent now and then while there is something to say; may be lost.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    checkpoint: _builtins.int
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -581,7 +581,7 @@ class ChannelEnded(_message.Message):
     hold: _builtins.int
     """The hold that has ended (`Grant.hold`)."""
     uncommitted: _builtins.bool
-    """Some of its rows are in no decided round yet."""
+    """Some of its rows are in no decided checkpoint yet."""
     def __init__(
         self,
         *,
@@ -732,7 +732,7 @@ Global___TableOrder: _TypeAlias = TableOrder  # noqa: Y015
 
 @_typing.final
 class Adopt(_message.Message):
-    """A new (epoch, generation), or the writer's first round in this one. On a pair that is newer than the writer's own: all
+    """A new (epoch, generation), or the writer's first checkpoint in this one. On a pair that is newer than the writer's own: all
     uncommitted rows of the table are dropped, its channels end with CODE_REWOUND (rules RO2, CH3).
     """
 
@@ -771,25 +771,25 @@ Global___Adopt: _TypeAlias = Adopt  # noqa: Y015
 
 @_typing.final
 class Plan(_message.Message):
-    """Who takes part in a round and who has which key groups (rule RO3)."""
+    """Who takes part in a checkpoint and who has which key groups (rule RO3)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
     SLICE_FILES_FIELD_NUMBER: _builtins.int
     SLICE_BYTES_FIELD_NUMBER: _builtins.int
     INTAKE_BYTES_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     slice_files: _builtins.int
-    """Log files that the round may add to any one slice, the one at its end included; only those before it can be given up, by
+    """Log files that the checkpoint may add to any one slice, the one at its end included; only those before it can be given up, by
     keeping rows in memory. 0: as many as it takes.
     """
     slice_bytes: _builtins.int
-    """Log bytes that the round may add to any one slice. 0: not bounded. Answered by `round_full` when they are nearly reached."""
+    """Log bytes that the checkpoint may add to any one slice. 0: not bounded. Answered by `checkpoint_full` when they are nearly reached."""
     intake_bytes: _builtins.int
-    """Arrow bytes that each ingest side takes from clients into the round; then it asks for a round and reads no client until its
+    """Arrow bytes that each ingest side takes from clients into the checkpoint; then it asks for a checkpoint and reads no client until its
     barrier. The batch that passes it is still taken. 0: not bounded.
     """
     @_builtins.property
@@ -801,7 +801,7 @@ class Plan(_message.Message):
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
         assignment: _abc.Iterable[_builtins.int] | None = ...,
         slice_files: _builtins.int = ...,
@@ -810,7 +810,7 @@ class Plan(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "intake_bytes", b"intake_bytes", "members", b"members", "round", b"round", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "checkpoint", b"checkpoint", "intake_bytes", b"intake_bytes", "members", b"members", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -819,7 +819,7 @@ Global___Plan: _TypeAlias = Plan  # noqa: Y015
 @_typing.final
 class Throttle(_message.Message):
     """How fast client batches of the table are taken from now on; after an `adopt`: as fast as they come. The exchange and this
-    stream never slow down (rule CH7). Comes before the barrier whose next round it shall hold for (rule RO9).
+    stream never slow down (rule CH7). Comes before the barrier whose next checkpoint it shall hold for (rule RO9).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -926,26 +926,26 @@ Global___Member: _TypeAlias = Member  # noqa: Y015
 
 @_typing.final
 class Barrier(_message.Message):
-    """Ends `round` at this ingest side; what comes after belongs to the round of `next`, under its assignment.
+    """Ends `checkpoint` at this ingest side; what comes after belongs to the checkpoint of `next`, under its assignment.
     A writer that is not among the members of `next` takes no rows from then on.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     NEXT_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     @_builtins.property
     def next(self) -> Global___Plan: ...
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         next: Global___Plan | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["next", b"next"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next", b"next", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "next", b"next"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -953,23 +953,23 @@ Global___Barrier: _TypeAlias = Barrier  # noqa: Y015
 
 @_typing.final
 class Instant(_message.Message):
-    """Requested and inflight stand on the timeline: files of the round may be written (rule P3)."""
+    """Requested and inflight stand on the timeline: files of the checkpoint may be written (rule P3)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     INSTANT_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     instant: _builtins.str
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         instant: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instant", b"instant", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "instant", b"instant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -977,23 +977,23 @@ Global___Instant: _TypeAlias = Instant  # noqa: Y015
 
 @_typing.final
 class Decided(_message.Message):
-    """Comes once for each level, DURABLE first; also for rounds without rows."""
+    """Comes once for each level, DURABLE first; also for checkpoints without rows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     LEVEL_FIELD_NUMBER: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     level: Global___Level.ValueType
     def __init__(
         self,
         *,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         level: Global___Level.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "level", b"level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

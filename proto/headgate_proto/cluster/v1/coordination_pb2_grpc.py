@@ -54,7 +54,7 @@ class CoordinationServiceServicer(object):
     def Control(self, request_iterator, context):
         """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
         (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-        writer_timeout, the writer is lost to every table of this coordinator and their rounds abort.
+        writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
         Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

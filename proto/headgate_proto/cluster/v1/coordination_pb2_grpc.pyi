@@ -36,7 +36,7 @@ class CoordinationServiceStub:
     Control: _grpc.StreamStreamMultiCallable[_coordination_pb2.ControlRequest, _coordination_pb2.ControlResponse]
     """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
     (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-    writer_timeout, the writer is lost to every table of this coordinator and their rounds abort.
+    writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
     Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
     """
     Members: _grpc.UnaryUnaryMultiCallable[_coordination_pb2.MembersRequest, _coordination_pb2.MembersResponse]
@@ -50,7 +50,7 @@ class CoordinationServiceAsyncStub(CoordinationServiceStub):
     Control: _aio.StreamStreamMultiCallable[_coordination_pb2.ControlRequest, _coordination_pb2.ControlResponse]  # type: ignore[assignment]
     """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
     (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-    writer_timeout, the writer is lost to every table of this coordinator and their rounds abort.
+    writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
     Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
     """
     Members: _aio.UnaryUnaryMultiCallable[_coordination_pb2.MembersRequest, _coordination_pb2.MembersResponse]  # type: ignore[assignment]
@@ -67,7 +67,7 @@ class CoordinationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_coordination_pb2.ControlResponse], _abc.AsyncIterator[_coordination_pb2.ControlResponse]]:
         """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
         (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-        writer_timeout, the writer is lost to every table of this coordinator and their rounds abort.
+        writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
         Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
         """
 

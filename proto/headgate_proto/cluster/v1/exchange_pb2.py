@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\"z\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x42\t\n\x07message\"`\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"o\n\x05\x46rame\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05round\x18\x02 \x01(\x04\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12\x11\n\x07\x62\x61rrier\x18\x04 \x01(\x04H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\".\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0e\n\x06\x62ucket\x18\x02 \x01(\r\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\"\x1d\n\x06Resume\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\",\n\x06\x43redit\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2n\n\x0f\x45xchangeService\x12[\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\"z\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x42\t\n\x07message\"`\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"t\n\x05\x46rame\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x12\n\ncheckpoint\x18\x02 \x01(\x04\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12\x11\n\x07\x62\x61rrier\x18\x04 \x01(\x04H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\".\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0e\n\x06\x62ucket\x18\x02 \x01(\r\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\"\x1d\n\x06Resume\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\",\n\x06\x43redit\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2n\n\x0f\x45xchangeService\x12[\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,19 +36,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMNAME']._serialized_start=189
   _globals['_STREAMNAME']._serialized_end=285
   _globals['_FRAME']._serialized_start=287
-  _globals['_FRAME']._serialized_end=398
-  _globals['_ROWS']._serialized_start=400
-  _globals['_ROWS']._serialized_end=469
-  _globals['_GROUPNAME']._serialized_start=471
-  _globals['_GROUPNAME']._serialized_end=517
-  _globals['_EXCHANGERESPONSE']._serialized_start=520
-  _globals['_EXCHANGERESPONSE']._serialized_end=692
-  _globals['_RESUME']._serialized_start=694
-  _globals['_RESUME']._serialized_end=723
-  _globals['_CREDIT']._serialized_start=725
-  _globals['_CREDIT']._serialized_end=769
-  _globals['_REFUSED']._serialized_start=771
-  _globals['_REFUSED']._serialized_end=793
-  _globals['_EXCHANGESERVICE']._serialized_start=795
-  _globals['_EXCHANGESERVICE']._serialized_end=905
+  _globals['_FRAME']._serialized_end=403
+  _globals['_ROWS']._serialized_start=405
+  _globals['_ROWS']._serialized_end=474
+  _globals['_GROUPNAME']._serialized_start=476
+  _globals['_GROUPNAME']._serialized_end=522
+  _globals['_EXCHANGERESPONSE']._serialized_start=525
+  _globals['_EXCHANGERESPONSE']._serialized_end=697
+  _globals['_RESUME']._serialized_start=699
+  _globals['_RESUME']._serialized_end=728
+  _globals['_CREDIT']._serialized_start=730
+  _globals['_CREDIT']._serialized_end=774
+  _globals['_REFUSED']._serialized_start=776
+  _globals['_REFUSED']._serialized_end=798
+  _globals['_EXCHANGESERVICE']._serialized_start=800
+  _globals['_EXCHANGESERVICE']._serialized_end=910
 # @@protoc_insertion_point(module_scope)

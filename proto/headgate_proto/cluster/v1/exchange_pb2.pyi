@@ -80,26 +80,26 @@ class Frame(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NUMBER_FIELD_NUMBER: _builtins.int
-    ROUND_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     BARRIER_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    round: _builtins.int
+    checkpoint: _builtins.int
     barrier: _builtins.int
-    """Ends `round` on this stream; the value is the number of `rows` frames of that round before it (rule EX2)."""
+    """Ends `checkpoint` on this stream; the value is the number of `rows` frames of that checkpoint before it (rule EX2)."""
     @_builtins.property
     def rows(self) -> Global___Rows: ...
     def __init__(
         self,
         *,
         number: _builtins.int = ...,
-        round: _builtins.int = ...,
+        checkpoint: _builtins.int = ...,
         rows: Global___Rows | None = ...,
         barrier: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["barrier", b"barrier", "content", b"content", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["barrier", b"barrier", "content", b"content", "number", b"number", "round", b"round", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["barrier", b"barrier", "checkpoint", b"checkpoint", "content", b"content", "number", b"number", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["rows", "barrier"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015

@@ -49,7 +49,7 @@ class ExchangeServiceServicer(object):
     def Exchange(self, request_iterator, context):
         """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
         last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-        receiver of another process id, or one that has lost the stream, answers `refused`: the round has to abort.
+        receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
         A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
         an older pair is refused.
         """

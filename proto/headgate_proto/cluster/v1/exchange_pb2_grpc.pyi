@@ -36,7 +36,7 @@ class ExchangeServiceStub:
     Exchange: _grpc.StreamStreamMultiCallable[_exchange_pb2.ExchangeRequest, _exchange_pb2.ExchangeResponse]
     """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
     last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-    receiver of another process id, or one that has lost the stream, answers `refused`: the round has to abort.
+    receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
     A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
     an older pair is refused.
     """
@@ -49,7 +49,7 @@ class ExchangeServiceAsyncStub(ExchangeServiceStub):
     Exchange: _aio.StreamStreamMultiCallable[_exchange_pb2.ExchangeRequest, _exchange_pb2.ExchangeResponse]  # type: ignore[assignment]
     """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
     last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-    receiver of another process id, or one that has lost the stream, answers `refused`: the round has to abort.
+    receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
     A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
     an older pair is refused.
     """
@@ -65,7 +65,7 @@ class ExchangeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_exchange_pb2.ExchangeResponse], _abc.AsyncIterator[_exchange_pb2.ExchangeResponse]]:
         """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
         last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-        receiver of another process id, or one that has lost the stream, answers `refused`: the round has to abort.
+        receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
         A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
         an older pair is refused.
         """

@@ -1,4 +1,4 @@
-"""What keeps a table healthy without anybody asking: one step at a time, between the rounds of its owner."""
+"""What keeps a table healthy without anybody asking: one step at a time, between the checkpoints of its owner."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Maintainer:
     def step(self, owned: Owned) -> Maintained:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
 
-        The step that ends the listing does nothing more: rounds wait for what it counts, and cleaning may take a second.
+        The step that ends the listing does nothing more: checkpoints wait for what it counts, and cleaning may take a second.
         """
         if owned.snapshots.kept is None:
             self._list(owned)

@@ -148,7 +148,7 @@ SETTINGS: Mapping[str, Setting] = {
     "max_log_files": Setting(
         "headgate.slice.max.log.files",
         int,
-        "log files of one slice at which no more rows are taken; from half of it on rounds come less often",
+        "log files of one slice at which no more rows are taken; from half of it on checkpoints come less often",
         4,
     ),
     "max_log_bytes": Setting(

@@ -133,7 +133,7 @@ class TableServices(ABC):
         return self._owned().plans
 
     def maintain(self) -> Maintained:
-        """One step of what is due: plan a compaction, clean, archive. Belongs between rounds; none takes long."""
+        """One step of what is due: plan a compaction, clean, archive. Belongs between checkpoints; none takes long."""
         return self._maintainer.step(self._owned())
 
     def slice_figures(self) -> SliceFigures | None:

@@ -14,7 +14,7 @@ SMALL_LOGS = 8 << 20
 Smaller: slices of a few kilobytes are rewritten with every commit (test_tiny_slices_wait_for_the_number_of_their_commits).
 """
 NEAR_LIMIT = 0.4
-"""Share of the backpressure limits from which a slice goes first; rounds are stretched from half of them on."""
+"""Share of the backpressure limits from which a slice goes first; checkpoints are stretched from half of them on."""
 
 
 class Load(NamedTuple):

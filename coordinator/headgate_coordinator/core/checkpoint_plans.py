@@ -1,20 +1,20 @@
-"""The plan of the next round: who takes part and who has which key groups (rules RO3, EX3)."""
+"""The plan of the next checkpoint: who takes part and who has which key groups (rules RO3, EX3)."""
 
 from collections.abc import Sequence
 
 from headgate_coordinator.core.assignment import MeasuredLoad, assign
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.instructions import Plan
-from headgate_coordinator.core.rounds import Round
 
 
-class RoundPlanner:
-    """Remembers what rounds measured and who had what."""
+class CheckpointPlanner:
+    """Remembers what checkpoints measured and who had what."""
 
     def __init__(self, key_groups: int) -> None:
         self._load = MeasuredLoad(key_groups)
         self._had: Sequence[str] = ()
 
-    def decided(self, decided: Round) -> None:
+    def decided(self, decided: Checkpoint) -> None:
         """Its bytes by key group count."""
         self._load.add(decided.key_group_bytes)
 

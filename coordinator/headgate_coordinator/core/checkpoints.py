@@ -1,4 +1,4 @@
-"""One round, from its filling to its decision (rules RO1, RO3, RO5)."""
+"""One checkpoint, from its filling to its decision (rules RO1, RO3, RO5)."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -9,7 +9,7 @@ from headgate_coordinator.core.instructions import Plan
 
 
 class Phase(Enum):
-    """Where a round stands. SENT cannot be aborted any more, only decided (rule RO2)."""
+    """Where a checkpoint stands. SENT cannot be aborted any more, only decided (rule RO2)."""
 
     FILLING = "filling"
     FLUSHING = "flushing"
@@ -17,8 +17,8 @@ class Phase(Enum):
     WON = "won"
 
 
-class Round:
-    """What one round is and what has come in for it; its members are pinned (rule RO3).
+class Checkpoint:
+    """What one checkpoint is and what has come in for it; its members are pinned (rule RO3).
 
     ``takes_rows``: False while nothing may be taken into it since slices are full. ``begun_counted``: False if it was not known
     then how full they are. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer is at it.
@@ -43,7 +43,7 @@ class Round:
     @property
     def number(self) -> int:
         """Within its generation, from 1."""
-        return self.plan.round
+        return self.plan.checkpoint
 
     def end(self, now: float) -> None:
         """Its barrier is sent."""
@@ -74,7 +74,7 @@ class Round:
         """Every member has reported both as ingest side and as bucket side (rules RO3, EX2).
 
         An instant that was asked for is awaited even if no file needs it: a refusal that comes after the commit was sent
-        would be taken for the commit's (test_a_round_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
+        would be taken for the commit's (test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
         """
         whole = self._passed.keys() == self.members.keys() == self._flushed.keys()
         return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_wanted
@@ -118,7 +118,7 @@ class Round:
         return total
 
     def bytes_of(self, process: str) -> int:
-        """Arrow bytes that this ingest side took in the round; 0 while it has not said so."""
+        """Arrow bytes that this ingest side took in the checkpoint; 0 while it has not said so."""
         return self._passed[process].bytes if process in self._passed else 0
 
     @property
@@ -128,5 +128,5 @@ class Round:
 
     @property
     def bytes(self) -> int:
-        """Arrow bytes of the round."""
+        """Arrow bytes of the checkpoint."""
         return sum(event.bytes for event in self._passed.values())

@@ -1,10 +1,11 @@
-"""Rounds of one table from barrier to decision: what follows from which event, in which order."""
+"""Checkpoints of one table from barrier to decision: what follows from which event, in which order."""
 
 import pytest
 
-from headgate_coordinator.core.decisions import LastRound
+from headgate_coordinator.core.decisions import LastCheckpoint
 from headgate_coordinator.core.events import (
     Broken,
+    CheckpointAsked,
     CommitRefused,
     InstantAsked,
     InstantIssued,
@@ -12,7 +13,6 @@ from headgate_coordinator.core.events import (
     OpenRequested,
     Progressed,
     Published,
-    RoundAsked,
     SlotWon,
     Tick,
     WriterLeaving,
@@ -24,13 +24,13 @@ from headgate_coordinator.core.instructions import (
     Barrier,
     Commit,
     Decided,
-    DropRound,
+    DropCheckpoint,
     Grant,
     Instant,
     IssueInstant,
     Send,
 )
-from headgate_coordinator.core.policy import RoundPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
 from support.one_table import OneTable, joined, loaded, only, orders, plan
 
 
@@ -38,7 +38,7 @@ def test_the_first_writer_gets_a_plan_at_once() -> None:
     assert OneTable().tell(joined("a")) == [Send("a", 1, Adopt(plan(1, "a")))]
 
 
-def test_a_round_with_rows_is_issued_ended_committed_and_told_in_this_order() -> None:
+def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     assert table.tell(loaded("a")) == []
@@ -50,33 +50,33 @@ def test_a_round_with_rows_is_issued_ended_committed_and_told_in_this_order() ->
     assert table.tell(table.flushed("a", 1, ["one", "two"])) == [Commit(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})]
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
     assert table.tell(Published(1, 1), after=0.25) == [Send("a", 1, Decided(1, queryable=True))]
-    assert table.core.last_round == LastRound(0.25, 2, 100)
+    assert table.core.last_checkpoint == LastCheckpoint(0.25, 2, 100)
 
 
 def test_ro5_offsets_without_rows_are_committed_without_an_instant() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), after=0.5)
+    table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1))
     assert out == [Commit(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
-def test_ro5_a_round_with_nothing_writes_nothing_and_is_decided_for_those_who_wait() -> None:
+def test_ro5_a_checkpoint_with_nothing_writes_nothing_and_is_decided_for_those_who_wait() -> None:
     table = OneTable("a")
-    table.tell(RoundAsked("a", 1), after=0.5)
+    table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1), table.flushed("a", 1))
     assert out == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Decided(1, queryable=True))]
 
 
-def test_ro5_a_round_with_nothing_is_not_told_as_queryable_before_the_rounds_behind_it_are() -> None:
-    """Writers take it for every round up to it; a flush was answered 10 ms before readers saw its rows."""
+def test_ro5_a_checkpoint_with_nothing_is_not_told_as_queryable_before_the_checkpoints_behind_it_are() -> None:
+    """Writers take it for every checkpoint up to it; a flush was answered 10 ms before readers saw its rows."""
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), after=0.5)
+    table.tell(CheckpointAsked("a", 1), after=0.5)
     table.commit(1, "a", {"orders": 9})
     table.tell(SlotWon(1, 1))
     for empty in (2, 3):
-        table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+        table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
         assert table.pass_all(empty, "a") == [Send("a", 1, Decided(empty, queryable=False))]
     assert table.tell(Published(1, 1)) == [Send("a", 1, Decided(number, queryable=True)) for number in (1, 2, 3)]
 
@@ -84,67 +84,67 @@ def test_ro5_a_round_with_nothing_is_not_told_as_queryable_before_the_rounds_beh
 def test_ro5_an_instant_that_no_file_needs_is_dropped_before_the_offsets_are_committed() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(InstantAsked("a", 1, 1), table.issued(1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(InstantAsked("a", 1, 1), table.issued(1), CheckpointAsked("a", 1), Tick(), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1))
-    assert out == [DropRound(1, 1), Commit(1, 1, [], {"orders": (1, 9, "ann")})]
+    assert out == [DropCheckpoint(1, 1), Commit(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
-def test_a_round_waits_for_its_instant_so_that_a_refusal_is_never_mistaken() -> None:
-    """A refused IssueInstant behind a Commit of the same round would look as if the commit had been refused."""
+def test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken() -> None:
+    """A refused IssueInstant behind a Commit of the same checkpoint would look as if the commit had been refused."""
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(InstantAsked("a", 1, 1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(InstantAsked("a", 1, 1), CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1)) == []
     assert only(Commit, table.tell(table.issued(1))) == [Commit(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
 def test_only_channels_whose_offset_grew_are_in_the_commit() -> None:
     table = OneTable("a", channels={"orders": [3, 50, "ann", 0], "idle": [1, 5, "ann", 0]})
-    table.tell(RoundAsked("a", 1), after=0.5)
+    table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 60, "idle": 5}), table.flushed("a", 1))
     assert out == [Commit(1, 1, [], {"orders": (3, 60, "ann")})]
 
 
-def test_ex2_ro3_a_round_is_complete_when_every_member_reported_as_both_sides() -> None:
+def test_ex2_ro3_a_checkpoint_is_complete_when_every_member_reported_as_both_sides() -> None:
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(table.barrier("a", 2), table.barrier("b", 2), table.flushed("b", 2)) == []
     assert [order.queryable for _, order in orders(Decided, table.tell(table.flushed("a", 2)))] == [False, False, True, True]
 
 
-def test_ro1_the_next_barrier_waits_until_the_older_round_is_decided() -> None:
+def test_ro1_the_next_barrier_waits_until_the_older_checkpoint_is_decided() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
-    assert table.tell(RoundAsked("a", 1), Tick(), after=29.0) == []
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
+    assert table.tell(CheckpointAsked("a", 1), Tick(), after=29.0) == []
     assert only(Commit, table.tell(table.barrier("a", 1, {"orders": 1}), table.flushed("a", 1)))
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Barrier(2, plan(3, "a")))]
 
 
-def test_tm5_instants_are_issued_in_round_order_though_the_younger_round_asks_first() -> None:
+def test_tm5_instants_are_issued_in_checkpoint_order_though_the_younger_checkpoint_asks_first() -> None:
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(InstantAsked("b", 1, 3)) == [IssueInstant(1, 2)]
     assert table.tell(InstantAsked("a", 1, 2), InstantAsked("a", 1, 3)) == []
     assert table.tell(table.issued(2))[-1] == IssueInstant(1, 3)
     assert only(IssueInstant, table.tell(table.issued(3))) == []
 
 
-def test_the_instant_is_told_to_all_members_of_the_round() -> None:
+def test_the_instant_is_told_to_all_members_of_the_checkpoint() -> None:
     table = OneTable("a", "b")
     table.tell(InstantAsked("b", 1, 2))
     assert table.tell(InstantIssued(1, 2, "007")) == [Send("a", 1, Instant(2, "007")), Send("b", 1, Instant(2, "007"))]
 
 
-def test_ro7_a_writer_that_joins_gets_the_next_round_and_the_others_learn_it_with_their_barrier() -> None:
+def test_ro7_a_writer_that_joins_gets_the_next_checkpoint_and_the_others_learn_it_with_their_barrier() -> None:
     table = OneTable("a")
     following = plan(2, "a", "b")
     assert table.tell(joined("b")) == [Send("a", 1, Barrier(1, following)), Send("b", 1, Adopt(following))]
 
 
-def test_ro7_a_writer_that_joins_while_a_round_flushes_waits_for_the_next_border() -> None:
+def test_ro7_a_writer_that_joins_while_a_checkpoint_flushes_waits_for_the_next_border() -> None:
     table = OneTable("a")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(joined("b")) == []
     out = table.pass_all(1, "a")
     assert out[-2:] == [Send("a", 1, Barrier(2, plan(3, "a", "b"))), Send("b", 1, Adopt(plan(3, "a", "b")))]
@@ -157,7 +157,7 @@ def test_ro7_an_idle_table_does_nothing() -> None:
     assert table.tell(loaded("a", 0), Tick(), after=3600.0) == []
 
 
-def test_ro7_rows_wait_for_the_interval_and_what_was_committed_asks_for_no_further_round() -> None:
+def test_ro7_rows_wait_for_the_interval_and_what_was_committed_asks_for_no_further_checkpoint() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(loaded("a"), Tick())
@@ -169,13 +169,13 @@ def test_ro7_rows_wait_for_the_interval_and_what_was_committed_asks_for_no_furth
     assert table.core.deadline() == 10.5
 
 
-def test_ro7_rows_at_a_bucket_side_get_a_round_though_no_load_was_reported() -> None:
+def test_ro7_rows_at_a_bucket_side_get_a_checkpoint_though_no_load_was_reported() -> None:
     table = OneTable("a")
     table.tell(InstantAsked("a", 1, 1))
     assert table.core.deadline() == 0.5
 
 
-def test_ro7_rows_that_came_behind_the_barrier_get_a_round_though_the_report_of_them_came_before_the_decision() -> None:
+def test_ro7_rows_that_came_behind_the_barrier_get_a_checkpoint_though_the_report_of_them_came_before_the_decision() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(loaded("a", 100))
@@ -187,7 +187,7 @@ def test_ro7_rows_that_came_behind_the_barrier_get_a_round_though_the_report_of_
     assert table.core.deadline() == 10.5
 
 
-def test_ro7_bytes_of_the_flushing_round_do_not_end_the_next_one() -> None:
+def test_ro7_bytes_of_the_flushing_checkpoint_do_not_end_the_next_one() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(loaded("a", 300 << 20), Tick(), after=0.5)
@@ -196,37 +196,37 @@ def test_ro7_bytes_of_the_flushing_round_do_not_end_the_next_one() -> None:
     assert table.core.deadline() == 10.5
 
 
-def test_ro7_a_round_that_is_not_complete_in_time_is_aborted_and_the_missing_parts_are_named() -> None:
+def test_ro7_a_checkpoint_that_is_not_complete_in_time_is_aborted_and_the_missing_parts_are_named() -> None:
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(table.barrier("a", 2), table.flushed("a", 2), table.flushed("b", 2))
     assert table.core.deadline() == 30.5
     (alarm,) = only(Alarm, table.tell(Tick(), after=30.0))
     assert "missing: the barrier of b" in alarm.text
 
 
-def test_ro2_an_abort_gives_up_every_round_that_is_not_sent_and_tells_all_writers_of_a_new_generation() -> None:
+def test_ro2_an_abort_gives_up_every_checkpoint_that_is_not_sent_and_tells_all_writers_of_a_new_generation() -> None:
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(InstantAsked("a", 1, 3), table.issued(2), table.issued(3))
     out = table.tell(Broken("b", 1, "its disk is full"))
     adopt = plan(1, "a", "b")
-    assert out[2:] == [DropRound(1, 2), DropRound(1, 3), Send("a", 2, Adopt(adopt)), Send("b", 2, Adopt(adopt))]
-    assert (table.core.generation, table.core.round) == (2, 1)
+    assert out[2:] == [DropCheckpoint(1, 2), DropCheckpoint(1, 3), Send("a", 2, Adopt(adopt)), Send("b", 2, Adopt(adopt))]
+    assert (table.core.generation, table.core.checkpoint) == (2, 1)
 
 
 def test_ro2_messages_of_older_generations_are_refused() -> None:
     table = OneTable("a")
-    late = [table.barrier("a", 1), table.flushed("a", 1), InstantAsked("a", 1, 1), RoundAsked("a", 1), Broken("a", 1, "")]
+    late = [table.barrier("a", 1), table.flushed("a", 1), InstantAsked("a", 1, 1), CheckpointAsked("a", 1), Broken("a", 1, "")]
     table.tell(Broken("a", 1, "its disk is full"))
     assert table.tell(*late, OpenRequested("a", 1, 1, "orders", 0, "ann")) == []
     assert table.core.deadline() is None
 
 
-def test_ro2_a_round_whose_slot_is_sent_is_decided_though_its_generation_is_over() -> None:
+def test_ro2_a_checkpoint_whose_slot_is_sent_is_decided_though_its_generation_is_over() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})
     out = table.tell(Broken("a", 1, "its disk is full"))
     assert out[2:] == [Send("a", 2, Adopt(plan(1, "a")))]  # nothing is dropped
@@ -237,10 +237,10 @@ def test_ro2_a_round_whose_slot_is_sent_is_decided_though_its_generation_is_over
 
 
 def test_ro2_what_an_older_generation_commits_is_not_taken_off_the_loads_of_this_one() -> None:
-    """Clients sent other rows since, and these have to get a round."""
+    """Clients sent other rows since, and these have to get a checkpoint."""
     table = OneTable("a")
     table.grant("a", "c")
-    table.tell(loaded("a", 100), RoundAsked("a", 1), after=1.0)
+    table.tell(loaded("a", 100), CheckpointAsked("a", 1), after=1.0)
     table.commit(1, "a", {"c": 1}, size=100)
     table.tell(Broken("a", 1, "its disk is full"))
     table.tell(loaded("a", 100))
@@ -248,20 +248,20 @@ def test_ro2_what_an_older_generation_commits_is_not_taken_off_the_loads_of_this
     assert table.core.uncommitted_bytes == 100
 
 
-def test_ro2_no_barrier_is_sent_while_a_round_of_an_older_generation_is_undecided() -> None:
+def test_ro2_no_barrier_is_sent_while_a_checkpoint_of_an_older_generation_is_undecided() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})
     table.tell(Broken("a", 1, "its disk is full"))
-    assert table.tell(RoundAsked("a", 2), Tick(), after=0.5) == []
+    assert table.tell(CheckpointAsked("a", 2), Tick(), after=0.5) == []
     assert orders(Barrier, table.decide(1, generation=1)) == [("a", Barrier(1, plan(2, "a")))]
 
 
 def test_a_refused_commit_is_sent_again_with_the_same_files_after_growing_pauses() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     (sent,) = only(Commit, table.commit(1, "a", {"orders": 9}))
     for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
         alarms = only(Alarm, table.tell(CommitRefused(1, 1, "the store is full")))
@@ -278,41 +278,41 @@ def test_a_refused_instant_is_tried_again_after_growing_pauses_while_rows_stay_w
     table.grant("a", "orders")
     table.tell(InstantAsked("a", 1, 1))
     for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
-        assert DropRound(1, 1) in table.tell(InstantRefused(1, 1, "no space left"))
+        assert DropCheckpoint(1, 1) in table.tell(InstantRefused(1, 1, "no space left"))
         assert only(IssueInstant, table.tell(InstantAsked("a", 1, 1), Tick(), after=pause / 2)) == []
         assert only(IssueInstant, table.tell(Tick(), after=pause / 2)) == [IssueInstant(1, 1)]
     table.tell(table.issued(1))
     assert table.core.generation == 1
-    assert DropRound(1, 1) in table.tell(InstantRefused(1, 1, "once more"))
+    assert DropCheckpoint(1, 1) in table.tell(InstantRefused(1, 1, "once more"))
     assert table.core.deadline() == table.now + 0.5, "a success begins the pauses anew"
 
 
-def test_tm5_a_younger_round_gets_no_instant_while_that_of_the_older_one_is_refused() -> None:
+def test_tm5_a_younger_checkpoint_gets_no_instant_while_that_of_the_older_one_is_refused() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(InstantAsked("a", 1, 1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(InstantAsked("a", 1, 1), CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(InstantRefused(1, 1, "no space left"), InstantAsked("a", 1, 2))
     assert only(IssueInstant, table.tell(Tick(), after=0.5)) == [IssueInstant(1, 1)]
     assert only(IssueInstant, table.tell(table.issued(1))) == [IssueInstant(1, 2)]
 
 
-def test_ro7_a_round_of_which_something_goes_on_is_never_given_up() -> None:
-    """A fixed limit ended every round that was larger than what could be flushed in it, for good."""
+def test_ro7_a_checkpoint_of_which_something_goes_on_is_never_given_up() -> None:
+    """A fixed limit ended every checkpoint that was larger than what could be flushed in it, for good."""
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     for process in ("a", "b", "a", "b"):
         assert only(Alarm, table.tell(Progressed(process, 1, 2), Tick(), after=29.0)) == []
     table.tell(table.barrier("a", 2), table.flushed("a", 2), table.barrier("b", 2), after=29.0)
     assert only(Alarm, table.tell(Progressed("b", 1, 1), Progressed("b", 1, 3), Tick(), after=29.0)) == []
-    assert table.core.deadline() == table.now + 1.0, "what goes on in other rounds does not help this one"
+    assert table.core.deadline() == table.now + 1.0, "what goes on in other checkpoints does not help this one"
     (alarm,) = only(Alarm, table.tell(Tick(), after=1.0))
     assert "missing: the files of b" in alarm.text
 
 
-def test_a_round_that_waits_for_its_own_coordinator_is_not_given_up() -> None:
+def test_a_checkpoint_that_waits_for_its_own_coordinator_is_not_given_up() -> None:
     """Its committer is busy or tries again; to send everything again would only give it more to do."""
     table = OneTable("a")
-    table.tell(InstantAsked("a", 1, 1), RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(InstantAsked("a", 1, 1), CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(table.barrier("a", 1), table.flushed("a", 1))
     assert only(Alarm, table.tell(Tick(), after=100.0)) == []
     assert orders(Decided, table.tell(table.issued(1)))
@@ -321,15 +321,15 @@ def test_a_round_that_waits_for_its_own_coordinator_is_not_given_up() -> None:
 def test_a_refused_commit_of_an_older_generation_lets_opens_go_on_with_the_older_offset() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})
     table.tell(Broken("a", 1, "its disk is full"), OpenRequested("a", 2, 9, "orders", 1, "ann"))
     dropped, granted = table.tell(CommitRefused(1, 1, "the store is full"))
-    assert dropped == DropRound(1, 1)
+    assert dropped == DropCheckpoint(1, 1)
     assert granted.order.committed_offset == 0  # type: ignore[union-attr]
 
 
-def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_then_get_a_round_soon() -> None:
+def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_then_get_a_checkpoint_soon() -> None:
     table = OneTable("a")
     table.grant("a", "orders")
     for generation, pause in ((1, 0.0), (2, 0.5), (3, 1.0), (4, 2.0)):
@@ -351,37 +351,37 @@ def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_
     table.grant("a", "orders", incarnation=1)
 
 
-def test_a_round_without_rows_between_aborts_does_not_let_clients_send_everything_again_at_once() -> None:
+def test_a_checkpoint_without_rows_between_aborts_does_not_let_clients_send_everything_again_at_once() -> None:
     table = OneTable("a")
     for generation in (1, 2):
-        table.tell(Broken("a", generation, "its disk is full"), RoundAsked("a", generation + 1), Tick(), after=0.5)
+        table.tell(Broken("a", generation, "its disk is full"), CheckpointAsked("a", generation + 1), Tick(), after=0.5)
         table.tell(Tick(), after=0.5)
         table.pass_all(1, "a")
     table.tell(Broken("a", 3, "its disk is full"))
     assert table.tell(table.opens("a", "orders")) == []
 
 
-def test_the_first_rounds_behind_an_outage_are_small_and_grow_while_they_are_flushed_in_good_time() -> None:
-    table = OneTable("a", channels={"orders": [1, 0, "ann", 0]}, policy=RoundPolicy(first_round_bytes=100))
+def test_the_first_checkpoints_behind_an_outage_are_small_and_grow_while_they_are_flushed_in_good_time() -> None:
+    table = OneTable("a", channels={"orders": [1, 0, "ann", 0]}, policy=CheckpointPolicy(first_checkpoint_bytes=100))
     limits = []
     for number in range(1, 6):
-        table.tell(loaded("a"), RoundAsked("a", 1))
+        table.tell(loaded("a"), CheckpointAsked("a", 1))
         (barrier,) = [order for _, order in orders(Barrier, table.tell(Tick(), after=10.0))]
         limits.append(barrier.next.intake)
         table.commit(number, "a", {"orders": number}, size=limits[-2] if number > 1 else 100)
         table.decide(number)
-    assert limits == [100, 400, 400, 1600, 1600], "a round's limit is known before the one behind it is measured"
+    assert limits == [100, 400, 400, 1600, 1600], "a checkpoint's limit is known before the one behind it is measured"
     (adopt,) = [order for _, order in orders(Adopt, table.tell(Broken("a", 1, "its disk is full")))]
     assert adopt.plan.intake == 100
 
 
-def test_a_table_that_nobody_wrote_before_begins_with_larger_rounds() -> None:
-    table = OneTable(policy=RoundPolicy(first_round_bytes=100))
+def test_a_table_that_nobody_wrote_before_begins_with_larger_checkpoints() -> None:
+    table = OneTable(policy=CheckpointPolicy(first_checkpoint_bytes=100))
     (adopt,) = [order for _, order in orders(Adopt, table.tell(joined("a")))]
     assert adopt.plan.intake == 400
 
 
-def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_round() -> None:
+def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_checkpoint() -> None:
     table = OneTable("a")
     table.tell(loaded("a"), Broken("a", 1, "its disk is full"))
     assert (table.core.uncommitted_bytes, table.core.deadline()) == (0, None)
@@ -410,22 +410,27 @@ def test_ro8_a_process_that_comes_back_after_its_release_had_a_part_in_this_gene
 
 def test_a_writer_that_is_lost_before_it_had_a_part_aborts_nothing() -> None:
     table = OneTable("a")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(joined("b"), WriterLost("b", "silent")) == []
     assert table.core.generation == 1
 
 
 def test_a_report_of_a_channel_that_nobody_opened_is_never_committed() -> None:
     table = OneTable("a")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     out = table.tell(table.barrier("a", 1, {"ghost": 9}), table.flushed("a", 1, ["file"]))
     assert only(Commit, out) == []
     assert table.core.generation == 2
 
 
-@pytest.mark.parametrize("round_", [1, 3])
-def test_reports_for_a_round_that_is_not_flushing_change_nothing(round_: int) -> None:
+@pytest.mark.parametrize("checkpoint", [1, 3])
+def test_reports_for_a_checkpoint_that_is_not_flushing_change_nothing(checkpoint: int) -> None:
     table = OneTable("a", "b")
-    table.tell(RoundAsked("a", 1), Tick(), after=0.5)
-    reports = [table.barrier("a", round_), table.barrier("b", round_), table.flushed("a", round_), table.flushed("b", round_)]
+    table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
+    reports = [
+        table.barrier("a", checkpoint),
+        table.barrier("b", checkpoint),
+        table.flushed("a", checkpoint),
+        table.flushed("b", checkpoint),
+    ]
     assert table.tell(*reports) == []

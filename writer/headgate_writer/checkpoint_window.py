@@ -1,11 +1,14 @@
-"""How much clients bring into one round: past it they wait for the next, so that no round is larger than can be flushed."""
+"""How much clients bring into one checkpoint: past it they wait for the next, so that no checkpoint is larger than can be
+flushed.
+"""
 
 import asyncio
 from collections.abc import Callable
 
 
-class RoundWindow:
-    """``limit``: Arrow bytes of the round that fills now, 0: not bounded. ``full`` is called once a round, when they are there.
+class CheckpointWindow:
+    """``limit``: Arrow bytes of the checkpoint that fills now, 0: not bounded. ``full`` is called once a checkpoint, when they
+    are there.
 
     What clients have kept stays with them meanwhile: they are not read, and send it once (rule CH7).
     """
@@ -18,14 +21,14 @@ class RoundWindow:
         self._open.set()
 
     def took(self, nbytes: int) -> None:
-        """A batch was taken. The one that fills the round is still part of it."""
+        """A batch was taken. The one that fills the checkpoint is still part of it."""
         self._taken += nbytes
         if self._limit and self._taken >= self._limit and self._open.is_set():
             self._open.clear()
             self._full()
 
     def begin(self, limit: int) -> None:
-        """The next round fills."""
+        """The next checkpoint fills."""
         self._limit, self._taken = limit, 0
         self._open.set()
 
