@@ -26,9 +26,7 @@ CITATION = re.compile(
 NAMED_TEST = re.compile(r"def test_((?:(?:ro|ch|ex|tm|fi|de|hf|[rtcpdgwfh])\d{1,2}_)+)")
 """A test whose name begins with the rules that it guards."""
 RULE, FACT = ("What must hold", "Without it"), ("What Hudi does", "Shown by")
-GONE = re.compile(
-    r"§ ?\d|hudi-format|interop.facts?\b|streaming-writer|fast-paths|(?<![./\w])spec/|\breliability \d"
-)
+GONE = re.compile(r"§ ?\d|hudi-format|interop.facts?\b|streaming-writer|fast-paths|(?<![./\w])spec/|\breliability \d")
 """Names of pages that were never in the repository."""
 
 

@@ -1,4 +1,4 @@
-"""What this process works on, for all coordinators together: slots, running attempts, and the end of both."""
+"""What this process works on, for all coordinators together: capacity, running attempts, and the end of both."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,18 +36,18 @@ class Totals:
 
 
 class Workbench:
-    """``slots``: attempts at a time. ``run`` is one attempt, blocking, on ``threads``; ``group`` owns the attempts."""
+    """``capacity``: attempts at a time. ``run`` is one attempt, blocking, on ``threads``; ``group`` owns the attempts."""
 
     def __init__(
         self,
-        slots: int,
+        capacity: int,
         run: Callable[[Job], wire.WorkRequest],
         threads: Executor,
         group: asyncio.TaskGroup,
         world: World,
     ) -> None:
         self.totals = Totals()
-        self._slots = slots
+        self._capacity = capacity
         self._work = run
         self._threads = threads
         self._group = group
@@ -80,7 +80,7 @@ class Workbench:
     def take(self, giver: Giver, message: wire.WorkResponse) -> None:
         """What a coordinator says after its welcome."""
         match message.WhichOneof("message"):
-            case "run" if self._leaving or self.running >= self._slots:
+            case "run" if self._leaving or self.running >= self._capacity:
                 giver.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=message.run.attempt)))
             case "run":
                 self._begin(giver, message.run)
@@ -120,7 +120,7 @@ class Workbench:
         job = Job(order)
         self._running[_name(order.attempt)] = (giver, job)
         self._idle.clear()
-        self._tell_slots()
+        self._tell_capacity()
         self._group.create_task(self._run(giver, job))
 
     async def _run(self, giver: Giver, job: Job) -> None:
@@ -139,16 +139,16 @@ class Workbench:
         setattr(self.totals, kind, getattr(self.totals, kind) + 1)
         _log.info("operation ended", outcome=kind, rows=report.finished.rows, why=report.failed.why, **name)
         giver.send(report)
-        self._tell_slots()
+        self._tell_capacity()
         if not self._running:
             self._idle.set()
 
-    def _tell_slots(self) -> None:
+    def _tell_capacity(self) -> None:
         for giver in self._givers:
             giver.send(self._ready())
 
     def _ready(self) -> wire.WorkRequest:
-        return wire.WorkRequest(ready=wire.Ready(slots=0 if self._leaving else self._slots - self.running))
+        return wire.WorkRequest(ready=wire.Ready(operations=0 if self._leaving else self._capacity - self.running))
 
 
 def _name(attempt: wire.Attempt) -> bytes:

@@ -84,7 +84,7 @@ async def test_it_says_who_it_is_and_how_much_it_takes() -> None:
     async with scripted_giver() as giver, compactor(giver, operations=3) as (found, link):
         assert link.hello.process == found.process
         assert link.hello.host
-        assert await link.slots.get() == 3
+        assert await link.capacity.get() == 3
         assert await link.heartbeats.get() == []
 
 
@@ -97,7 +97,7 @@ async def test_an_operation_is_merged_and_reported_and_the_slot_is_free_again(pl
         for index, operation in enumerate(plan.operations):
             await link.until_slots(1)
             attempt = link.run(table, plan, index)
-            assert await link.slots.get() == 0
+            assert await link.capacity.get() == 0
             report = await link.report("finished")
             assert report.attempt == attempt
             file = DataFile(operation.path, report.size, report.sha256, "")

@@ -15,14 +15,14 @@ from headgate_runtime.world import World
 
 @dataclass(eq=False)
 class Giver:
-    """A coordinator; ``told``: what it heard, by kind, with the slots of a Ready."""
+    """A coordinator; ``told``: what it heard, by kind, with the capacity of a Ready."""
 
     told: list[str] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def send(self, message: wire.WorkRequest) -> None:
         kind = message.WhichOneof("message") or ""
-        self.told.append(f"ready {message.ready.slots}" if kind == "ready" else kind)
+        self.told.append(f"ready {message.ready.operations}" if kind == "ready" else kind)
 
     async def until(self, kind: str) -> None:
         while kind not in self.told:
@@ -54,12 +54,12 @@ class Hands:
 
 
 @asynccontextmanager
-async def workbench(slots: int) -> AsyncIterator[tuple[Workbench, Hands]]:
+async def workbench(capacity: int) -> AsyncIterator[tuple[Workbench, Hands]]:
     hands = Hands()
     with ThreadPoolExecutor(4) as threads:
         try:
             async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-                yield Workbench(slots, hands.work, threads, group, World.real()), hands
+                yield Workbench(capacity, hands.work, threads, group, World.real()), hands
         finally:
             for number in range(10):
                 hands.finish(number)
@@ -92,7 +92,7 @@ async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_ot
         assert not hands.jobs[2].given_up
         hands.finish(2)
         await other.until("finished")
-        assert one.told == [*heard, "returned"], "of slots it hears nothing any more"
+        assert one.told == [*heard, "returned"], "of capacity it hears nothing any more"
 
 
 async def test_a_drop_ends_the_attempt_that_it_names() -> None:

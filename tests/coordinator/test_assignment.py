@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from headgate_coordinator.core.assignment import LEVEL, MeasuredLoad, assign
-from headgate_coordinator.core.checkpoint_plans import CheckpointPlanner
+from headgate_coordinator.core.membership import Memberships
 
 KEY_GROUPS = 128
 Loads = Mapping[int, int]
@@ -92,9 +92,9 @@ def test_before_any_measurement_groups_are_spread_by_number() -> None:
 
 
 def test_before_any_measurement_a_join_moves_its_whole_share_at_once() -> None:
-    planner = CheckpointPlanner(KEY_GROUPS)
-    planner.plan(1, [("a", "a:1")])
-    sizes = Counter(planner.plan(2, [("a", "a:1"), ("b", "b:1")]).assignment)
+    memberships = Memberships(KEY_GROUPS)
+    memberships.membership(1, [("a", "a:1")])
+    sizes = Counter(memberships.membership(2, [("a", "a:1"), ("b", "b:1")]).assignment)
     assert sizes[0] <= LEVEL * sizes[1]
 
 

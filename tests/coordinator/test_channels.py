@@ -26,7 +26,7 @@ from headgate_coordinator.core.instructions import (
     WinOffsets,
 )
 from headgate_coordinator.core.refusals import FORBIDDEN, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
-from support.one_table import OneTable, orders, plan
+from support.one_table import OneTable, membership, orders
 
 KNOWN = {"orders": [3, 50, "ann", 0]}
 
@@ -136,7 +136,7 @@ def test_ch3_an_open_waits_until_every_checkpoint_that_can_hold_rows_of_the_olde
     table.commit(1, "a", {"orders": 60})
     assert table.decide(1) == [
         Send("a", 1, Decided(1, queryable=False)),
-        Send("a", 1, Barrier(2, plan(3, "a"))),
+        Send("a", 1, Barrier(2, membership(3, "a"))),
         Send("a", 1, Decided(1, queryable=True)),
     ]
     table.commit(2, "a", {"orders": 70})
@@ -175,7 +175,9 @@ def test_ch3_ch4_the_slot_of_a_new_incarnation_is_written_when_the_older_rows_ar
     table = OneTable("a", channels=KNOWN)
     hold = table.grant("a", "orders", incarnation=3)
     table.tell(table.opens("a", "orders"))
-    assert orders(Barrier, table.tell(table.ended("a", "orders", hold, uncommitted=True))) == [("a", Barrier(1, plan(2, "a")))]
+    assert orders(Barrier, table.tell(table.ended("a", "orders", hold, uncommitted=True))) == [
+        ("a", Barrier(1, membership(2, "a")))
+    ]
     table.commit(1, "a", {"orders": 60})
     table.tell(SlotWon(1, 1))
     assert table.tell(Published(1, 1))[1:] == [WinOffsets(1, {"orders": (4, 60, "ann")})]
@@ -186,7 +188,7 @@ def test_ch3_rows_of_a_client_that_went_away_ask_for_no_checkpoint_before_somebo
     hold = table.grant("a", "orders", incarnation=3)
     assert table.tell(table.ended("a", "orders", hold, uncommitted=True)) == []
     assert table.core.deadline() is None
-    assert table.tell(table.opens("a", "orders", incarnation=3)) == [Send("a", 1, Barrier(1, plan(2, "a")))]
+    assert table.tell(table.opens("a", "orders", incarnation=3)) == [Send("a", 1, Barrier(1, membership(2, "a")))]
 
 
 def test_ch3_even_at_the_same_writer_a_channel_is_ended_before_it_is_granted_again() -> None:

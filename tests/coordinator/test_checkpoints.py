@@ -19,8 +19,8 @@ from headgate_coordinator.core.events import (
     WriterLost,
 )
 from headgate_coordinator.core.instructions import (
-    Adopt,
     Alarm,
+    Attach,
     Barrier,
     Commit,
     Decided,
@@ -31,11 +31,11 @@ from headgate_coordinator.core.instructions import (
     Send,
 )
 from headgate_coordinator.core.policy import CheckpointPolicy
-from support.one_table import OneTable, joined, loaded, only, orders, plan
+from support.one_table import OneTable, joined, loaded, membership, only, orders
 
 
 def test_the_first_writer_gets_a_plan_at_once() -> None:
-    assert OneTable().tell(joined("a")) == [Send("a", 1, Adopt(plan(1, "a")))]
+    assert OneTable().tell(joined("a")) == [Send("a", 1, Attach(membership(1, "a")))]
 
 
 def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order() -> None:
@@ -45,7 +45,7 @@ def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order
     assert table.tell(InstantAsked("a", 1, 1)) == [IssueInstant(1, 1)]
     assert table.tell(table.issued(1)) == [Send("a", 1, Instant(1, "instant 1"))]
     assert table.core.deadline() == 0.5
-    assert table.tell(Tick(), after=0.5) == [Send("a", 1, Barrier(1, plan(2, "a")))]
+    assert table.tell(Tick(), after=0.5) == [Send("a", 1, Barrier(1, membership(2, "a")))]
     assert table.tell(table.barrier("a", 1, {"orders": 9}, 100)) == []
     assert table.tell(table.flushed("a", 1, ["one", "two"])) == [Commit(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})]
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
@@ -118,7 +118,7 @@ def test_ro1_the_next_barrier_waits_until_the_older_checkpoint_is_decided() -> N
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(CheckpointAsked("a", 1), Tick(), after=29.0) == []
     assert only(Commit, table.tell(table.barrier("a", 1, {"orders": 1}), table.flushed("a", 1)))
-    assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Barrier(2, plan(3, "a")))]
+    assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Barrier(2, membership(3, "a")))]
 
 
 def test_tm5_instants_are_issued_in_checkpoint_order_though_the_younger_checkpoint_asks_first() -> None:
@@ -138,8 +138,8 @@ def test_the_instant_is_told_to_all_members_of_the_checkpoint() -> None:
 
 def test_ro7_a_writer_that_joins_gets_the_next_checkpoint_and_the_others_learn_it_with_their_barrier() -> None:
     table = OneTable("a")
-    following = plan(2, "a", "b")
-    assert table.tell(joined("b")) == [Send("a", 1, Barrier(1, following)), Send("b", 1, Adopt(following))]
+    following = membership(2, "a", "b")
+    assert table.tell(joined("b")) == [Send("a", 1, Barrier(1, following)), Send("b", 1, Attach(following))]
 
 
 def test_ro7_a_writer_that_joins_while_a_checkpoint_flushes_waits_for_the_next_border() -> None:
@@ -147,7 +147,7 @@ def test_ro7_a_writer_that_joins_while_a_checkpoint_flushes_waits_for_the_next_b
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(joined("b")) == []
     out = table.pass_all(1, "a")
-    assert out[-2:] == [Send("a", 1, Barrier(2, plan(3, "a", "b"))), Send("b", 1, Adopt(plan(3, "a", "b")))]
+    assert out[-2:] == [Send("a", 1, Barrier(2, membership(3, "a", "b"))), Send("b", 1, Attach(membership(3, "a", "b")))]
 
 
 def test_ro7_an_idle_table_does_nothing() -> None:
@@ -210,8 +210,8 @@ def test_ro2_an_abort_gives_up_every_checkpoint_that_is_not_sent_and_tells_all_w
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.tell(InstantAsked("a", 1, 3), table.issued(2), table.issued(3))
     out = table.tell(Broken("b", 1, "its disk is full"))
-    adopt = plan(1, "a", "b")
-    assert out[2:] == [DropCheckpoint(1, 2), DropCheckpoint(1, 3), Send("a", 2, Adopt(adopt)), Send("b", 2, Adopt(adopt))]
+    attach = membership(1, "a", "b")
+    assert out[2:] == [DropCheckpoint(1, 2), DropCheckpoint(1, 3), Send("a", 2, Attach(attach)), Send("b", 2, Attach(attach))]
     assert (table.core.generation, table.core.checkpoint) == (2, 1)
 
 
@@ -229,7 +229,7 @@ def test_ro2_a_checkpoint_whose_slot_is_sent_is_decided_though_its_generation_is
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})
     out = table.tell(Broken("a", 1, "its disk is full"))
-    assert out[2:] == [Send("a", 2, Adopt(plan(1, "a")))]  # nothing is dropped
+    assert out[2:] == [Send("a", 2, Attach(membership(1, "a")))]  # nothing is dropped
     assert table.tell(table.opens("a", "orders", incarnation=1)) == []
     assert table.tell(SlotWon(1, 1)) == []
     (granted,) = only(Send, table.tell(Published(1, 1)))
@@ -255,7 +255,7 @@ def test_ro2_no_barrier_is_sent_while_a_checkpoint_of_an_older_generation_is_und
     table.commit(1, "a", {"orders": 9})
     table.tell(Broken("a", 1, "its disk is full"))
     assert table.tell(CheckpointAsked("a", 2), Tick(), after=0.5) == []
-    assert orders(Barrier, table.decide(1, generation=1)) == [("a", Barrier(1, plan(2, "a")))]
+    assert orders(Barrier, table.decide(1, generation=1)) == [("a", Barrier(1, membership(2, "a")))]
 
 
 def test_a_refused_commit_is_sent_again_with_the_same_files_after_growing_pauses() -> None:
@@ -371,14 +371,14 @@ def test_the_first_checkpoints_behind_an_outage_are_small_and_grow_while_they_ar
         table.commit(number, "a", {"orders": number}, size=limits[-2] if number > 1 else 100)
         table.decide(number)
     assert limits == [100, 400, 400, 1600, 1600], "a checkpoint's limit is known before the one behind it is measured"
-    (adopt,) = [order for _, order in orders(Adopt, table.tell(Broken("a", 1, "its disk is full")))]
-    assert adopt.plan.intake == 100
+    (attach,) = [order for _, order in orders(Attach, table.tell(Broken("a", 1, "its disk is full")))]
+    assert attach.membership.intake == 100
 
 
 def test_a_table_that_nobody_wrote_before_begins_with_larger_checkpoints() -> None:
     table = OneTable(policy=CheckpointPolicy(first_checkpoint_bytes=100))
-    (adopt,) = [order for _, order in orders(Adopt, table.tell(joined("a")))]
-    assert adopt.plan.intake == 400
+    (attach,) = [order for _, order in orders(Attach, table.tell(joined("a")))]
+    assert attach.membership.intake == 400
 
 
 def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_checkpoint() -> None:
@@ -390,7 +390,7 @@ def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no
 def test_ro8_a_lost_member_aborts_and_the_others_share_its_key_groups() -> None:
     table = OneTable("a", "b")
     out = table.tell(WriterLost("b", "silent"))
-    assert out[2:] == [Send("a", 2, Adopt(plan(1, "a")))]
+    assert out[2:] == [Send("a", 2, Attach(membership(1, "a")))]
 
 
 def test_ro8_a_process_that_comes_back_on_another_stream_aborts() -> None:

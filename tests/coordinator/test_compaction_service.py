@@ -34,7 +34,7 @@ async def coordinator_with_rows(
         async with scripted_writer(coordinator.address) as writer:
             for name in tables or (T,):
                 await coordinator.create(name, SCHEMA, **OPTIONS)
-                await writer.order(name, "adopt")
+                await writer.order(name, "attach")
                 await writer.open(name, "c")
                 for number in range(1, COMMITS + 1):
                     for part in parts:
@@ -55,7 +55,7 @@ async def until_compacted(tmp_path: Path, table: str = T) -> Any:
 
 async def test_a_stream_that_begins_without_a_hello_is_refused(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
-        for first in (wire.WorkRequest(ready=wire.Ready(slots=1)), wire.WorkRequest(hello=wire.CompactorHello(host="h"))):
+        for first in (wire.WorkRequest(ready=wire.Ready(operations=1)), wire.WorkRequest(hello=wire.CompactorHello(host="h"))):
             call = CompactionServiceStub(channel).Work()
             await call.write(first)
             with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -68,7 +68,7 @@ async def test_a_message_that_is_not_known_ends_a_compactors_stream_in_words(tmp
         call = CompactionServiceStub(channel).Work()
         await call.write(wire.WorkRequest(hello=wire.CompactorHello(process="p", host="h")))
         assert (await call.read()).HasField("welcome")
-        await call.write(wire.WorkRequest(ready=wire.Ready(slots=1)))
+        await call.write(wire.WorkRequest(ready=wire.Ready(operations=1)))
         while [each.free for each in (await coordinator.tables.Status(api.StatusRequest())).compactors] != [1]:
             await asyncio.sleep(0.02)  # while its welcome is being sent, a stream that ends may not say why
         await call.write(wire.WorkRequest())

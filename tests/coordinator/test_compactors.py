@@ -61,8 +61,8 @@ def compactors(*tables: Table) -> Compactors:
     return found
 
 
-def ready(found: Compactors, session: CompactorSession, slots: int) -> None:
-    found.take(session, wire.WorkRequest(ready=wire.Ready(slots=slots)))
+def ready(found: Compactors, session: CompactorSession, capacity: int) -> None:
+    found.take(session, wire.WorkRequest(ready=wire.Ready(operations=capacity)))
 
 
 def finished(found: Compactors, session: CompactorSession, done: wire.Attempt) -> None:
@@ -89,8 +89,8 @@ def test_a_compactor_gets_as_much_as_it_has_room_for() -> None:
 def test_the_compactor_with_most_room_is_first() -> None:
     table = Table("t")
     found = compactors(table)
-    for name, slots in (("small", 1), ("large", 3)):
-        ready(found, found.join(name, "host"), slots)
+    for name, capacity in (("small", 1), ("large", 3)):
+        ready(found, found.join(name, "host"), capacity)
     table.waiting = 3
     found.match()
     assert [process for _, process in table.told] == ["large", "large", "small"]

@@ -34,7 +34,7 @@ async def test_a_writer_that_falls_silent_is_lost_and_its_stream_is_cut(tmp_path
     async with running_coordinator(tmp_path, redis, writer_timeout=0.5) as coordinator:
         await coordinator.create(T, SCHEMA, **OPTIONS)
         async with scripted_writer(coordinator.address, beats=False) as writer:
-            await writer.order(T, "adopt")
+            await writer.order(T, "attach")
             await writer.ended.wait()
             assert writer.why == "nothing was heard of it for 0.5 s"
         assert (await coordinator.until(T, generation=2)).state == "owned"
@@ -48,14 +48,14 @@ async def test_a_cut_stream_aborts_the_checkpoints_of_all_its_tables(tmp_path: P
     ):
         for name in ("t", "u"):
             await coordinator.create(name, SCHEMA, **OPTIONS)
-            await stays.order(name, "adopt")
+            await stays.order(name, "attach")
         async with scripted_writer(coordinator.address, address="w:2") as goes:
             for name in ("t", "u"):
-                await goes.order(name, "adopt")
+                await goes.order(name, "attach")
         for name in ("t", "u"):
-            adopt = await stays.order(name, "adopt")
+            attach = await stays.order(name, "attach")
             assert stays.pair(name) == (1, 2)
-            assert [member.process for member in adopt.plan.members] == [stays.process]
+            assert [member.process for member in attach.membership.members] == [stays.process]
 
 
 async def test_a_writer_that_says_hello_again_is_a_new_registration(tmp_path: Path, redis: str) -> None:
@@ -64,10 +64,10 @@ async def test_a_writer_that_says_hello_again_is_a_new_registration(tmp_path: Pa
         scripted_writer(coordinator.address, process="p") as before,
     ):
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        await before.order(T, "adopt")
+        await before.order(T, "attach")
         async with scripted_writer(coordinator.address, process="p") as again:
             await before.ended.wait()
-            await again.order(T, "adopt")
+            await again.order(T, "attach")
             assert again.pair(T) == (1, 2)
             answer = await coordinator.tables.Status(api.StatusRequest())
             assert [writer.process for writer in answer.writers] == ["p"]
@@ -79,10 +79,10 @@ async def test_another_process_at_the_same_address_means_that_the_first_is_dead(
         scripted_writer(coordinator.address, process="old", address="w:1") as old,
     ):
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        await old.order(T, "adopt")
+        await old.order(T, "attach")
         async with scripted_writer(coordinator.address, process="new", address="w:1") as new:
             await old.ended.wait()
-            await new.order(T, "adopt")
+            await new.order(T, "attach")
             answer = await coordinator.tables.Status(api.StatusRequest())
             assert [writer.process for writer in answer.writers] == ["new"]
 
@@ -95,12 +95,12 @@ async def test_a_leaving_writer_is_released_when_no_table_needs_it(tmp_path: Pat
     ):
         for name in ("t", "u"):
             await coordinator.create(name, SCHEMA, **OPTIONS)
-            await asyncio.gather(stays.order(name, "adopt"), leaves.order(name, "adopt"))
+            await asyncio.gather(stays.order(name, "attach"), leaves.order(name, "attach"))
         await leaves.open("t", "c")
         leaves.take("t", rows(("a", 1, "x")), "c", 1)
         leaves.send(leave=wire.Leave())
-        await leaves.order("t", "release")
-        await leaves.order("u", "release")
+        await leaves.order("t", "detach")
+        await leaves.order("u", "detach")
         await leaves.released.wait()
         grant = await stays.open("t", "c", incarnation=1)
         assert grant.committed_offset == 1, "what it had taken is committed before it is let go"
@@ -113,7 +113,7 @@ async def test_a_leaving_writer_without_a_table_is_released_at_once(tmp_path: Pa
         await writer.released.wait()
         await coordinator.create(T, SCHEMA, **OPTIONS)
         await coordinator.until(T, state="owned")
-        assert writer.waiting(T, "adopt") == 0
+        assert writer.waiting(T, "attach") == 0
 
 
 async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path, redis: str) -> None:
@@ -145,7 +145,7 @@ async def test_what_a_service_of_another_version_says_ends_its_stream_in_words(
 ) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        await writer.order(T, "adopt")
+        await writer.order(T, "attach")
         writer._outbox.put_nowait(message)
         await writer.ended.wait()
         assert "is unknown here: bring all services of the cluster to the same version" in writer.why
@@ -156,7 +156,7 @@ async def test_what_is_said_under_another_pair_counts_for_nothing(tmp_path: Path
     """Rule RO2; but an open is answered, lest its client waits for nothing."""
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        await writer.order(T, "adopt")
+        await writer.order(T, "attach")
         for pair in ((7, 1), (1, 7)):
             writer.report(T, pair=pair, ask_instant=wire.AskInstant(checkpoint=1))
             writer.report(T, pair=pair, broken=wire.Broken(why="not of now"))
@@ -178,13 +178,13 @@ async def test_a_writer_that_does_not_read_is_cut_off_and_others_notice_nothing(
         grpc.aio.insecure_channel(coordinator.address) as channel,
     ):
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        await other.order(T, "adopt")
+        await other.order(T, "attach")
         deaf = CoordinationServiceStub(channel).Control()
         await deaf.write(wire.ControlRequest(hello=wire.Hello(process="deaf", address="w:2")))
         assert len((await other.order(T, "barrier")).next.members) == 2
         asking = asyncio.ensure_future(_ask(deaf, wire.TableReport(table="x" * 10_000, open=wire.OpenRequest(channel="c"))))
-        adopt = await other.order(T, "adopt")
-        assert [member.process for member in adopt.plan.members] == [other.process]
+        attach = await other.order(T, "attach")
+        assert [member.process for member in attach.membership.members] == [other.process]
         await other.open(T, "c")
         deaf.cancel()
         await asyncio.wait([asking])

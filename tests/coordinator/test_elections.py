@@ -40,10 +40,10 @@ async def lease_of(client: Redis, table: str) -> str:
 async def test_a_checkpoint_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        adopt = await writer.order(FLIGHTS, "adopt")
-        assert adopt.url == table.url
-        assert json.loads(adopt.definition)["table_uuid"] == table.table_uuid
-        assert [member.process for member in adopt.plan.members] == [writer.process]
+        attach = await writer.order(FLIGHTS, "attach")
+        assert attach.url == table.url
+        assert json.loads(attach.definition)["table_uuid"] == table.table_uuid
+        assert [member.process for member in attach.membership.members] == [writer.process]
         grant = await writer.open(FLIGHTS, "loader-1")
         assert (grant.incarnation, grant.committed_offset) == (1, 0)
         await writer.commit(FLIGHTS, rows(("a", 1, "x"), ("b", 1, "y")), "loader-1", 2)
@@ -61,10 +61,10 @@ async def test_two_writers_commit_one_checkpoint_together(tmp_path: Path, redis:
         scripted_writer(coordinator.address, address="w:1") as one,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await one.order(FLIGHTS, "adopt")
+        await one.order(FLIGHTS, "attach")
         async with scripted_writer(coordinator.address, address="w:2") as other:
             assert len((await one.order(FLIGHTS, "barrier")).next.members) == 2
-            await other.order(FLIGHTS, "adopt")
+            await other.order(FLIGHTS, "attach")
             await one.open(FLIGHTS, "c1")
             await other.open(FLIGHTS, "c2")
             one.take(FLIGHTS, rows(("a", 1, "x"), part="p"), "c1", 1)
@@ -85,14 +85,14 @@ async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_t
         await one.create(FLIGHTS, SCHEMA, **OPTIONS)
         owner, heir = await _owner_and_heir(FLIGHTS, one, two)
         async with scripted_writer(owner.address) as before, scripted_writer(heir.address, address="w:2") as after:
-            await before.order(FLIGHTS, "adopt")
+            await before.order(FLIGHTS, "attach")
             await before.open(FLIGHTS, "c", principal="me")
             await before.commit(FLIGHTS, rows(("a", 1, "x")), "c", 5)
             before.take(FLIGHTS, rows(("b", 1, "y")), "c", 6)
             await owner.drain()
             await before.ended.wait()
             assert before.why == "the coordinator has ended"
-            await after.order(FLIGHTS, "adopt")
+            await after.order(FLIGHTS, "attach")
             assert after.pair(FLIGHTS)[0] == 2
             grant = await after.open(FLIGHTS, "c", principal="me")
             assert (grant.incarnation, grant.committed_offset) == (2, 6)
@@ -101,9 +101,9 @@ async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_t
 async def test_a_lease_that_another_holds_is_an_ownership_given_up(tmp_path: Path, redis: str, client: Redis) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
-        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "detach")
         status = await coordinator.until(FLIGHTS, state="elsewhere")
         assert status.owner == "other"
         writer.ask_open(FLIGHTS, "c")
@@ -118,12 +118,12 @@ async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, 
         scripted_writer(coordinator.address) as writer,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
         other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
         assert other.own() == 2
         writer.ask_open(FLIGHTS, "c")
-        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "detach")
         await coordinator.until(FLIGHTS, state="elsewhere")
         assert open_table(table.url).epoch == 2, "it fenced again"
         assert open_table(table.url).channels == {}
@@ -132,13 +132,13 @@ async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, 
 async def test_a_deposed_owner_whose_lease_is_its_own_opens_the_table_again(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         stranger = open_table(table.url, take_over=True)
         stranger.upsert(rows(("a", 1, "theirs")))
         stranger.close()
         writer.ask_open(FLIGHTS, "c")
-        await writer.order(FLIGHTS, "release")
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "detach")
+        await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS)[0] == 3
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("b", 1, "ours")), "c", 1)
@@ -151,11 +151,11 @@ async def test_an_owner_whose_lease_was_lost_asks_the_log_and_learns_that_anothe
     """Redis forgot who had the table in between: the lease is ours again, the epoch is not."""
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
         assert other.own() == 2
         await client.flushall()
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS)[0] == 3
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
@@ -165,43 +165,43 @@ async def test_an_owner_whose_lease_was_lost_asks_the_log_and_learns_that_anothe
 async def test_an_owner_that_gives_a_checkpoint_up_asks_the_log(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
         writer.report(FLIGHTS, broken=wire.Broken(why="rows do not reach the others"))
         while writer.pair(FLIGHTS)[0] != 3:
-            await writer.order(FLIGHTS, "adopt")
+            await writer.order(FLIGHTS, "attach")
 
 
 async def test_an_owner_that_is_told_of_a_newer_epoch_asks_the_log(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=7))
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
         assert writer.pair(FLIGHTS) == (1, 1), "a writer alone deposes nobody"
         assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
         writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=2))
-        await writer.order(FLIGHTS, "release")
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "detach")
+        await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS)[0] == 3
 
 
 async def test_a_foreign_write_is_a_quarantine_until_somebody_has_acted(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         foreign = tmp_path / FLIGHTS / ".hoodie/timeline/20200101000000000.deltacommit.requested"
         foreign.touch()
         writer.report(FLIGHTS, ask_instant=wire.AskInstant(checkpoint=1))
-        await writer.order(FLIGHTS, "release")
+        await writer.order(FLIGHTS, "detach")
         status = await coordinator.until(FLIGHTS, state="quarantined")
         assert status.alarms
         writer.ask_open(FLIGHTS, "c")
         refused = await writer.order(FLIGHTS, "open_refused")
         assert (refused.error.code, refused.error.action) == (errors_pb2.CODE_TABLE_QUARANTINED, errors_pb2.ACTION_GIVE_UP)
         foreign.unlink()
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await coordinator.until(FLIGHTS, state="owned")
 
 
@@ -209,11 +209,11 @@ async def test_a_quarantined_table_does_not_disturb_others(tmp_path: Path, redis
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create("bad", SCHEMA, **OPTIONS)
         table = await coordinator.create("good", SCHEMA, **OPTIONS)
-        await writer.order("bad", "adopt")
+        await writer.order("bad", "attach")
         (tmp_path / "bad/.hoodie/timeline/20200101000000000.deltacommit.requested").touch()
         writer.report("bad", ask_instant=wire.AskInstant(checkpoint=1))
         await coordinator.until("bad", state="quarantined")
-        await writer.order("good", "adopt")
+        await writer.order("good", "attach")
         await writer.open("good", "c")
         await writer.commit("good", rows(("a", 1, "x")), "c", 1)
         assert notes(open_table(table.url)) == {"a": "x"}
@@ -227,7 +227,7 @@ async def test_without_redis_the_owner_goes_on_and_nothing_new_is_taken(tmp_path
         scripted_writer(coordinator.address) as writer,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         process.kill()
         while (await coordinator.tables.Status(tables_pb2.StatusRequest())).redis_reachable:
             await asyncio.sleep(0.02)
@@ -248,7 +248,7 @@ async def test_without_redis_the_owner_goes_on_and_nothing_new_is_taken(tmp_path
 async def test_flushall_costs_nothing(tmp_path: Path, redis: str, client: Redis) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await writer.open(FLIGHTS, "c")
         await client.flushall()
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
@@ -257,7 +257,7 @@ async def test_flushall_costs_nothing(tmp_path: Path, redis: str, client: Redis)
         await writer.commit(FLIGHTS, rows(("b", 1, "y")), "c", 2)
         assert notes(open_table(table.url)) == {"a": "x", "b": "y"}
         assert (await coordinator.status(FLIGHTS)).epoch == 1
-        assert writer.waiting(FLIGHTS, "release") == 0
+        assert writer.waiting(FLIGHTS, "detach") == 0
 
 
 async def test_a_failed_sync_ends_the_process(tmp_path: Path, redis: str) -> None:
@@ -272,7 +272,7 @@ async def test_a_failed_sync_ends_the_process(tmp_path: Path, redis: str) -> Non
         scripted_writer(coordinator.address) as writer,
     ):
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         writer.ask_open(FLIGHTS, "c")
         failure = await coordinator.failed()
         assert isinstance(failure, BaseExceptionGroup)
@@ -307,11 +307,11 @@ async def test_after_an_unknown_outcome_the_table_is_opened_again(tmp_path: Path
         scripted_writer(coordinator.address) as writer,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await writer.open(FLIGHTS, "c")
         writer.take(FLIGHTS, rows(("a", 1, "x")), "c", 1)
-        await writer.order(FLIGHTS, "release")
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "detach")
+        await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS)[0] == 2
         grant = await writer.open(FLIGHTS, "c", incarnation=1)
         assert (grant.incarnation, grant.committed_offset) == (1, 1)
@@ -325,7 +325,7 @@ async def test_named_steps_of_a_checkpoint_are_reached_in_their_order(tmp_path: 
         scripted_writer(coordinator.address) as writer,
     ):
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
         steps = steps.copy()  # the writer leaves before the coordinator does, which has steps of its own

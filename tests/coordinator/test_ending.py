@@ -4,9 +4,9 @@ from headgate_coordinator.core.events import CheckpointAsked, EndAsked, InstantA
 from headgate_coordinator.core.instructions import (
     Commit,
     Decided,
+    Detach,
     Drained,
     DropCheckpoint,
-    Release,
     Send,
     WinOffsets,
 )
@@ -20,7 +20,7 @@ END = EndAsked(RESTORED)
 def test_every_writer_is_released_with_the_reason_under_the_generation_that_it_knows() -> None:
     table = OneTable("a", "b", channels=KNOWN)
     table.grant("b", "orders", incarnation=3)
-    assert table.tell(END) == [Send("a", 1, Release(RESTORED)), Send("b", 1, Release(RESTORED)), Drained()]
+    assert table.tell(END) == [Send("a", 1, Detach(RESTORED)), Send("b", 1, Detach(RESTORED)), Drained()]
 
 
 def test_checkpoints_that_are_not_sent_are_given_up() -> None:
@@ -59,5 +59,5 @@ def test_a_writer_that_comes_afterwards_gets_no_part() -> None:
     table = OneTable("a")
     (slot,) = only(WinOffsets, table.tell(table.opens("a", "orders")))
     table.tell(END)
-    assert table.tell(joined("b")) == [Send("b", 2, Release())]
+    assert table.tell(joined("b")) == [Send("b", 2, Detach())]
     assert table.tell(OffsetsWon(slot.number)) == [Drained()]

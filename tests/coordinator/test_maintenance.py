@@ -37,7 +37,7 @@ async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
 @pytest.fixture
 async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
     async with scripted_writer(coordinator.address) as writer:
-        await writer.order(T, "adopt")
+        await writer.order(T, "attach")
         yield writer
 
 
@@ -171,13 +171,13 @@ async def test_ch8_a_restore_takes_rows_and_offsets_back_and_tells_why_channels_
     writer.take(T, rows(("e", 1, "uncommitted")), "c", 5)
     planned = await owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant, plan_only=True))
     assert (planned.instant, list(planned.undone)) == ("", undone)
-    assert writer.waiting(T, "release") == 0
+    assert writer.waiting(T, "detach") == 0
     done = await owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant))
     assert (list(done.undone), done.files) == (undone, planned.files)
-    release = await writer.order(T, "release")
-    assert release.error.code == errors_pb2.CODE_TABLE_RESTORED
-    adopt = await writer.order(T, "adopt")
-    assert (adopt.restored, writer.pair(T)) == (done.instant, (2, 1))
+    detach = await writer.order(T, "detach")
+    assert detach.error.code == errors_pb2.CODE_TABLE_RESTORED
+    attach = await writer.order(T, "attach")
+    assert (attach.restored, writer.pair(T)) == (done.instant, (2, 1))
     assert notes(open_table(url)) == {"a": "x", "b": "y"}
     again = await writer.open(T, "c", grant.incarnation)
     assert (again.incarnation, again.committed_offset) == (grant.incarnation, 2)
@@ -194,7 +194,7 @@ async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Runni
     error = await refused(owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant)))
     assert (error.code, instant in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
     await writer.commit(T, rows(("b", 1, "y")), "c", 2)
-    assert (writer.waiting(T, "release"), writer.pair(T)) == (0, (1, 1))
+    assert (writer.waiting(T, "detach"), writer.pair(T)) == (0, (1, 1))
 
 
 async def test_an_instant_that_somebody_deleted_is_named_by_reads_and_put_back_by_the_owner(
@@ -258,8 +258,8 @@ async def test_a_healthy_table_has_nothing_to_adopt_and_its_channels_open_again(
     await writer.order(T, "instant")
     done = await owner(coordinator).Adopt(api.AdoptRequest(table=T))
     assert done == api.AdoptResponse()
-    assert (await writer.order(T, "release")).error.code == errors_pb2.CODE_REWOUND
-    await writer.order(T, "adopt")
+    assert (await writer.order(T, "detach")).error.code == errors_pb2.CODE_REWOUND
+    await writer.order(T, "attach")
     assert (await writer.open(T, "c", grant.incarnation)).committed_offset == 1
     await writer.commit(T, rows(("b", 1, "sent again")), "c", 2)
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "sent again"}

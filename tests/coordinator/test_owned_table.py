@@ -187,7 +187,7 @@ async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_
         for session in scene.sessions:
             order = session._queue.get_nowait()
             assert order is not None
-            assert [member.process for member in order.table.adopt.plan.members] == ["a", "b", "c"]
+            assert [member.process for member in order.table.attach.membership.members] == ["a", "b", "c"]
             assert session._queue.empty()
 
 
@@ -201,7 +201,7 @@ async def test_a_writer_that_leaves_already_has_no_part_in_the_first_checkpoint(
             await scene.until("Maintain")
             order = stays._queue.get_nowait()
             assert order is not None
-            assert [member.process for member in order.table.adopt.plan.members] == ["b"]
+            assert [member.process for member in order.table.attach.membership.members] == ["b"]
             assert said(leaves) == []
         finally:
             scene.committer.gate.set()
@@ -224,16 +224,16 @@ async def test_a_writer_that_leaves_is_free_when_the_table_can_do_without_it_and
         writers = scene.board.writers
         leaves, stays = writers.join("a", "a:1"), writers.join("b", "b:1")
         await settled()
-        assert "adopt" in said(leaves)
+        assert "attach" in said(leaves)
         writers.take(leaves, wire.ControlRequest(leave=wire.Leave()))
         assert said(leaves) == [], "the table has not even heard of it"
         await settled()
-        assert not {"release", "released"} & {*said(leaves)}, "it has a part in checkpoints that are not over"
+        assert not {"detach", "released"} & {*said(leaves)}, "it has a part in checkpoints that are not over"
         running.cancel()
         scene.committer.gate.set()
         await asyncio.wait([running])
-        assert said(leaves) == ["release", "released"]
-        assert said(stays)[-1] == "release"
+        assert said(leaves) == ["detach", "released"]
+        assert said(stays)[-1] == "detach"
 
 
 async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> None:

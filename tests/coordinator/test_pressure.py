@@ -16,7 +16,7 @@ from headgate_coordinator.core.events import (
     InstantAsked,
     SliceFigures,
 )
-from headgate_coordinator.core.instructions import Adopt, Barrier, Instruction, Plan, Send, Share, Throttle
+from headgate_coordinator.core.instructions import Attach, Barrier, Instruction, Membership, Send, Share, Throttle
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.pressure import Ladder, size, stretch_of
 from support.one_table import OneTable, joined, loaded, orders
@@ -49,7 +49,7 @@ def idle(share: Share) -> Checkpoint:
 
 
 def under_way(*shares: Share) -> list[Checkpoint]:
-    return [Checkpoint(1, Plan(number, (), (), share)) for number, share in enumerate(shares, 1)]
+    return [Checkpoint(1, Membership(number, (), (), share)) for number, share in enumerate(shares, 1)]
 
 
 # --- the ladder alone ---
@@ -115,7 +115,7 @@ def test_rows_are_taken_slower_the_less_room_is_left() -> None:
 
 def test_the_rate_follows_how_much_of_the_rows_the_fullest_slice_gets() -> None:
     spread = ladder(nbytes=500 * MIB)
-    spread.published(took(Checkpoint(1, Plan(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
+    spread.published(took(Checkpoint(1, Membership(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
     spread.counted(figures(1, 501 * MIB))
     spread.begin([])
     assert spread.now.rate == pytest.approx((700 - 501) * MIB / (4 * 10.0 * 0.01))
@@ -126,7 +126,7 @@ def test_files_of_all_checkpoints_that_were_published_since_the_slices_were_coun
 ):
     each = ladder(60)
     for number in (1, 2):
-        each.published(took(Checkpoint(1, Plan(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
+        each.published(took(Checkpoint(1, Membership(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
     assert each.begin([]).files == 19 // 8
     each.counted(figures(62))
     assert each.begin([]).files == 37 // 8
@@ -134,7 +134,7 @@ def test_files_of_all_checkpoints_that_were_published_since_the_slices_were_coun
 
 def test_half_of_the_rate_is_shared_alike_and_half_goes_by_what_writers_took() -> None:
     each = ladder(nbytes=500 * MIB)
-    each.published(took(Checkpoint(1, Plan(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
+    each.published(took(Checkpoint(1, Membership(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
     each.counted(figures(1, 530 * MIB))
     each.begin([])
     assert each.now.rate is not None
@@ -216,8 +216,8 @@ def pressed(*writers: str, files: int = 0, nbytes: int = 0, counted: bool = True
 
 
 def told(out: Sequence[Instruction]) -> list[tuple[str, str]]:
-    """Barriers, adoptions and throttles, in their order, with whom they go to."""
-    names = {Adopt: "adopt", Barrier: "barrier", Throttle: "throttle"}
+    """Barriers, attachments and throttles, in their order, with whom they go to."""
+    names = {Attach: "attach", Barrier: "barrier", Throttle: "throttle"}
     return [(names[type(send.order)], send.process) for send in out if isinstance(send, Send) and type(send.order) in names]
 
 
@@ -236,17 +236,17 @@ def test_a_writer_hears_that_the_table_is_stopped_before_the_barrier_of_the_chec
     assert table.core.pressure.stopped is not None
 
 
-def test_a_writer_that_joins_a_stopped_table_hears_it_with_its_adoption() -> None:
+def test_a_writer_that_joins_a_stopped_table_hears_it_with_its_attachment() -> None:
     table = pressed("a", files=99)
     assert table.core.pressure.stopped is not None
     out = table.tell(joined("b"))
-    assert told(out) == [("barrier", "a"), ("adopt", "b"), ("throttle", "b")]
+    assert told(out) == [("barrier", "a"), ("attach", "b"), ("throttle", "b")]
 
 
 def test_a_new_generation_of_a_stopped_table_is_stopped() -> None:
     table = pressed("a", "b", files=99)
     out = table.tell(Broken("a", 1, "its disk is full"))
-    assert told(out) == [("adopt", "a"), ("adopt", "b"), ("throttle", "a"), ("throttle", "b")]
+    assert told(out) == [("attach", "a"), ("attach", "b"), ("throttle", "a"), ("throttle", "b")]
 
 
 def test_compaction_lets_a_stopped_table_go_on_by_itself_and_everybody_hears_it() -> None:

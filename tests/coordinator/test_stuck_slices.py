@@ -1,7 +1,7 @@
 """Whose rows are refused when a slice cannot be compacted, what clients and operators are told, and that writers hear of it."""
 
 from headgate_coordinator.core.events import SliceFigures, WriterJoined, WriterLost
-from headgate_coordinator.core.instructions import Adopt, Instruction, RefusedSlice, RefuseSlices, Send
+from headgate_coordinator.core.instructions import Attach, Instruction, RefusedSlice, RefuseSlices, Send
 from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
 from headgate_coordinator.streams.messages import Address, order_of
 from headgate_proto.api.v1 import errors_pb2
@@ -75,14 +75,14 @@ def test_every_writer_hears_once_which_slices_are_refused_and_when_none_is_any_m
     assert told(table.tell(figures())) == [("a", RefuseSlices(())), ("b", RefuseSlices(()))]
 
 
-def test_a_writer_hears_it_behind_each_adoption_also_from_an_owner_that_has_just_taken_over() -> None:
+def test_a_writer_hears_it_behind_each_attachment_also_from_an_owner_that_has_just_taken_over() -> None:
     slices = refused(load(aside=True))
     table = OneTable(figures=figures(*slices))
     for event in (joined("a"), WriterLost("a", "gone"), joined("a")):
         orders = [send.order for send in table.tell(event) if isinstance(send, Send)]
-        adopted = [at for at, order in enumerate(orders) if isinstance(order, Adopt)]
-        assert [orders[at + 1] for at in adopted] == [RefuseSlices(slices)] * len(adopted)
-        assert len(adopted) == isinstance(event, WriterJoined)
+        attached = [at for at, order in enumerate(orders) if isinstance(order, Attach)]
+        assert [orders[at + 1] for at in attached] == [RefuseSlices(slices)] * len(attached)
+        assert len(attached) == isinstance(event, WriterJoined)
 
 
 def test_other_slices_are_not_held_back_by_those_that_are_refused() -> None:

@@ -63,7 +63,7 @@ async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
     table = await owned_table(victim)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir:
         async with scripted_writer(victim.address) as writer:
-            await writer.order(FLIGHTS, "adopt")
+            await writer.order(FLIGHTS, "attach")
             await writer.open(FLIGHTS, "c", principal="me")
             await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
             writer.take(FLIGHTS, rows(("b", 1, "lost")), "c", 2)
@@ -71,7 +71,7 @@ async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
             await writer.order(FLIGHTS, "instant")
             await asyncio.to_thread(victim.kill)
         async with scripted_writer(heir.address) as writer:
-            await writer.order(FLIGHTS, "adopt")
+            await writer.order(FLIGHTS, "attach")
             assert writer.pair(FLIGHTS) == (2, 1)
             grant = await writer.open(FLIGHTS, "c", incarnation=1, principal="me")
             assert (grant.incarnation, grant.committed_offset) == (1, 1)
@@ -83,12 +83,12 @@ async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_pat
     first = await processes.start("me", lease_ttl=600)
     async with scripted_writer(first.address) as writer:
         await owned_table(first)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await asyncio.to_thread(first.kill)
     second = await processes.start("me", first.address, lease_ttl=600)
     assert second.address == first.address
     async with asyncio.timeout(60), scripted_writer(second.address) as writer:
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS) == (2, 1)
 
 
@@ -98,17 +98,17 @@ async def test_a_coordinator_that_slept_past_its_lease_gives_the_table_up(
     sleeper = await processes.start("sleeper")
     table = await owned_table(sleeper)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir, scripted_writer(sleeper.address) as before:
-        await before.order(FLIGHTS, "adopt")
+        await before.order(FLIGHTS, "attach")
         await before.open(FLIGHTS, "c")
         before.take(FLIGHTS, rows(("a", 1, "ghost")), "c", 1)
         sleeper.pause()
         async with scripted_writer(heir.address, address="w:2") as after:
-            await after.order(FLIGHTS, "adopt")
+            await after.order(FLIGHTS, "attach")
             assert after.pair(FLIGHTS) == (2, 1)
             grant = await after.open(FLIGHTS, "c", incarnation=0)
             await after.commit(FLIGHTS, rows(("a", 1, "kept")), "c", grant.committed_offset + 1)
             sleeper.resume()
-            await before.order(FLIGHTS, "release")
+            await before.order(FLIGHTS, "detach")
             await after.commit(FLIGHTS, rows(("b", 1, "kept")), "c", grant.committed_offset + 2)
         status = await heir.status(FLIGHTS)
         assert (status.state, status.epoch) == ("owned", 2)
@@ -121,7 +121,7 @@ async def test_coordinator_and_redis_die_together_and_come_back(tmp_path: Path, 
     first = await processes.start("one")
     async with scripted_writer(first.address) as writer:
         await owned_table(first)
-        await writer.order(FLIGHTS, "adopt")
+        await writer.order(FLIGHTS, "attach")
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
         await asyncio.to_thread(first.kill)
@@ -129,11 +129,11 @@ async def test_coordinator_and_redis_die_together_and_come_back(tmp_path: Path, 
         await client.flushall()
     second = await processes.start("two")
     async with asyncio.timeout(60), scripted_writer(second.address) as writer:
-        adopt = await writer.order(FLIGHTS, "adopt")
+        attach = await writer.order(FLIGHTS, "attach")
         grant = await writer.open(FLIGHTS, "c", incarnation=1)
         assert grant.committed_offset == 1
         await writer.commit(FLIGHTS, rows(("b", 1, "y")), "c", 2)
-    assert notes(open_table(adopt.url)) == {"a": "x", "b": "y"}
+    assert notes(open_table(attach.url)) == {"a": "x", "b": "y"}
 
 
 async def test_sigterm_ends_with_exit_code_0(processes: Processes) -> None:

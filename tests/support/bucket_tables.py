@@ -26,7 +26,7 @@ from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers
 from headgate_tables.system import SystemIds
-from headgate_writer.adopted import AdoptedTable, Member, Plan
+from headgate_writer.attached import AttachedTable, Member, Membership
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 
@@ -69,8 +69,8 @@ class OwnedTable:
         assert definition is not None
         return definition
 
-    def adopted(self, *, drop_beaten: bool = True) -> AdoptedTable:
-        return AdoptedTable("t", self.epoch, 1, self.table.url, self.definition, drop_beaten, self.store)
+    def attached(self, *, drop_beaten: bool = True) -> AttachedTable:
+        return AttachedTable("t", self.epoch, 1, self.table.url, self.definition, drop_beaten, self.store)
 
     def begin(self) -> Transaction:
         """A checkpoint's transaction; its instant is announced."""
@@ -102,10 +102,10 @@ def _status(file: wire.FileStatus) -> WriteStatus:
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
-def plan(checkpoint: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Plan:
+def membership(checkpoint: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Membership:
     """All key groups belong to the first. ``files``, ``nbytes``: what the checkpoint may add to a slice."""
     members = tuple(Member(process, f"{process[:4]}:1") for process in processes)
-    return Plan(checkpoint, members, np.zeros(key_groups, np.uint16), files, nbytes)
+    return Membership(checkpoint, members, np.zeros(key_groups, np.uint16), files, nbytes)
 
 
 @dataclass(eq=False)
@@ -167,7 +167,7 @@ class Heard:
 
 @asynccontextmanager
 async def bucket_side(
-    adopted: AdoptedTable, budget: Budget | None = None, process: str = ME
+    attached: AttachedTable, budget: Budget | None = None, process: str = ME
 ) -> AsyncIterator[tuple[BucketSide, Heard]]:
     """Running until the block ends and the side is closed, a flush that is under way included; then every byte of its own budget
     must have been given back.
@@ -177,7 +177,7 @@ async def bucket_side(
     real = World.real()
     world = World(real.clock, real.ids, real.host, real.pid, heard.reached)
     with ThreadPoolExecutor(1) as executor:
-        side = BucketSide(adopted, process, budget, world, executor, heard.report, heard.break_)
+        side = BucketSide(attached, process, budget, world, executor, heard.report, heard.break_)
         async with asyncio.TaskGroup() as group:
             group.create_task(side.run())
             try:

@@ -56,7 +56,7 @@ class Peer:
 
     def say_slots(self) -> None:
         free = 0 if self.leaving else self.slots - len(self.running)
-        self.say(wire.WorkRequest(ready=wire.Ready(slots=free)))
+        self.say(wire.WorkRequest(ready=wire.Ready(operations=free)))
 
 
 class Walk:

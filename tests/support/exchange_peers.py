@@ -1,4 +1,4 @@
-"""Two ends of an exchange in one process, over real gRPC: what a receiver took, and who may be adopted when."""
+"""Two ends of an exchange in one process, over real gRPC: what a receiver took, and who may be attached when."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,15 +47,15 @@ class Taken:
             await self._grown.wait()
 
 
-class Adopted:
-    """What a process has adopted; tests say when. ``awaited``: a stream waits for the next adoption."""
+class Attached:
+    """What a process has attached; tests say when. ``awaited``: a stream waits for the next attachment."""
 
     def __init__(self) -> None:
         self._current: dict[str, tuple[int, int, Taken]] = {}
         self._changed = asyncio.Event()
         self.awaited = asyncio.Event()
 
-    def adopt(self, table: str, epoch: int, generation: int) -> Taken:
+    def attach(self, table: str, epoch: int, generation: int) -> Taken:
         side = Taken()
         self._current[table] = (epoch, generation, side)
         self.awaited.clear()
@@ -88,7 +88,7 @@ class Receiving:
     """A served exchange."""
 
     address: str
-    adopted: Adopted
+    attached: Attached
     budget: Budget
     service: Watched
 
@@ -97,13 +97,13 @@ class Receiving:
 async def receiving(process: str, budget: Budget | None = None) -> AsyncIterator[Receiving]:
     """A writer process that receives, until the block ends."""
     budget = budget or Budget(1 << 30, 1 << 30)
-    adopted = Adopted()
+    attached = Attached()
     with ThreadPoolExecutor(1) as executor:
         server = Server(SETTINGS)
-        service = Watched(adopted, process, budget, executor)
+        service = Watched(attached, process, budget, executor)
         add_ExchangeServiceServicer_to_server(service, server.grpc)
         address = await server.start()
         try:
-            yield Receiving(address, adopted, budget, service)
+            yield Receiving(address, attached, budget, service)
         finally:
             await server.stop(0)

@@ -18,7 +18,7 @@ from headgate_coordinator.core.events import (
     SlotWon,
     WriterJoined,
 )
-from headgate_coordinator.core.instructions import Instruction, Plan, Send, WinOffsets
+from headgate_coordinator.core.instructions import Instruction, Membership, Send, WinOffsets
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 
@@ -26,7 +26,7 @@ Kind = TypeVar("Kind")
 
 
 class OneTable:
-    """``writers`` are members of the filling checkpoint; no checkpoint before it is left. Two key groups, so that plans are
+    """``writers`` are members of the filling checkpoint; no checkpoint before it is left. Two key groups, so that memberships are
     short."""
 
     def __init__(
@@ -109,11 +109,11 @@ def loaded(writer: str, size: int = 100) -> LoadReported:
     return LoadReported(writer, size)
 
 
-def plan(checkpoint: int, *writers: str, assignment: Sequence[int] | None = None) -> Plan:
+def membership(checkpoint: int, *writers: str, assignment: Sequence[int] | None = None) -> Membership:
     """Of two key groups. Without ``assignment``: one writer has both; a second one got the first of them when it joined."""
     of_old = {0: (), 1: (0, 0), 2: (1, 0)}
     assigned = tuple(assignment) if assignment is not None else of_old[len(writers)]
-    return Plan(checkpoint, tuple((writer, f"{writer}:1") for writer in writers), assigned)
+    return Membership(checkpoint, tuple((writer, f"{writer}:1") for writer in writers), assigned)
 
 
 def only(kind: type[Kind], instructions: Sequence[Any]) -> list[Kind]:

@@ -24,7 +24,7 @@ TABLE = "table"
 
 @dataclass
 class Cluster:
-    """A table of support.tables, its owner, and writers that have adopted it. ``links`` are in the order of ``writers``."""
+    """A table of support.tables, its owner, and writers that have attached it. ``links`` are in the order of ``writers``."""
 
     owner: ScriptedOwner
     table: hudi.Table
@@ -45,7 +45,7 @@ class Cluster:
         producer.offset = (await producer.opened()).committed_offset
         return producer
 
-    async def adopted(self, epoch: int, generation: int = 1, *, writer: int = 0) -> None:
+    async def attached(self, epoch: int, generation: int = 1, *, writer: int = 0) -> None:
         """Waits until that writer obeys the owner of that epoch, in that generation."""
         tables = self.writers[writer].tables
         while (now := tables.current(TABLE)) is None or now[:2] != (epoch, generation):
@@ -89,7 +89,7 @@ async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = Non
             made.writers.append(writer)
             made.links.append(await owner.writer())
             made.clients.append(await stack.enter_async_context(producers(writer.address)))
-        owned.adopt(made.links)
+        owned.attach(made.links)
         yield made
 
 

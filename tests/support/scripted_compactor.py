@@ -34,7 +34,7 @@ class ScriptedCompactor:
         self._outbox.put_nowait(wire.WorkRequest(**message))
 
     def ready(self, slots: int = 1) -> None:
-        self.send(ready=wire.Ready(slots=slots))
+        self.send(ready=wire.Ready(operations=slots))
 
     async def run(self) -> wire.RunAttempt:
         """The next operation that it is given."""

@@ -28,7 +28,7 @@ class CompactorLink:
         self.hello = hello
         self.orders: asyncio.Queue[wire.WorkResponse | None] = asyncio.Queue()
         self.reports: asyncio.Queue[wire.WorkRequest] = asyncio.Queue()
-        self.slots: asyncio.Queue[int] = asyncio.Queue()
+        self.capacity: asyncio.Queue[int] = asyncio.Queue()
         self.heartbeats: asyncio.Queue[list[wire.AttemptProgress]] = asyncio.Queue()
         self.leaves = asyncio.Event()
         self.gone = asyncio.Event()
@@ -66,7 +66,7 @@ class CompactorLink:
 
     async def until_slots(self, wanted: int) -> None:
         """Until it says that it would take so many."""
-        while await self.slots.get() != wanted:
+        while await self.capacity.get() != wanted:
             pass
 
     async def until_at_work(self) -> wire.AttemptProgress:
@@ -78,7 +78,7 @@ class CompactorLink:
     def take(self, message: wire.WorkRequest) -> None:
         match message.WhichOneof("message"):
             case "ready":
-                self.slots.put_nowait(message.ready.slots)
+                self.capacity.put_nowait(message.ready.operations)
             case "heartbeat":
                 self.heartbeats.put_nowait(list(message.heartbeat.attempts))
             case "leave":

@@ -77,35 +77,37 @@ class OwnedTable:
 
     def __init__(self, name: str, url: str, definition: Definition, epoch: int = 1, generation: int = 1) -> None:
         self.intake_bytes = 0
-        """Of all checkpoints that are planned from now on."""
+        """Of all checkpoints that begin from now on."""
         self.name = name
         self.url = url
         self.definition = definition
         self.epoch = epoch
         self.generation = generation
 
-    def plan(self, number: int, members: Sequence[WriterLink]) -> wire.Plan:
+    def membership(self, number: int, members: Sequence[WriterLink]) -> wire.Membership:
         """Key groups go round the members."""
         groups = self.definition.key_groups if members else 0
-        return wire.Plan(
+        return wire.Membership(
             checkpoint=number,
             members=[wire.Member(process=writer.process, address=writer.address) for writer in members],
             assignment=[group % len(members) for group in range(groups)],
             intake_bytes=self.intake_bytes,
         )
 
-    def adopt(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:
+    def attach(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:
         """Makes them the members of that checkpoint."""
         definition = json.dumps(self.definition.encode())
         for writer in writers:
-            adopt = wire.Adopt(plan=self.plan(number, writers), url=self.url, definition=definition, drop_beaten=drop_beaten)
-            self.order(writer, adopt=adopt)
+            attach = wire.Attach(
+                membership=self.membership(number, writers), url=self.url, definition=definition, drop_beaten=drop_beaten
+            )
+            self.order(writer, attach=attach)
 
     def barrier(self, writers: Sequence[WriterLink], number: int, following: Sequence[WriterLink] | None = None) -> None:
         """Ends the checkpoint; the next one has the members ``following``, the same if None."""
-        plan = self.plan(number + 1, writers if following is None else following)
+        membership = self.membership(number + 1, writers if following is None else following)
         for writer in writers:
-            self.order(writer, barrier=wire.Barrier(checkpoint=number, next=plan))
+            self.order(writer, barrier=wire.Barrier(checkpoint=number, next=membership))
 
     def decided(self, writers: Sequence[WriterLink], number: int, level: wire.Level.ValueType) -> None:
         """One level."""

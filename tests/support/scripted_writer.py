@@ -37,12 +37,12 @@ class Taken:
 
 
 @dataclass
-class Adopted:
+class Attached:
     """A table under one (epoch, generation), and its checkpoints that are not queryable yet."""
 
     epoch: int
     generation: int
-    order: wire.Adopt
+    order: wire.Attach
     filling: int
     taken: dict[int, Taken] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class ScriptedWriter:
         self._beats, self._flushes, self._lets_go = beats, flushes, lets_go
         self._outbox: asyncio.Queue[wire.ControlRequest] = asyncio.Queue()
         self._orders: defaultdict[tuple[str, str], asyncio.Queue[wire.TableOrder]] = defaultdict(asyncio.Queue)
-        self._tables: dict[str, Adopted] = {}
+        self._tables: dict[str, Attached] = {}
         self._decided = asyncio.Condition()
         self._requests = 0
         self.send(hello=wire.Hello(process=process, address=address))
@@ -76,14 +76,14 @@ class ScriptedWriter:
 
     def pair(self, table: str) -> tuple[int, int]:
         """Epoch and generation under which it has the table now; zeros if it has not."""
-        adopted = self._tables.get(table)
-        return (adopted.epoch, adopted.generation) if adopted else (0, 0)
+        attached = self._tables.get(table)
+        return (attached.epoch, attached.generation) if attached else (0, 0)
 
     def filling(self, table: str) -> int:
         """The checkpoint that takes rows now."""
         return self._tables[table].filling
 
-    async def adopted(self, table: str) -> None:
+    async def attached(self, table: str) -> None:
         """Returns once it has a part in the table."""
         async with self._decided:
             await self._decided.wait_for(lambda: table in self._tables)
@@ -113,10 +113,10 @@ class ScriptedWriter:
 
     def take(self, table: str, rows: pa.Table, channel: str, offset: int) -> None:
         """A client's batch: into the checkpoint that fills."""
-        adopted = self._tables[table]
-        taken = adopted.taken.setdefault(adopted.filling, Taken())
+        attached = self._tables[table]
+        taken = attached.taken.setdefault(attached.filling, Taken())
         if not taken.rows:
-            self.report(table, ask_instant=wire.AskInstant(checkpoint=adopted.filling))
+            self.report(table, ask_instant=wire.AskInstant(checkpoint=attached.filling))
         taken.rows.append(rows)
         taken.offsets[channel] = offset
         self.beat()
@@ -140,8 +140,8 @@ class ScriptedWriter:
     def beat(self) -> None:
         """A heartbeat now."""
         loads = [
-            wire.Load(table=table, uncommitted_bytes=sum(taken.size for taken in adopted.taken.values()))
-            for table, adopted in self._tables.items()
+            wire.Load(table=table, uncommitted_bytes=sum(taken.size for taken in attached.taken.values()))
+            for table, attached in self._tables.items()
         ]
         self.send(heartbeat=wire.Heartbeat(loads=loads))
 
@@ -149,26 +149,26 @@ class ScriptedWriter:
 
     async def _obey(self, order: wire.TableOrder, group: asyncio.TaskGroup) -> None:
         kind = order.WhichOneof("message")
-        table, adopted = order.table, self._tables.get(order.table)
-        if kind == "adopt":
-            self._tables[table] = Adopted(order.epoch, order.generation, order.adopt, order.adopt.plan.checkpoint)
+        table, attached = order.table, self._tables.get(order.table)
+        if kind == "attach":
+            self._tables[table] = Attached(order.epoch, order.generation, order.attach, order.attach.membership.checkpoint)
             await self._tell()
-        elif adopted is None or self.pair(table) != (order.epoch, order.generation):
+        elif attached is None or self.pair(table) != (order.epoch, order.generation):
             return
         elif kind == "instant":
-            adopted.taken.setdefault(order.instant.checkpoint, Taken()).instant.set_result(order.instant.instant)
+            attached.taken.setdefault(order.instant.checkpoint, Taken()).instant.set_result(order.instant.instant)
         elif kind == "barrier" and self._flushes:
-            adopted.filling = order.barrier.next.checkpoint
-            group.create_task(self._flush(table, adopted, order.barrier.checkpoint))
+            attached.filling = order.barrier.next.checkpoint
+            group.create_task(self._flush(table, attached, order.barrier.checkpoint))
         elif kind == "decided" and order.decided.level == wire.LEVEL_QUERYABLE:
-            adopted.taken.pop(order.decided.checkpoint, None)
+            attached.taken.pop(order.decided.checkpoint, None)
             await self._tell()
         elif kind == "end_channel" and self._lets_go:
             name = order.end_channel.channel
-            uncommitted = any(name in taken.offsets for taken in adopted.taken.values())
+            uncommitted = any(name in taken.offsets for taken in attached.taken.values())
             ended = wire.ChannelEnded(channel=name, hold=order.end_channel.hold, uncommitted=uncommitted)
             self.report(table, channel_ended=ended)
-        elif kind == "release":
+        elif kind == "detach":
             del self._tables[table]
             await self._tell()
 
@@ -176,15 +176,15 @@ class ScriptedWriter:
         async with self._decided:
             self._decided.notify_all()
 
-    async def _flush(self, table: str, adopted: Adopted, number: int) -> None:
-        taken = adopted.taken.get(number, Taken())
-        pair = (adopted.epoch, adopted.generation)
+    async def _flush(self, table: str, attached: Attached, number: int) -> None:
+        taken = attached.taken.get(number, Taken())
+        pair = (attached.epoch, attached.generation)
         passed = wire.BarrierPassed(checkpoint=number, offsets=taken.offsets, bytes=taken.size)
         self.report(table, pair=pair, barrier_passed=passed)
         files: Sequence[wire.FileStatus] = ()
         if taken.rows:
             instant = await taken.instant
-            files = await asyncio.to_thread(write_files, adopted, self.process, taken.rows, instant)
+            files = await asyncio.to_thread(write_files, attached, self.process, taken.rows, instant)
         self.report(table, pair=pair, flushed=wire.Flushed(checkpoint=number, files=files))
 
     # --- the stream ---
@@ -234,11 +234,11 @@ def _details(broken: "BaseExceptionGroup[grpc.aio.AioRpcError]") -> str:
     return _details(first) if isinstance(first, BaseExceptionGroup) else str(first.details())
 
 
-def write_files(adopted: Adopted, process: str, rows: Sequence[pa.Table], instant: str) -> list[wire.FileStatus]:
+def write_files(attached: Attached, process: str, rows: Sequence[pa.Table], instant: str) -> list[wire.FileStatus]:
     """The log files of a checkpoint, as a bucket side writes them."""
-    definition = Definition.decode(json.loads(adopted.order.definition))
-    store = open_store(adopted.order.url, None, SystemIds())
-    writer = ChangeWriter(store, definition, epoch=adopted.epoch, process=process, ordinal=0)
+    definition = Definition.decode(json.loads(attached.order.definition))
+    store = open_store(attached.order.url, None, SystemIds())
+    writer = ChangeWriter(store, definition, epoch=attached.epoch, process=process, ordinal=0)
     changes = split(place(pa.concat_tables(rows), None, definition))
     return [
         wire.FileStatus(

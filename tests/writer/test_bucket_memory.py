@@ -14,7 +14,7 @@ _PROGRAM = """
 import asyncio, time
 from pathlib import Path
 import numpy as np
-from support.bucket_tables import ME, OwnedTable, WatchedStore, bucket_side, plan
+from support.bucket_tables import ME, OwnedTable, WatchedStore, bucket_side, membership
 from headgate_writer.admission import Admitted
 from headgate_writer.buffers import Budget
 from headgate_writer.routing import route
@@ -38,8 +38,8 @@ async def main():
         return pa.table({"id": ids, "part": parts, "ts": pa.array(np.full(size, n)), "note": notes})
     budget = Budget(SOFT, HARD)
     taken = waited = n = 0
-    async with bucket_side(table.adopted(), budget) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        side.membership(membership(1, ME))
         transaction = table.begin()
         side.instant(1, transaction.instant)
         warm = route([Admitted(batch(0), None, 0)], table.definition)

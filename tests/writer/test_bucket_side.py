@@ -16,7 +16,7 @@ from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from headgate_writer.progress import Progress
 from support.arrow_batches import routed
-from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, plan
+from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
 from support.hand_clock import HandClock
 
 
@@ -42,8 +42,8 @@ async def settled() -> None:
 
 async def test_a_checkpoint_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         take(side, table, 1, many(range(50), "old"))
         take(side, table, 1, some(("k7", 100, "new"), ("gone", 1, "x"), part="p"))
         take(side, table, 1, some(("gone", 2, "")), [True])
@@ -61,13 +61,13 @@ async def test_a_checkpoint_of_rows_becomes_files_that_readers_see_after_the_com
         assert heard.steps == ["first_barrier_in", "last_barrier_in", "first_flush_begun", "file_durable"]
 
 
-@pytest.mark.parametrize("last", ["plan", "instant", "barrier", "other barrier"])
+@pytest.mark.parametrize("last", ["membership", "instant", "barrier", "other barrier"])
 async def test_a_checkpoint_is_flushed_whatever_comes_last(tmp_path: Path, last: str) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
+    async with bucket_side(table.attached()) as (side, heard):
         transaction = table.begin()
         events = {
-            "plan": lambda: side.plan(plan(1, ME, OTHER)),
+            "membership": lambda: side.membership(membership(1, ME, OTHER)),
             "instant": lambda: side.instant(1, transaction.instant),
             "barrier": lambda: side.barrier(1, ME),
             "other barrier": lambda: side.barrier(1, OTHER),
@@ -85,8 +85,8 @@ async def test_a_checkpoint_is_flushed_whatever_comes_last(tmp_path: Path, last:
 
 async def test_a_checkpoint_without_rows_is_answered_at_once_and_asks_for_no_instant(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME, OTHER))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME, OTHER))
         side.barrier(1, OTHER)
         assert not heard.flushed
         side.barrier(1, ME)
@@ -98,8 +98,8 @@ async def test_a_checkpoint_without_rows_is_answered_at_once_and_asks_for_no_ins
 async def test_rows_are_filed_under_the_checkpoint_that_they_carry_not_under_the_one_that_fills(tmp_path: Path) -> None:
     """A faster ingest side is a checkpoint ahead; its rows must not commit with the older checkpoint (rule EX2)."""
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME, OTHER))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME, OTHER))
         take(side, table, 2, many(range(10, 15)))
         take(side, table, 1, many(range(5)))
         first, second = table.begin(), table.begin()
@@ -111,7 +111,7 @@ async def test_rows_are_filed_under_the_checkpoint_that_they_carry_not_under_the
         table.commit(first, flushed.files)
         side.decided(1)
         assert table.notes() == {f"k{n}": "n" for n in range(5)}
-        side.plan(plan(2, ME, OTHER))
+        side.membership(membership(2, ME, OTHER))
         side.barrier(2, ME)
         side.barrier(2, OTHER)
         table.commit(second, (await heard.until_flushed(2)).files)
@@ -122,14 +122,14 @@ async def test_rows_are_filed_under_the_checkpoint_that_they_carry_not_under_the
 async def test_the_next_checkpoint_fills_while_the_older_one_is_flushed(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     table.store.gate.clear()
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
         first, second = table.begin(), table.begin()
         side.instant(1, first.instant)
         side.barrier(1, ME)
         await heard.until("first_flush_begun")
-        side.plan(plan(2, ME))
+        side.membership(membership(2, ME))
         take(side, table, 2, many(range(5, 9)))
         assert heard.asked == [1, 2]
         side.instant(2, second.instant)
@@ -145,8 +145,8 @@ async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_w
     """Log versions of one bucket and checkpoint count up, so that of equal ordering values the later row wins."""
     table = OwnedTable(tmp_path)
     budget = Budget(soft=40_000, hard=1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        side.membership(membership(1, ME))
         transaction = table.begin()
         side.instant(1, transaction.instant)
         for attempt in range(6):
@@ -168,8 +168,8 @@ async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_w
 async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_are_not(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=200_000, hard=1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        side.membership(membership(1, ME))
         transaction = table.begin()
         side.instant(1, transaction.instant)
         for n in range(8):
@@ -189,8 +189,8 @@ async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_
 async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=10_000, hard=1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        side.membership(membership(1, ME))
         side.instant(1, table.begin().instant)
         sent = [routed(many(range(n * 100, n * 100 + 100), part=f"p{n % 2}"), table.definition) for n in range(6)]
         for rows in sent:
@@ -207,15 +207,15 @@ async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Pa
 
 async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
         table.store.full = True
         side.instant(1, table.begin().instant)
         side.barrier(1, ME)
         assert "no space left" in await heard.until_broken()
         table.store.full = False
-        side.plan(plan(2, ME))
+        side.membership(membership(2, ME))
         side.barrier(2, ME)
         take(side, table, 3, many(range(5)))
         await settled()
@@ -237,9 +237,9 @@ async def test_whatever_a_flush_meets_breaks_the_checkpoint_and_not_the_process(
     def fail(files: object) -> None:
         raise error
 
-    async with bucket_side(table.adopted()) as (side, heard):
+    async with bucket_side(table.attached()) as (side, heard):
         monkeypatch.setattr(table.store, "stage", fail)
-        side.plan(plan(1, ME))
+        side.membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
         side.instant(1, table.begin().instant)
         side.barrier(1, ME)
@@ -260,8 +260,8 @@ async def test_h14_a_flush_whose_sync_failed_is_no_broken_checkpoint_but_the_end
     monkeypatch.setattr(table.store, "stage", fail)
 
     async def flush() -> None:
-        async with bucket_side(table.adopted()) as (side, heard):
-            side.plan(plan(1, ME))
+        async with bucket_side(table.attached()) as (side, heard):
+            side.membership(membership(1, ME))
             take(side, table, 1, many(range(5)))
             side.instant(1, table.begin().instant)
             side.barrier(1, ME)
@@ -276,8 +276,8 @@ async def test_rows_that_come_behind_the_decision_of_their_checkpoint_break_the_
     tmp_path: Path,
 ) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         side.barrier(1, ME)
         side.decided(1)
         take(side, table, 1, many(range(5)))
@@ -286,8 +286,8 @@ async def test_rows_that_come_behind_the_decision_of_their_checkpoint_break_the_
 
 async def test_rows_that_come_behind_the_end_of_their_checkpoint_break_it_instead_of_getting_lost(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         side.barrier(1, ME)
         take(side, table, 1, many(range(5)))
         assert "after its end" in heard.broken[0]
@@ -297,8 +297,8 @@ async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp
     table = OwnedTable(tmp_path)
     table.store.gate.clear()
     budget = Budget(1 << 30, 1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        side.membership(membership(1, ME))
         take(side, table, 1, many(range(500)))
         side.instant(1, table.begin().instant)
         side.barrier(1, ME)
@@ -317,8 +317,8 @@ async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp
 
 async def test_a_writer_that_has_no_part_in_a_checkpoint_says_nothing_about_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(2, OTHER))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(2, OTHER))
         side.instant(2, table.begin().instant)
         side.barrier(2, OTHER)
         await settled()
@@ -327,7 +327,7 @@ async def test_a_writer_that_has_no_part_in_a_checkpoint_says_nothing_about_it(t
 
 async def test_a_decision_is_one_of_all_checkpoints_up_to_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, _):
+    async with bucket_side(table.attached()) as (side, _):
         for checkpoint in (1, 2, 3):
             take(side, table, checkpoint, many(range(5)))
         each = side.uncommitted_bytes // 3
@@ -337,12 +337,12 @@ async def test_a_decision_is_one_of_all_checkpoints_up_to_it(tmp_path: Path) -> 
 
 async def test_orders_of_checkpoints_that_are_decided_change_nothing(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME))
         side.barrier(1, ME)
         side.decided(1)
         side.decided(1)
-        side.plan(plan(1, ME))
+        side.membership(membership(1, ME))
         side.instant(1, "20270115080000000")
         await settled()
         assert list(heard.flushed) == [1]
@@ -351,8 +351,8 @@ async def test_orders_of_checkpoints_that_are_decided_change_nothing(tmp_path: P
 
 async def test_nothing_is_dropped_when_the_table_says_so_and_arrival_decides_the_order(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.adopted(drop_beaten=False)) as (side, heard):
-        side.plan(plan(1, ME))
+    async with bucket_side(table.attached(drop_beaten=False)) as (side, heard):
+        side.membership(membership(1, ME))
         take(side, table, 1, some(("a", 1, "first"), ("b", 1, "b")))
         take(side, table, 1, some(("a", 1, "")), [True])
         take(side, table, 1, some(("a", 1, "last")))
@@ -367,9 +367,9 @@ async def test_nothing_is_dropped_when_the_table_says_so_and_arrival_decides_the
 async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_path: Path) -> None:
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
     budget = Budget(soft=100_000, hard=1 << 30)
-    async with bucket_side(one.adopted(), budget) as (small, quiet), bucket_side(two.adopted(), budget) as (large, busy):
+    async with bucket_side(one.attached(), budget) as (small, quiet), bucket_side(two.attached(), budget) as (large, busy):
         for side, table in ((small, one), (large, two)):
-            side.plan(plan(1, ME))
+            side.membership(membership(1, ME))
             side.instant(1, table.begin().instant)
         take(small, one, 1, many(range(200)))
         take(large, two, 1, many(range(2_000), "x" * 50))
@@ -381,9 +381,9 @@ async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_pat
 async def test_a_table_that_is_broken_does_not_keep_others_from_making_room(tmp_path: Path) -> None:
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
     budget = Budget(soft=300_000, hard=1 << 30)
-    async with bucket_side(one.adopted(), budget) as (large, bad), bucket_side(two.adopted(), budget) as (small, good):
+    async with bucket_side(one.attached(), budget) as (large, bad), bucket_side(two.attached(), budget) as (small, good):
         for side, table in ((large, one), (small, two)):
-            side.plan(plan(1, ME))
+            side.membership(membership(1, ME))
             side.instant(1, table.begin().instant)
         take(large, one, 1, many(range(2_000), "x" * 50))
         large.broken("told so")
@@ -397,9 +397,9 @@ async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are
 ) -> None:
     """A checkpoint that takes longer than the owner waits goes on, and is not given up."""
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.adopted(), Budget(2, 1 << 30)) as (side, heard):
-        side.plan(plan(1, ME, OTHER))
-        side.plan(plan(2, ME, OTHER))
+    async with bucket_side(table.attached(), Budget(2, 1 << 30)) as (side, heard):
+        side.membership(membership(1, ME, OTHER))
+        side.membership(membership(2, ME, OTHER))
         take(side, table, 2, many(range(5)))
         assert heard.progress == []
         side.barrier(2, ME)

@@ -37,7 +37,7 @@ async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clie
         await lost.append(rows(("a", 1, "dropped"), ("b", 1, "dropped")))
         await lost.acked(received=2)
         made.owned.generation = 2
-        made.owned.adopt(made.links)
+        made.owned.attach(made.links)
         assert await lost.ended() == errors_pb2.CODE_REWOUND
         again = await made.channel(hold=2)
         await again.append(rows(("a", 1, "sent again")))
@@ -48,37 +48,37 @@ async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clie
 async def test_orders_of_an_older_generation_change_nothing(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         made.owned.generation = 2
-        made.owned.adopt(made.links)
-        await made.adopted(1, 2)  # an open that meets generation 1 ends with it
+        made.owned.attach(made.links)
+        await made.attached(1, 2)  # an open that meets generation 1 ends with it
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
         made.owned.generation = 1
-        made.owned.adopt(made.links, 7)
+        made.owned.attach(made.links, 7)
         made.owned.barrier(made.links, 1)
-        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.order(made.links[0], detach=wire.Detach())
         made.owned.generation = 2
         assert await made.commit(1) == {"c": 1}
         assert made.links[0].count("barrier_passed") == 0
 
 
-async def test_a_new_table_of_a_forgotten_ones_name_is_adopted_though_its_epochs_begin_anew(tmp_path: Path) -> None:
+async def test_a_new_table_of_a_forgotten_ones_name_is_attached_though_its_epochs_begin_anew(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         made.owned.epoch = 5
-        made.owned.adopt(made.links)
-        await made.adopted(5)
-        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.attach(made.links)
+        await made.attached(5)
+        made.owned.order(made.links[0], detach=wire.Detach())
         made.owned.definition = replace(made.owned.definition, table_uuid=UUID(int=1))
         made.owned.epoch = 1
-        made.owned.adopt(made.links)
-        await made.adopted(1)
+        made.owned.attach(made.links)
+        await made.attached(1)
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
 
 
 @pytest.mark.parametrize("about", ["a table", "nothing"])
-async def test_an_order_that_the_writer_does_not_know_ends_the_stream_and_what_was_adopted_on_it(
+async def test_an_order_that_the_writer_does_not_know_ends_the_stream_and_what_was_attached_on_it(
     tmp_path: Path, about: str
 ) -> None:
     """To pass it over could lose rows; the owner gives the checkpoint up, and its alarm says that the writer was lost."""
@@ -108,7 +108,7 @@ async def test_a_lost_owner_rewinds_its_clients_and_is_found_again(tmp_path: Pat
         assert again.process == made.links[0].process
         made.links[0] = again
         made.owned.generation = 2
-        made.owned.adopt(made.links)
+        made.owned.attach(made.links)
         await made.channel(hold=2)
 
 
@@ -118,8 +118,8 @@ async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: P
         made.owner.others.append(newer.address)
         older, link = made.links[0], await newer.writer()
         made.owned.epoch, made.links[0] = 2, link
-        made.owned.adopt(made.links)
-        await made.adopted(2)
+        made.owned.attach(made.links)
+        await made.attached(2)
         channel = await made.channel()
         older.cut()
         await made.owner.writer()
@@ -132,13 +132,13 @@ async def test_an_owner_whose_place_another_has_taken_is_told_so_at_once_and_at_
         made.owner.others.append(newer.address)
         older, link = made.links[0], await newer.writer()
         made.owned.epoch = 2
-        made.owned.adopt([link])
+        made.owned.attach([link])
         assert (await older.report("newer_owner")).epoch == 2
         made.owned.epoch = 1
-        made.owned.adopt([older])
+        made.owned.attach([older])
         made.owned.barrier([older], 1)
         assert [(await older.report("newer_owner")).epoch for _ in range(2)] == [2, 2]
-        made.owned.order(older, release=wire.Release())
+        made.owned.order(older, detach=wire.Detach())
         made.owned.barrier([older], 2)
         await older.report("newer_owner")
         assert older.count("newer_owner") == 0, "who lets go is told nothing"
@@ -159,7 +159,7 @@ async def test_a_leaving_writer_moves_its_clients_and_commits_what_it_took(tmp_p
         assert await late.ended() == errors_pb2.CODE_MOVED
         assert await made.commit(1, following=made.links[1:]) == {"c": 1}
         assert not leaving.done()
-        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.order(made.links[0], detach=wire.Detach())
         made.links[0].release()
         await leaving
         assert notes(made.table) == {"a": "taken before"}

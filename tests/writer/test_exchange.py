@@ -17,7 +17,7 @@ from headgate_tables.backoff import Backoff
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
-from headgate_writer.adopted import AdoptedTable, Member
+from headgate_writer.attached import AttachedTable, Member
 from headgate_writer.buffers import Budget
 from headgate_writer.exchange import ExchangeOut, ExchangeService
 from headgate_writer.frames import encode
@@ -25,7 +25,7 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, Adopted, receiving
+from support.exchange_peers import SETTINGS, Attached, receiving
 
 SCHEMA = pa.schema(
     [
@@ -53,7 +53,7 @@ class Sending:
 @asynccontextmanager
 async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> AsyncIterator[Sending]:
     """A block that takes more than a minute fails, and says what the sender heard."""
-    adopted = AdoptedTable("t", epoch, generation, "", TABLE, True, LocalStore(str(tmp_path), SystemIds()))
+    attached = AttachedTable("t", epoch, generation, "", TABLE, True, LocalStore(str(tmp_path), SystemIds()))
     budget, heard = Budget(1 << 30, 1 << 30), list[str]()
     broken = asyncio.Event()
 
@@ -62,7 +62,7 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
         broken.set()
 
     with ThreadPoolExecutor(1) as executor:
-        out = ExchangeOut(adopted, "sender", SETTINGS, SystemClock(), told, budget, executor)
+        out = ExchangeOut(attached, "sender", SETTINGS, SystemClock(), told, budget, executor)
         async with asyncio.TaskGroup() as group:
             run = group.create_task(out.run())
             try:
@@ -81,7 +81,7 @@ def expected(checkpoint: int, ids: range) -> list[object]:
 
 async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
     async with receiving("receiver") as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
         await here.out.send(member, 1, rows(range(10)))
         await here.out.send(member, 1, rows(range(10, 20)))
@@ -104,7 +104,7 @@ async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) ->
     )
     got: list[RoutedRows] = []
     async with receiving("receiver") as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         side.take = lambda checkpoint, rows: got.append(rows)  # type: ignore[method-assign]
         await here.out.send(Member("receiver", there.address), 1, sent)
         await here.out.barrier(Member("receiver", there.address), 1)
@@ -120,7 +120,7 @@ async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) ->
 @pytest.mark.parametrize("cut_after", [100, 5_000, 300_000, 2_000_000, 5_000_000])
 async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing(tmp_path: Path, cut_after: int) -> None:
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
         proxy.cut_after = cut_after
         for start in range(0, 2_000, 100):
@@ -134,7 +134,7 @@ async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing
 
 async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_path: Path) -> None:
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
         for start in range(0, 300, 10):
             await here.out.send(member, 1, rows(range(start, start + 10)))
@@ -148,7 +148,7 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
 async def test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint(tmp_path: Path) -> None:
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
         await asyncio.sleep(0.5)
         assert there.service.streams > 2
@@ -167,16 +167,16 @@ async def test_streams_that_always_break_at_once_end_the_checkpoint(tmp_path: Pa
         assert here.budget.used == 0
 
 
-async def test_a_stream_of_a_newer_generation_waits_until_it_is_adopted_and_then_loses_nothing(tmp_path: Path) -> None:
+async def test_a_stream_of_a_newer_generation_waits_until_it_is_attached_and_then_loses_nothing(tmp_path: Path) -> None:
     """Rule EX5: dropping its rows would lose them, and nothing would tell."""
     async with receiving("receiver") as there, sending(tmp_path, generation=3) as here:
-        older = there.adopted.adopt("t", 1, 1)
+        older = there.attached.attach("t", 1, 1)
         await here.out.send(Member("receiver", there.address), 7, rows(range(5)))
         await here.out.barrier(Member("receiver", there.address), 7)
-        await there.adopted.awaited.wait()
-        skipped = there.adopted.adopt("t", 1, 2)
-        await there.adopted.awaited.wait()
-        side = there.adopted.adopt("t", 1, 3)
+        await there.attached.awaited.wait()
+        skipped = there.attached.attach("t", 1, 2)
+        await there.attached.awaited.wait()
+        side = there.attached.attach("t", 1, 3)
         await side.until(("barrier", 7, "sender"))
         assert side.log == [*expected(7, range(5)), ("barrier", 7, "sender")]
         assert older.log == skipped.log == []
@@ -185,7 +185,7 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_adopted_and_then
 @pytest.mark.parametrize("pair", [(1, 2), (2, 1)])
 async def test_a_stream_of_an_older_pair_is_refused_and_the_owner_hears_of_it(tmp_path: Path, pair: tuple[int, int]) -> None:
     async with receiving("receiver") as there, sending(tmp_path, epoch=1, generation=1) as here:
-        side = there.adopted.adopt("t", *pair)
+        side = there.attached.attach("t", *pair)
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert "is over" in here.why_broken[0]
@@ -195,7 +195,7 @@ async def test_a_stream_of_an_older_pair_is_refused_and_the_owner_hears_of_it(tm
 async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> None:
     """Rule EX1: a process that restarted has lost what it was sent."""
     async with receiving("reborn") as there, sending(tmp_path) as here:
-        there.adopted.adopt("t", 1, 1)
+        there.attached.attach("t", 1, 1)
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert "another process" in here.why_broken[0]
@@ -203,7 +203,7 @@ async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> No
 
 async def test_a_receiver_that_has_forgotten_the_stream_ends_the_checkpoint(tmp_path: Path) -> None:
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
         await here.out.send(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000))  # returns when some are acknowledged
         side.arrivals.clear()
@@ -215,7 +215,7 @@ async def test_a_receiver_that_has_forgotten_the_stream_ends_the_checkpoint(tmp_
 
 async def test_a_frame_is_not_taken_by_a_side_whose_generation_ended(tmp_path: Path) -> None:
     async with receiving("receiver") as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
         await here.out.send(member, 1, rows(range(5)))
         await side.until((1, 4))
@@ -229,7 +229,7 @@ async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_lat
     """Rule EX4: what is under way is bounded, and a barrier that needs no credit is not held up by other streams' bytes."""
     budget = Budget(1 << 20, 1 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
         buckets = budget.join(lambda: None)
         buckets.set(2 << 20, 0)
@@ -250,7 +250,7 @@ async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_lat
 async def test_a_barrier_passes_although_there_is_no_credit(tmp_path: Path) -> None:
     budget = Budget(1 << 20, 1 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         budget.join(lambda: None).set(2 << 20, 0)
         await here.out.barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
@@ -260,7 +260,7 @@ async def test_two_writers_that_are_full_of_rows_for_each_other_go_on(tmp_path: 
     """Rows on their way here wait for a writer whose own are on their way to us: neither may refuse the other's."""
     budget = Budget(1 << 20, 2 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
-        side = there.adopted.adopt("t", 1, 1)
+        side = there.attached.attach("t", 1, 1)
         budget.hold(2 << 20)
         assert not budget.has_room
         await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
@@ -287,7 +287,7 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
     monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         async with receiving("receiver") as there:
-            side = there.adopted.adopt("t", 1, 1)
+            side = there.attached.attach("t", 1, 1)
             member = Member("receiver", there.address)
             await here.out.send(member, 1, rows(range(5)))
             await here.out.barrier(member, 1)
@@ -309,7 +309,7 @@ class Context:
         self.heard.append(f"refused: {answer.refused.why}" if kind == "refused" else kind)
 
 
-async def stream(side_of: Adopted, *frames: wire.Frame) -> Context:
+async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
     """A whole stream of these frames, whatever a sender of ours would have sent."""
 
     async def requests() -> AsyncIterator[wire.ExchangeRequest]:
@@ -326,46 +326,46 @@ async def stream(side_of: Adopted, *frames: wire.Frame) -> Context:
 
 
 async def test_a_frame_that_two_connections_bring_is_taken_once() -> None:
-    adopted = Adopted()
-    side = adopted.adopt("t", 1, 1)
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
     (content,) = encode(rows(range(2)))
     frame = wire.Frame(number=1, checkpoint=1, rows=content)
-    await stream(adopted, frame)
-    await stream(adopted, frame, wire.Frame(number=2, checkpoint=1, barrier=1))
+    await stream(attached, frame)
+    await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))
     assert side.log == [(1, 0), (1, 1), ("barrier", 1, "sender")]
 
 
 async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_checkpoint_at_the_receiver() -> None:
-    adopted = Adopted()
-    side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, barrier=1))
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
+    context = await stream(attached, wire.Frame(number=1, checkpoint=1, barrier=1))
     assert "0 frames of checkpoint 1" in side.why_broken
     assert side.log == []
     assert context.heard[-1].startswith("refused: 0 frames")
 
 
 async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() -> None:
-    adopted = Adopted()
-    side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, checkpoint=1))
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
+    context = await stream(attached, wire.Frame(number=1, checkpoint=1))
     assert "the content of a frame is unknown here" in context.heard[-1]
     assert side.log == []
 
 
 async def test_a_frame_that_cannot_be_read_is_refused_in_words() -> None:
-    adopted = Adopted()
-    side = adopted.adopt("t", 1, 1)
-    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, rows=wire.Rows(batch=b"no arrow")))
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
+    context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=wire.Rows(batch=b"no arrow")))
     assert "cannot be read" in context.heard[-1]
     assert side.log == []
 
 
 async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
     """Its rows would go nowhere, and the sender forget them."""
-    adopted = Adopted()
-    side = adopted.adopt("t", 1, 1)
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
     side.over = True
     (content,) = encode(rows(range(2)))
-    context = await stream(adopted, wire.Frame(number=1, checkpoint=1, rows=content))
+    context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content))
     assert context.heard[-1] == "refused: the table has moved on"
     assert side.log == []

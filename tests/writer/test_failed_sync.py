@@ -37,7 +37,7 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
         link = await owner.writer()
         owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.adopt([link])
+        owned.attach([link])
         async with producers(link.address) as client:
             channel = client()
             await channel.open(TABLE)
@@ -60,7 +60,7 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
         async with running(settings, World.real()) as other, producers(other.address) as again:
             link = await owner.writer()
             owned = OwnedTable(TABLE, table.url, table.definition, generation=2)
-            owned.adopt([link])
+            owned.attach([link])
             cluster = Cluster(owner, table, owned, [other], [link], [again])
             await (await cluster.channel()).append(ROWS)
             assert await cluster.commit(1) == {"c": 2}
@@ -80,7 +80,7 @@ async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_mea
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
         link = await owner.writer()
         owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.adopt([link])
+        owned.attach([link])
         async with producers(link.address) as client:
             channel = client()
             await channel.open(TABLE)
@@ -92,7 +92,7 @@ async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_mea
             owned.order(link, instant=wire.Instant(checkpoint=1, instant=transaction.instant))
             owned.barrier([link], 1)
             await flushing.wait()
-            OwnedTable(TABLE, table.url, table.definition, generation=2).adopt([link])
+            OwnedTable(TABLE, table.url, table.definition, generation=2).attach([link])
             await channel.ended()
             fails.set()
             await asyncio.wait([serving])

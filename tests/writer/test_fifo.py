@@ -4,12 +4,12 @@ import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_writer.admission import Admitted
-from headgate_writer.adopted import Plan
+from headgate_writer.attached import Membership
 from headgate_writer.channels import Entry, Hold
 from headgate_writer.fifo import Border, Fifo
-from headgate_writer.orders import read_plan
+from headgate_writer.orders import read_membership
 
-PLAN: Plan = read_plan(wire.Plan(checkpoint=2))
+PLAN: Membership = read_membership(wire.Membership(checkpoint=2))
 
 
 def entry(nbytes: int) -> Entry:

@@ -7,7 +7,7 @@ import pytest
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from support.arrow_batches import routed
-from support.bucket_tables import ME, OwnedTable, bucket_side, plan
+from support.bucket_tables import ME, OwnedTable, bucket_side, membership
 
 SOFT = 100_000
 
@@ -18,7 +18,7 @@ def take(side: BucketSide, table: OwnedTable, rows: int, *, part: str = "p") -> 
 
 
 def begin(side: BucketSide, table: OwnedTable) -> None:
-    side.plan(plan(1, ME))
+    side.membership(membership(1, ME))
     side.instant(1, table.begin().instant)
 
 
@@ -27,7 +27,7 @@ async def test_a_flush_that_ends_behind_the_end_of_its_side_reports_nothing(tmp_
     """The checkpoint was given up, or lacks rows: nobody may count it as flushed."""
     table = OwnedTable(tmp_path, buckets=1)
     table.store.gate.clear()
-    async with bucket_side(table.adopted(), Budget(2, 1 << 30)) as (side, heard):
+    async with bucket_side(table.attached(), Budget(2, 1 << 30)) as (side, heard):
         begin(side, table)
         take(side, table, 5)
         take(side, table, 5, part="another")
@@ -47,7 +47,7 @@ async def test_what_is_being_flushed_presses_nobody_to_flush_more(tmp_path: Path
     table = OwnedTable(tmp_path, buckets=1)
     table.store.gate.clear()
     budget = Budget(soft=SOFT, hard=1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
+    async with bucket_side(table.attached(), budget) as (side, heard):
         begin(side, table)
         take(side, table, 2_000)
         assert budget.is_over
@@ -62,7 +62,7 @@ async def test_the_bytes_of_a_flush_that_has_ended_are_taken_off_once(tmp_path: 
     """Else a table could hold more than its share by as much as it flushed last."""
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=SOFT, hard=1 << 30)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
+    async with bucket_side(table.attached(), budget) as (side, heard):
         begin(side, table)
         take(side, table, 2_000)
         await heard.until("file_durable")
@@ -76,7 +76,7 @@ async def test_the_bytes_of_a_flush_that_failed_are_still_there_and_make_others_
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
     one.store.full = True
     budget = Budget(soft=SOFT, hard=1 << 30)
-    async with bucket_side(one.adopted(), budget) as (failing, heard), bucket_side(two.adopted(), budget) as (other, _):
+    async with bucket_side(one.attached(), budget) as (failing, heard), bucket_side(two.attached(), budget) as (other, _):
         begin(failing, one)
         begin(other, two)
         take(failing, one, 2_000)

@@ -49,7 +49,7 @@ async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_
         for number in range(1, 5):
             writer.put(hold.take(number, 1, Admitted(many(number, 1), None, 50)))
             if number == 3:
-                writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.plan(2, made.links)))
+                writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         passed = await made.links[0].report("barrier_passed")
         assert (dict(passed.offsets), passed.bytes) == ({"c": 3}, 150)
         (passed,) = await made.end_checkpoint(2)
@@ -182,8 +182,8 @@ async def test_a_checkpoint_that_has_its_share_asks_for_its_end_and_clients_keep
     async with cluster(tmp_path) as made:
         made.owned.intake_bytes = 1
         made.owned.generation = 2
-        made.owned.adopt(made.links)
-        await made.adopted(1, 2)
+        made.owned.attach(made.links)
+        await made.attached(1, 2)
         channel = await made.channel()
         for number in range(5):
             await channel.append(many(number, 1))
@@ -207,7 +207,7 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkp
         await made.owned.grant(made.links[0])
         hold = await opening
         writer.put(hold.take(1, 1, Admitted(many(1, 1), None, 50)))
-        writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.plan(2, made.links)))
+        writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         assert (await made.links[0].report("progress")).checkpoint == 1
         assert (await made.links[0].report("barrier_passed")).checkpoint == 1
 

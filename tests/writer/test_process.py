@@ -32,7 +32,7 @@ async def test_a_process_says_when_it_is_ready_and_drains_on_sigterm(tmp_path: P
         ready = json.loads(await process.stdout.readline())
         assert ready == {"ready": link.address}
         owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.adopt([link])
+        owned.attach([link])
         async with producers(link.address) as client:
             channel = client()
             await channel.open(TABLE)

@@ -16,7 +16,7 @@ from headgate_runtime.errors import from_tables
 from headgate_tables.errors import FixCall, NullKeyError, NullOrderingError, PartitionValueError, SchemaError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import key_group
-from headgate_writer.adopted import Member, Plan
+from headgate_writer.attached import Member, Membership
 from headgate_writer.routing import MAX_PARTITIONS, MAX_ROW_BYTES, RoutedRows, TooLargeError, cut, route
 from support.arrow_batches import mixed, routed, upserts
 
@@ -102,8 +102,8 @@ def test_a_row_that_fits_no_message_between_writers_is_refused() -> None:
         route([upserts(table(row("a", note="x" * (fits + 1))))], TABLE)
 
 
-def plan(owners: list[int], members: int) -> Plan:
-    return Plan(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16))
+def membership(owners: list[int], members: int) -> Membership:
+    return Membership(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16))
 
 
 @settings(deadline=None)
@@ -117,7 +117,7 @@ def test_each_row_goes_to_the_member_that_has_its_key_group_and_keeps_its_place_
     rows = routed(
         [row(f"k{key}", f"p{part}", n) for n, (key, part, _) in enumerate(entries)], TABLE, [delete for *_, delete in entries]
     )
-    parts = cut(rows, plan(owners, 4), TABLE)
+    parts = cut(rows, membership(owners, 4), TABLE)
     assert sum(len(part.group) for part in parts.values()) == len(entries)
     for member, part in parts.items():
         assert len(part.group)
@@ -133,4 +133,4 @@ def test_each_row_goes_to_the_member_that_has_its_key_group_and_keeps_its_place_
 
 def test_rows_that_all_go_to_one_member_are_not_copied() -> None:
     rows = routed([row("a"), row("b")], TABLE)
-    assert cut(rows, plan([1] * 128, 2), TABLE) == {1: rows}
+    assert cut(rows, membership([1] * 128, 2), TABLE) == {1: rows}

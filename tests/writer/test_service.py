@@ -49,7 +49,7 @@ async def test_a_refused_open_ends_the_stream_with_the_owners_error(tmp_path: Pa
 
 
 async def test_a_table_that_does_not_exist_is_told_from_one_that_nobody_owns_just_now(tmp_path: Path) -> None:
-    async with cluster(tmp_path, adoption_timeout=0.05) as made:
+    async with cluster(tmp_path, attach_timeout=0.05) as made:
         producer = made.producer()
         await producer.open("nowhere")
         assert await producer.ended() == errors_pb2.CODE_TABLE_NOT_FOUND
@@ -62,12 +62,12 @@ async def test_a_table_that_does_not_exist_is_told_from_one_that_nobody_owns_jus
 async def test_an_open_waits_for_the_tables_owner(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         earlier = await made.channel("earlier")
-        made.owned.order(made.links[0], release=wire.Release())
+        made.owned.order(made.links[0], detach=wire.Detach())
         await earlier.ended()
         made.owned.epoch = 2
         channel = made.producer()
         await channel.open(TABLE)
-        made.owned.adopt(made.links)
+        made.owned.attach(made.links)
         await made.owned.grant(made.links[0])
         await channel.opened()
 

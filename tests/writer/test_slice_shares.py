@@ -12,7 +12,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from support.arrow_batches import routed
-from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, plan
+from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
 
 
 def rows(ids: range, note: str = "n" * 100) -> list[dict[str, Any]]:
@@ -32,9 +32,9 @@ async def test_a_slice_gets_no_more_files_than_the_checkpoint_may_write_and_one_
     tmp_path: Path, files: int, flushes: int
 ) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.adopted(), Budget(soft=20_000, hard=1 << 30)) as (side, heard):
+    async with bucket_side(table.attached(), Budget(soft=20_000, hard=1 << 30)) as (side, heard):
         transaction = table.begin()
-        side.plan(plan(1, ME, files=files))
+        side.membership(membership(1, ME, files=files))
         side.instant(1, transaction.instant)
         for n in range(6):
             take(side, table, 1, rows(range(n * 200, n * 200 + 200)))
@@ -55,9 +55,9 @@ async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets
     """Their barriers stand behind them: without room for them the checkpoint would never end."""
     table = OwnedTable(tmp_path, buckets=1)
     budget = Budget(soft=20_000, hard=40_000)
-    async with bucket_side(table.adopted(), budget) as (side, heard):
+    async with bucket_side(table.attached(), budget) as (side, heard):
         transaction = table.begin()
-        side.plan(plan(1, ME, OTHER, files=1))
+        side.membership(membership(1, ME, OTHER, files=1))
         side.instant(1, transaction.instant)
         take(side, table, 1, rows(range(100)))
         assert not heard.full
@@ -80,9 +80,9 @@ async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets
 async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> None:
     barred, free = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
     budget = Budget(soft=50_000, hard=1 << 30)
-    async with bucket_side(barred.adopted(), budget) as (one, _), bucket_side(free.adopted(), budget) as (two, heard):
+    async with bucket_side(barred.attached(), budget) as (one, _), bucket_side(free.attached(), budget) as (two, heard):
         for side, table, files in ((one, barred, 1), (two, free, 0)):
-            side.plan(plan(1, ME, files=files))
+            side.membership(membership(1, ME, files=files))
             side.instant(1, table.begin().instant)
         take(one, barred, 1, rows(range(250)))
         take(two, free, 1, rows(range(100)))
@@ -91,8 +91,8 @@ async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> 
 
 async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_checkpoint_and_then_makes_this_one_full(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.adopted()) as (side, heard):
-        side.plan(plan(1, ME, nbytes=60_000))
+    async with bucket_side(table.attached()) as (side, heard):
+        side.membership(membership(1, ME, nbytes=60_000))
         take(side, table, 1, rows(range(150)))
         assert (heard.checkpoints_asked, heard.full) == (0, [])
         take(side, table, 1, rows(range(150, 300)))
@@ -104,9 +104,9 @@ async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_checkpoint_and_th
 async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_sooner(tmp_path: Path) -> None:
     """What the flushes so far have measured counts."""
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.adopted()) as (side, heard):
+    async with bucket_side(table.attached()) as (side, heard):
         transaction = table.begin()
-        side.plan(plan(1, ME))
+        side.membership(membership(1, ME))
         side.instant(1, transaction.instant)
         take(side, table, 1, rows(range(2), note=""))
         side.barrier(1, ME)
@@ -115,7 +115,7 @@ async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_so
         growth = sum(file.size for file in flushed.files) / taken
         assert growth > 3, "a small file is mostly header"
         side.decided(1)
-        side.plan(plan(2, ME, nbytes=int(2 * taken * growth)))
+        side.membership(membership(2, ME, nbytes=int(2 * taken * growth)))
         take(side, table, 2, rows(range(3), note=""))
         assert heard.checkpoints_asked == 1
         take(side, table, 2, rows(range(3), note=""))

@@ -50,11 +50,11 @@ class Scene:
     def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:
         self.tables.order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
 
-    def adopt(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
+    def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
         members = [wire.Member(process="me", address="me:1")]
-        plan = wire.Plan(checkpoint=1, members=members, assignment=[0] * self.groups)
-        content = wire.Adopt(plan=plan, url=self.url, definition=self.definition, drop_beaten=True)
-        self.order(owner, table, epoch, generation, adopt=content)
+        membership = wire.Membership(checkpoint=1, members=members, assignment=[0] * self.groups)
+        content = wire.Attach(membership=membership, url=self.url, definition=self.definition, drop_beaten=True)
+        self.order(owner, table, epoch, generation, attach=content)
 
 
 @asynccontextmanager
@@ -76,45 +76,45 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_coordinator_that_comes_back_on_another_stream_adopts_anew_and_its_older_stream_counts_no_more(
+async def test_a_coordinator_that_comes_back_on_another_stream_attaches_anew_and_its_older_stream_counts_no_more(
     tmp_path: Path,
 ) -> None:
     async with scene(tmp_path) as here:
         older, newer = Owner(), Owner()
-        here.adopt(older)
+        here.attach(older)
         before = here.tables.writer("t")
-        here.adopt(newer)
+        here.attach(newer)
         now = here.tables.writer("t")
         assert now is not before
         assert now is not None
         assert now.owner is newer
-        here.order(older, release=wire.Release())
+        here.order(older, detach=wire.Detach())
         here.tables.lost(older)
         assert here.tables.writer("t") is now
 
 
-async def test_an_adoption_that_comes_twice_on_one_stream_drops_nothing(tmp_path: Path) -> None:
+async def test_an_attachment_that_comes_twice_on_one_stream_drops_nothing(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         owner = Owner()
-        here.adopt(owner)
+        here.attach(owner)
         before = here.tables.writer("t")
-        here.adopt(owner)
+        here.attach(owner)
         assert here.tables.writer("t") is before
 
 
 async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         one, other = Owner(), Owner()
-        here.adopt(one, "a")
-        here.adopt(other, "b")
+        here.attach(one, "a")
+        here.attach(other, "b")
         assert [load.table for load in here.tables.loads(one)] == ["a"]
         assert [load.table for load in here.tables.loads(other)] == ["b"]
 
 
-async def test_a_table_that_is_adopted_while_the_process_leaves_takes_no_clients(tmp_path: Path) -> None:
+async def test_a_table_that_is_attached_while_the_process_leaves_takes_no_clients(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         here.tables.move_clients()
-        here.adopt(Owner())
+        here.attach(Owner())
         writer = here.tables.writer("t")
         assert writer is not None
         with pytest.raises(RpcError) as refused:
@@ -125,13 +125,13 @@ async def test_a_table_that_is_adopted_while_the_process_leaves_takes_no_clients
 async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waited_for_its_owner_hears_so(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         owner = Owner()
-        here.adopt(owner)
+        here.attach(owner)
         writer = here.tables.writer("t")
         assert writer is not None
         opening = asyncio.ensure_future(writer.open("c", 0, "me"))
         await settled()
         assert [report.WhichOneof("message") for report in owner.sent] == ["open"]
-        here.order(owner, release=wire.Release())
+        here.order(owner, detach=wire.Detach())
         assert here.tables.current("t") is None
         with pytest.raises(RpcError) as refused:
             await asyncio.wait_for(opening, 10)

@@ -20,7 +20,7 @@ from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError, TablesError
 from headgate_tables.hudi.changes import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
-from headgate_writer.adopted import AdoptedTable, Plan
+from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Budget, Bytes, CheckpointBuffer, Flush, Portion, Waiting, next_flush
 from headgate_writer.flushing import flush
 from headgate_writer.heap import Filed
@@ -38,7 +38,7 @@ class _Checkpoint:
     """One checkpoint as this bucket side sees it. What it waits for may come in any order."""
 
     def __init__(self) -> None:
-        self.plan: Plan | None = None
+        self.membership: Membership | None = None
         self.instant = ""
         self.barriers: set[str] = set()
         self.buffer = CheckpointBuffer()
@@ -51,17 +51,17 @@ class _Checkpoint:
     @property
     def closing(self) -> bool:
         """Every ingest side has said that no more rows of the checkpoint come."""
-        return self.plan is not None and all(member.process in self.barriers for member in self.plan.members)
+        return self.membership is not None and all(member.process in self.barriers for member in self.membership.members)
 
     @property
     def flushable(self) -> bool:
         """Rows may be written: the instant stands on the timeline (rule P3)."""
-        return bool(self.instant) and self.plan is not None
+        return bool(self.instant) and self.membership is not None
 
     @property
     def early(self) -> Bytes:
         """int64[groups]: bytes that may be flushed before the checkpoint's end: as long as files are left for that (rule EX4)."""
-        return self.buffer.early(self.plan.slice_files if self.plan is not None else 0)
+        return self.buffer.early(self.membership.slice_files if self.membership is not None else 0)
 
 
 class BucketSide:
@@ -73,7 +73,7 @@ class BucketSide:
 
     def __init__(
         self,
-        adopted: AdoptedTable,
+        attached: AttachedTable,
         process: str,
         budget: Budget,
         world: World,
@@ -81,7 +81,7 @@ class BucketSide:
         report: Report,
         broken: Callable[[str], None],
     ) -> None:
-        self._adopted = adopted
+        self._attached = attached
         self._process = process
         self._budget = budget
         self._world = world
@@ -89,7 +89,7 @@ class BucketSide:
         self._report = report
         self._progress = Progress(world.clock, report)
         self._tell_broken = broken
-        self._writer = ChangeWriter(adopted.store, adopted.definition, epoch=adopted.epoch, process=process, ordinal=0)
+        self._writer = ChangeWriter(attached.store, attached.definition, epoch=attached.epoch, process=process, ordinal=0)
         self.arrivals: dict[str, Arrivals] = {}
         self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
@@ -103,11 +103,11 @@ class BucketSide:
         """Arrow bytes of the checkpoints that are not decided, flushed ones included."""
         return sum(int(each.buffer.totals.sum()) for each in self._checkpoints.values())
 
-    def plan(self, plan: Plan) -> None:
+    def membership(self, membership: Membership) -> None:
         """Who takes part in a checkpoint (rule RO3); it counts for nothing if this process does not."""
-        if plan.index(self._process) is not None and (current := self._checkpoint(plan.checkpoint)) is not None:
-            current.plan = plan
-            self._settle(plan.checkpoint)
+        if membership.index(self._process) is not None and (current := self._checkpoint(membership.checkpoint)) is not None:
+            current.membership = membership
+            self._settle(membership.checkpoint)
 
     def take(self, checkpoint: int, rows: RoutedRows) -> None:
         """Rows of the checkpoint, in the order in which their channels sent them."""
@@ -195,7 +195,7 @@ class BucketSide:
 
     def _by_key_group(self, current: _Checkpoint) -> dict[int, int]:
         found: Counter[int] = Counter()
-        definition = self._adopted.definition
+        definition = self._attached.definition
         for (partition, bucket), nbytes in zip(current.buffer.groups, current.buffer.totals.tolist(), strict=True):
             found[key_group(partition, bucket, definition.key_groups)] += nbytes
         return dict(found)
@@ -212,9 +212,9 @@ class BucketSide:
         """Rows that have come cannot be sent back, so that the owner has to hear of it before a limit is reached."""
         barred = False
         for number, each in self._checkpoints.items():
-            if each.plan is None or each.closing:
+            if each.membership is None or each.closing:
                 continue
-            limit = each.plan.slice_bytes
+            limit = each.membership.slice_bytes
             most = int(each.buffer.totals.max(initial=0)) * self._log_bytes_per_byte if limit else 0
             stuck = self._budget.is_over and not largest and bool(each.instant) and bool(each.buffer.sizes.any())
             barred = barred or stuck
@@ -271,20 +271,20 @@ class BucketSide:
 
     async def _in_executor(self, checkpoint: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
         current = self._checkpoints[checkpoint]
-        assert current.plan is not None  # noqa: S101 - what is flushable has a plan
-        ordinal = current.plan.index(self._process) or 0
+        assert current.membership is not None  # noqa: S101 - what is flushable has a membership
+        ordinal = current.membership.index(self._process) or 0
         versions = current.buffer.files[portion.codes].tolist()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._executor,
             lambda: flush(
                 self._writer,
-                self._adopted.definition,
+                self._attached.definition,
                 current.instant,
                 portion,
                 versions,
                 ordinal=ordinal,
-                drop_beaten=self._adopted.drop_beaten,
+                drop_beaten=self._attached.drop_beaten,
                 progress=partial(loop.call_soon_threadsafe, self._progress.made, checkpoint),
             ),
         )

@@ -36,7 +36,7 @@ class Orders(Protocol):
 
 
 class Session:
-    """A stream that has said hello. What is sent after its end is lost, as are the tables that were adopted on it."""
+    """A stream that has said hello. What is sent after its end is lost, as are the tables that were attached on it."""
 
     def __init__(self, hello: wire.Hello, orders: Orders, world: World) -> None:
         self._orders = orders

@@ -14,7 +14,7 @@ from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
-from headgate_writer.adopted import AdoptedTable, Member
+from headgate_writer.attached import AttachedTable, Member
 from headgate_writer.buffers import Budget
 from headgate_writer.exchange_link import Link
 from headgate_writer.frames import decode, encode
@@ -33,7 +33,7 @@ class ExchangeOut:
 
     def __init__(
         self,
-        adopted: AdoptedTable,
+        attached: AttachedTable,
         process: str,
         settings: ServiceSettings,
         clock: Clock,
@@ -41,7 +41,7 @@ class ExchangeOut:
         budget: Budget,
         executor: Executor,
     ) -> None:
-        self._adopted = adopted
+        self._attached = attached
         self._process = process
         self._settings = settings
         self._clock = clock
@@ -83,9 +83,9 @@ class ExchangeOut:
         link = self._links.get(member.process)
         if link is None:
             name = wire.StreamName(
-                table=self._adopted.name,
-                epoch=self._adopted.epoch,
-                generation=self._adopted.generation,
+                table=self._attached.name,
+                epoch=self._attached.epoch,
+                generation=self._attached.generation,
                 sender=self._process,
                 receiver=member.process,
             )
@@ -109,22 +109,22 @@ class Receiver(Protocol):
     def broken(self, why: str) -> None: ...
 
 
-class Adoptions(Protocol):
-    """What this process has adopted."""
+class Attachments(Protocol):
+    """What this process has attached."""
 
     def current(self, table: str) -> tuple[int, int, Receiver] | None:
         """The (epoch, generation, bucket side) of now; None before any."""
 
     async def changed(self, table: str) -> None:
-        """Returns at the next adoption or release of that table after this call."""
+        """Returns at the next attachment or detachment of that table after this call."""
 
 
 class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
     """The receiving end. Only what ``side`` has taken counts as arrived."""
 
-    def __init__(self, adoptions: Adoptions, process: str, budget: Budget, executor: Executor) -> None:
+    def __init__(self, attachments: Attachments, process: str, budget: Budget, executor: Executor) -> None:
         self._process = process
-        self._adoptions = adoptions
+        self._attachments = attachments
         self._budget = budget
         self._executor = executor
 
@@ -149,12 +149,12 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             await context.write(wire.ExchangeResponse(refused=wire.Refused(why=why)))
 
     async def _side(self, name: wire.StreamName) -> Receiver:
-        """Waits for a pair that is newer than the one adopted here: the exchange can be faster than the owner (rule EX5)."""
+        """Waits for a pair that is newer than the one attached here: the exchange can be faster than the owner (rule EX5)."""
         if name.receiver != self._process:
             raise ExchangeError("another process is at this address")
         wanted = (name.epoch, name.generation)
-        while (current := self._adoptions.current(name.table)) is None or current[:2] < wanted:
-            await self._adoptions.changed(name.table)
+        while (current := self._attachments.current(name.table)) is None or current[:2] < wanted:
+            await self._attachments.changed(name.table)
         if current[:2] != wanted:
             raise ExchangeError(f"epoch {wanted[0]}, generation {wanted[1]} of the table is over")
         return current[2]

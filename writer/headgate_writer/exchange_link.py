@@ -15,7 +15,7 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
-from headgate_writer.adopted import Member
+from headgate_writer.attached import Member
 from headgate_writer.buffers import Budget
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
 

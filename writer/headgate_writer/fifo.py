@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import assert_never
 
-from headgate_writer.adopted import Plan
+from headgate_writer.attached import Membership
 from headgate_writer.channels import Entry
 
 
@@ -16,7 +16,7 @@ class Border:
     """The end of ``checkpoint``; what stands behind it belongs to the checkpoint of ``next``."""
 
     checkpoint: int
-    next: Plan
+    next: Membership
 
 
 class Fifo:

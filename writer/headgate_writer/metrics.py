@@ -34,7 +34,7 @@ class Refusals:
 
 
 class TableLike(Protocol):
-    """A table that is adopted now."""
+    """A table that is attached now."""
 
     @property
     def name(self) -> str: ...

@@ -10,25 +10,27 @@ from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import Ids
-from headgate_writer.adopted import AdoptedTable, Member, Plan
+from headgate_writer.attached import AttachedTable, Member, Membership
 
 
-def read_plan(plan: wire.Plan) -> Plan:
+def read_membership(membership: wire.Membership) -> Membership:
     """A checkpoint's members and assignment."""
-    members = tuple(Member(member.process, member.address) for member in plan.members)
-    assignment = np.array(plan.assignment, dtype=np.uint16)
-    return Plan(plan.checkpoint, members, assignment, plan.slice_files, plan.slice_bytes, plan.intake_bytes)
+    members = tuple(Member(member.process, member.address) for member in membership.members)
+    assignment = np.array(membership.assignment, dtype=np.uint16)
+    return Membership(
+        membership.checkpoint, members, assignment, membership.slice_files, membership.slice_bytes, membership.intake_bytes
+    )
 
 
-def read_adopt(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AdoptedTable:
-    """The table that ``order.adopt`` names. Raises OptionError when the url and our storage options do not fit."""
-    return AdoptedTable(
+def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:
+    """The table that ``order.attach`` names. Raises OptionError when the url and our storage options do not fit."""
+    return AttachedTable(
         name=order.table,
         epoch=order.epoch,
         generation=order.generation,
-        url=order.adopt.url,
-        definition=Definition.decode(json.loads(order.adopt.definition)),
-        drop_beaten=order.adopt.drop_beaten,
-        store=open_store(order.adopt.url, storage_options, ids, anchor=LOG_LAYOUT.root),
-        restored=order.adopt.restored,
+        url=order.attach.url,
+        definition=Definition.decode(json.loads(order.attach.definition)),
+        drop_beaten=order.attach.drop_beaten,
+        store=open_store(order.attach.url, storage_options, ids, anchor=LOG_LAYOUT.root),
+        restored=order.attach.restored,
     )

@@ -19,7 +19,7 @@ from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.admission import Admitted
-from headgate_writer.adopted import AdoptedTable, Member, Plan
+from headgate_writer.attached import AttachedTable, Member, Membership
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from headgate_writer.channels import Entry, Hold
@@ -68,9 +68,9 @@ class Pipeline:
 
     def __init__(
         self,
-        adopted: AdoptedTable,
+        attached: AttachedTable,
         process: str,
-        plan: Plan,
+        membership: Membership,
         side: BucketSide,
         exchange: ExchangeOut,
         budgets: Sequence[Budget],
@@ -80,9 +80,9 @@ class Pipeline:
         report: Callable[[wire.BarrierPassed | wire.Progress], None],
         loaded: Callable[[], None],
     ) -> None:
-        self._definition = adopted.definition
+        self._definition = attached.definition
         self._process = process
-        self._plan = plan
+        self._membership = membership
         self._side = side
         self._exchange = exchange
         self._budgets = budgets
@@ -121,7 +121,7 @@ class Pipeline:
         if first:
             self._loaded()
 
-    def barrier(self, number: int, following: Plan) -> None:
+    def barrier(self, number: int, following: Membership) -> None:
         """What is put from now on belongs to the next checkpoint."""
         self._fifo.border(Border(number, following))
         self._awake.set()
@@ -179,7 +179,7 @@ class Pipeline:
         self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
         self._give_back(nbytes)
         if self._fifo.has_border:
-            self._progress.made(self._plan.checkpoint)
+            self._progress.made(self._membership.checkpoint)
 
     async def _route_singly(self, entries: list[Entry]) -> None:
         """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""
@@ -196,18 +196,20 @@ class Pipeline:
 
     async def _routed(self, batches: Sequence[Admitted]) -> list[Part]:
         if len(batches) <= INLINE_BATCHES and sum(batch.nbytes for batch in batches) <= INLINE_BYTES:
-            return _routed_parts(batches, self._plan, self._definition, self.refused)
+            return _routed_parts(batches, self._membership, self._definition, self.refused)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, _routed_parts, batches, self._plan, self._definition, self.refused)
+        return await loop.run_in_executor(
+            self._executor, _routed_parts, batches, self._membership, self._definition, self.refused
+        )
 
     async def _hand_over(self, parts: list[Part], entries: list[Entry]) -> None:
         for index, rows in parts:
             self._totals.rows += rows.rows.num_rows
-            member = self._plan.members[index]
+            member = self._membership.members[index]
             if member.process == self._process:
-                self._side.take(self._plan.checkpoint, rows)
+                self._side.take(self._membership.checkpoint, rows)
             else:
-                await self._exchange.send(member, self._plan.checkpoint, rows)
+                await self._exchange.send(member, self._membership.checkpoint, rows)
         nbytes = arrow_bytes(entries)
         self._checkpoint_bytes += nbytes
         self._totals.nbytes += nbytes
@@ -221,8 +223,8 @@ class Pipeline:
         nbytes = self._checkpoint_bytes
         self._noted.append(_Noted(border.checkpoint, list(self._grown), nbytes))
         self._grown, self._checkpoint_bytes = {}, 0
-        await self._send_barriers(border.checkpoint, self._plan.members)
-        self._plan = border.next
+        await self._send_barriers(border.checkpoint, self._membership.members)
+        self._membership = border.next
         self._report(wire.BarrierPassed(checkpoint=border.checkpoint, offsets=offsets, bytes=nbytes))
 
     async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
@@ -245,13 +247,13 @@ class Pipeline:
 
 def _routed_parts(
     batches: Sequence[Admitted],
-    plan: Plan,
+    membership: Membership,
     definition: Definition,
     refused: Mapping[tuple[str, int], errors_pb2.Error],
 ) -> list[Part]:
     routed = route(batches, definition)
     check_slices(routed, refused)
-    return list(cut(routed, plan, definition).items())
+    return list(cut(routed, membership, definition).items())
 
 
 def _refusal(refused: Exception) -> errors_pb2.Error:

@@ -99,9 +99,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             coordinators = Coordinators(settings.coordinator, hello, tables, settings, world)
             shared = Shared(Admission(Limits()), (intake, budget), cpu, refusals, _in_flight(settings), world.reached)
             server = Server(settings, options=_WINDOWS)
-            add_IngestServiceServicer_to_server(
-                IngestService(tables, coordinators, shared, settings.adoption_timeout), server.grpc
-            )
+            add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
             address = hello.address = settings.advertised(await server.start())
             running = [group.create_task(each) for each in (coordinators.run(), flushing.failed())]

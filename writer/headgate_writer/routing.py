@@ -17,7 +17,7 @@ from headgate_tables.hudi.changes import Placed, place
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.admission import Admitted
-from headgate_writer.adopted import KeyGroupTable, Plan
+from headgate_writer.attached import KeyGroupTable, Membership
 from headgate_writer.sizes import row_bytes
 
 MAX_PARTITIONS = 1_024
@@ -94,9 +94,9 @@ def check_slices(rows: RoutedRows, refused: Mapping[tuple[str, int], errors_pb2.
         raise SliceRefusedError(refused[first], np.packbits(at_fault, bitorder="little").tobytes())
 
 
-def cut(rows: RoutedRows, plan: Plan, definition: Definition) -> dict[int, RoutedRows]:
-    """By index of the member that has the rows' key groups in the plan (rule EX3). Each part keeps the order of its rows."""
-    owners = _owners(rows.groups, plan.assignment, definition)
+def cut(rows: RoutedRows, membership: Membership, definition: Definition) -> dict[int, RoutedRows]:
+    """By index of the member that has the rows' key groups (rule EX3). Each part keeps the order of its rows."""
+    owners = _owners(rows.groups, membership.assignment, definition)
     members = np.unique(owners).tolist()
     if len(members) == 1:
         return {members[0]: rows}

@@ -20,13 +20,13 @@ _MAX_CHANNEL_BYTES = 255
 
 
 class IngestService(IngestServiceServicer):
-    """``adoption_s``: how long a client waits for a table whose owner has not told this process of it yet."""
+    """``attach_s``: how long a client waits for a table whose owner has not told this process of it yet."""
 
-    def __init__(self, tables: Tables, coordinators: Coordinators, shared: Shared, adoption_s: float) -> None:
+    def __init__(self, tables: Tables, coordinators: Coordinators, shared: Shared, attach_s: float) -> None:
         self._tables = tables
         self._coordinators = coordinators
         self._shared = shared
-        self._adoption_s = adoption_s
+        self._attach_s = attach_s
 
     async def Append(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: ARG002 - gRPC's
         """See ``ingest.proto``. Every end that is ours is told as `ended`."""
@@ -53,7 +53,7 @@ class IngestService(IngestServiceServicer):
         if refusal is not None:
             raise RpcError(refusal)
         try:
-            async with asyncio.timeout(self._adoption_s):
+            async with asyncio.timeout(self._attach_s):
                 while (writer := self._tables.writer(table)) is None:
                     await self._tables.changed(table)
         except TimeoutError:
@@ -63,13 +63,13 @@ class IngestService(IngestServiceServicer):
         return writer
 
     def _opened(self, hold: Hold, writer: TableWriter) -> ingest_pb2.Opened:
-        adopted = writer.adopted
+        attached = writer.attached
         return ingest_pb2.Opened(
             incarnation=hold.incarnation,
             committed_offset=hold.committed_at_open,
-            table=describe(adopted.name, adopted.url, adopted.definition),
+            table=describe(attached.name, attached.url, attached.definition),
             max_in_flight_bytes=self._shared.max_in_flight,
-            restored=adopted.restored,
+            restored=attached.restored,
         )
 
 

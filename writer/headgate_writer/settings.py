@@ -39,7 +39,7 @@ class WriterSettings(ServiceSettings):
     threads: Annotated[int, Field(ge=1, le=64)] = Field(
         2, description="threads that decode and route rows, and as many again that write files; about one for each core"
     )
-    adoption_timeout: Duration = Field(
+    attach_timeout: Duration = Field(
         5.0, description="how long an open waits for a table that nobody owns just now, before the client is told to try again"
     )
     drain_timeout: Duration = Field(

@@ -12,21 +12,21 @@ from headgate_runtime.errors import RpcError, wire_error
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import World
 from headgate_tables.system import Ids
-from headgate_writer.adopted import AdoptedTable, Plan
+from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import Budget
 from headgate_writer.channels import Entry, Hold
 from headgate_writer.checkpoint_window import CheckpointWindow
 from headgate_writer.exchange import ExchangeOut
 from headgate_writer.metrics import Totals
-from headgate_writer.orders import read_plan
+from headgate_writer.orders import read_membership
 from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
 from headgate_writer.reports import Report, put_into
 
 
 class Owner(Protocol):
-    """The control stream on which the table was adopted."""
+    """The control stream on which the table was attached."""
 
     def send(self, message: wire.ControlRequest) -> None:
         """In order; lost when the stream is."""
@@ -57,31 +57,31 @@ class Parts:
 
 
 class TableWriter:
-    """Made by an Adopt, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken.
+    """Made by an Attach, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken.
 
     ``window``: how many of them the filling checkpoint takes.
     """
 
-    def __init__(self, adopted: AdoptedTable, plan: Plan, owner: Owner, parts: Parts, totals: Totals) -> None:
-        self.adopted = adopted
+    def __init__(self, attached: AttachedTable, membership: Membership, owner: Owner, parts: Parts, totals: Totals) -> None:
+        self.attached = attached
         self.owner = owner
         self.pace = Pace(parts.world.clock)
-        self.window = CheckpointWindow(plan.intake_bytes, self.ask_checkpoint)
+        self.window = CheckpointWindow(membership.intake_bytes, self.ask_checkpoint)
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
         self._checkpoint_asked = False
-        self._takes_rows = plan.index(parts.process) is not None
+        self._takes_rows = membership.index(parts.process) is not None
         self._closed = asyncio.Event()
-        self.side = BucketSide(adopted, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
-        self.side.plan(plan)
+        self.side = BucketSide(attached, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
+        self.side.membership(membership)
         self._exchange = ExchangeOut(
-            adopted, parts.process, parts.settings, parts.world.clock, self._broken, parts.budget, parts.cpu
+            attached, parts.process, parts.settings, parts.world.clock, self._broken, parts.budget, parts.cpu
         )
         self._pipeline = Pipeline(
-            adopted,
+            attached,
             parts.process,
-            plan,
+            membership,
             self.side,
             self._exchange,
             (parts.budget, parts.intake),
@@ -95,12 +95,12 @@ class TableWriter:
     @property
     def name(self) -> str:
         """The table's."""
-        return self.adopted.name
+        return self.attached.name
 
     @property
     def pair(self) -> tuple[int, int]:
         """(epoch, generation)."""
-        return self.adopted.epoch, self.adopted.generation
+        return self.attached.epoch, self.attached.generation
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -189,10 +189,10 @@ class TableWriter:
     # From the owner, in order (rule RO9).
 
     def barrier(self, order: wire.Barrier) -> None:
-        """The bucket side learns the next plan at once: other writers' rows of it may be faster than our own barrier."""
-        following = read_plan(order.next)
+        """The bucket side learns the next membership at once: other writers' rows of it may be faster than our own barrier."""
+        following = read_membership(order.next)
         self._checkpoint_asked = False
-        self.side.plan(following)
+        self.side.membership(following)
         self._pipeline.barrier(order.checkpoint, following)
         self.window.begin(following.intake_bytes)
         if following.index(self._process) is None:
@@ -240,8 +240,8 @@ class TableWriter:
     def _report(self, content: Report) -> None:
         if self._closed.is_set():
             return
-        adopted = self.adopted
-        report = wire.TableReport(table=adopted.name, epoch=adopted.epoch, generation=adopted.generation)
+        attached = self.attached
+        report = wire.TableReport(table=attached.name, epoch=attached.epoch, generation=attached.generation)
         put_into(report, content)
         self.owner.send(wire.ControlRequest(table=report))
 

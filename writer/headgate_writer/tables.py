@@ -1,6 +1,6 @@
-"""The tables of this process: which are adopted from whom, and the owners' orders on their way to them.
+"""The tables of this process: which are attached from whom, and the owners' orders on their way to them.
 
-An order of an older (epoch, generation) than the table's own is dropped, a newer Adopt takes the older one's place (rule RO2).
+An order of an older (epoch, generation) than the table's own is dropped, a newer Attach takes the older one's place (rule RO2).
 An owner whose place another has taken is told so: it may have no other way to learn it.
 """
 
@@ -15,15 +15,15 @@ from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_runtime.logs import get_logger
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.metrics import Totals
-from headgate_writer.orders import read_adopt, read_plan
+from headgate_writer.orders import read_attach, read_membership
 from headgate_writer.table_writer import Owner, Parts, TableWriter, moved
 
 _log = get_logger()
 
 _Order: TypeAlias = Literal[
-    "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "throttle", "refuse_slices", "release"
+    "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "throttle", "refuse_slices", "detach"
 ]
-"""What an owner orders about a table that is adopted from it, by its field in ``wire.TableOrder``."""
+"""What an owner orders about a table that is attached from it, by its field in ``wire.TableOrder``."""
 
 
 class Tables:
@@ -48,12 +48,12 @@ class Tables:
         writer = self._writers.get(order.table)
         kind = order.WhichOneof("message")
         _, (newest, _) = self._seen.get(order.table, (None, (0, 0)))
-        if order.epoch < newest and kind != "release":
+        if order.epoch < newest and kind != "detach":
             _tell_of_newer(owner, order.table, pair, newest)
         if kind is None:
             raise UnknownMessageError("an order of a coordinator about a table")
-        if kind == "adopt":
-            self._adopt(owner, order, pair)
+        if kind == "attach":
+            self._attach(owner, order, pair)
         elif writer is None or writer.pair != pair or writer.owner is not owner:
             _log.debug("order of another time dropped", table=order.table, order=kind, pair=pair)
         else:
@@ -65,7 +65,7 @@ class Tables:
             self._drop(writer, _rewound("the owner of the table was lost"))
 
     def loads(self, owner: Owner) -> list[wire.Load]:
-        """Of the tables that are adopted from it."""
+        """Of the tables that are attached from it."""
         return [
             wire.Load(table=name, uncommitted_bytes=writer.uncommitted_bytes)
             for name, writer in self._writers.items()
@@ -77,7 +77,7 @@ class Tables:
         return self._writers.get(table)
 
     def all(self) -> list[TableWriter]:
-        """Adopted now."""
+        """Attached now."""
         return list(self._writers.values())
 
     @property
@@ -104,36 +104,38 @@ class Tables:
         return (*writer.pair, writer.side) if writer else None
 
     async def changed(self, table: str) -> None:
-        """Returns at the next adoption or release of that table after this call."""
+        """Returns at the next attachment or detachment of that table after this call."""
         await self._changes.setdefault(table, asyncio.Event()).wait()
 
-    def _adopt(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
+    def _attach(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
         current = self._writers.get(order.table)
-        adopted = read_adopt(order, self._storage_options, self._parts.ids)
-        uuid, seen = self._seen.get(order.table, (adopted.definition.table_uuid, (0, 0)))
-        if uuid != adopted.definition.table_uuid:
+        attached = read_attach(order, self._storage_options, self._parts.ids)
+        uuid, seen = self._seen.get(order.table, (attached.definition.table_uuid, (0, 0)))
+        if uuid != attached.definition.table_uuid:
             seen = (0, 0)  # the older table of this name was forgotten; epochs begin anew
         if pair < seen or (current is not None and pair == seen and current.owner is owner):
-            _log.debug("adoption of another time dropped", table=order.table, pair=pair, seen=seen)
+            _log.debug("attachment of another time dropped", table=order.table, pair=pair, seen=seen)
             return
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:
                 _tell_of_newer(current.owner, order.table, current.pair, pair[0])
             self._drop(current, _rewound("a checkpoint of the table failed, or its owner changed"))
         writer = TableWriter(
-            adopted,
-            read_plan(order.adopt.plan),
+            attached,
+            read_membership(order.attach.membership),
             owner,
             self._parts,
             self.totals.setdefault(order.table, Totals()),
         )
-        self._seen[order.table] = adopted.definition.table_uuid, pair
+        self._seen[order.table] = attached.definition.table_uuid, pair
         self._writers[order.table] = writer
         self._group.create_task(writer.run())
         if self._leaving:
             writer.move_clients()
         self._tell_change(order.table)
-        _log.info("table adopted", table=order.table, epoch=pair[0], generation=pair[1], checkpoint=order.adopt.plan.checkpoint)
+        _log.info(
+            "table attached", table=order.table, epoch=pair[0], generation=pair[1], checkpoint=order.attach.membership.checkpoint
+        )
 
     def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: _Order) -> None:
         match kind:
@@ -153,15 +155,15 @@ class Tables:
                 writer.pace.order(order.throttle)
             case "refuse_slices":
                 writer.refuse_slices(order.refuse_slices)
-            case "release":
-                self._drop(writer, order.release.error if order.release.HasField("error") else moved())
+            case "detach":
+                self._drop(writer, order.detach.error if order.detach.HasField("error") else moved())
             case _:
                 assert_never(kind)
 
     def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
         writer.close(error)
-        del self._writers[writer.adopted.name]
-        self._tell_change(writer.adopted.name)
+        del self._writers[writer.attached.name]
+        self._tell_change(writer.attached.name)
 
     def _tell_change(self, table: str) -> None:
         if (event := self._changes.pop(table, None)) is not None:

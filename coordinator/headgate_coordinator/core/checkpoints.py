@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any, assert_never
 
 from headgate_coordinator.core.events import BarrierPassed, Flushed, Progressed
-from headgate_coordinator.core.instructions import Plan
+from headgate_coordinator.core.instructions import Membership
 
 
 class Phase(Enum):
@@ -25,10 +25,10 @@ class Checkpoint:
     ``moved_at``: when something of it was last heard to go on.
     """
 
-    def __init__(self, generation: int, plan: Plan) -> None:
+    def __init__(self, generation: int, membership: Membership) -> None:
         self.generation = generation
-        self.plan = plan
-        self.members = dict(plan.members)
+        self.membership = membership
+        self.members = dict(membership.members)
         self.phase = Phase.FILLING
         self.takes_rows = True
         self.begun_counted = True
@@ -43,7 +43,7 @@ class Checkpoint:
     @property
     def number(self) -> int:
         """Within its generation, from 1."""
-        return self.plan.checkpoint
+        return self.membership.checkpoint
 
     def end(self, now: float) -> None:
         """Its barrier is sent."""

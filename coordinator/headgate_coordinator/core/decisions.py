@@ -38,7 +38,7 @@ class Decisions:
             return f"a writer reported rows of channel {unknown.args[0]!r}, which nobody has opened"
         files = complete.files
         if not state.retry.why:
-            state.size.flushed(complete.plan.intake, complete.most_taken, state.now - complete.barrier_at)
+            state.size.flushed(complete.membership.intake, complete.most_taken, state.now - complete.barrier_at)
         if not files:
             state.drop(complete)
         if complete.writes:
@@ -76,7 +76,7 @@ class Decisions:
         state = self._state
         state.checkpoints.won(won)
         state.channels.committed(won.channels)
-        state.planner.decided(won)
+        state.memberships.decided(won)
         state.aborts.decided(writes=won.writes)
         if won.writes:
             state.retry.succeeded()

@@ -14,7 +14,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Membership:
     """Who takes part in ``checkpoint``: (process, address) each, and per key group an index into them (rule RO3).
 
     ``intake``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
@@ -28,10 +28,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopt:
+class Attach:
     """A new generation, or the writer's first checkpoint in this one."""
 
-    plan: Plan
+    membership: Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Barrier:
     """Ends ``checkpoint``; what comes after belongs to ``next``."""
 
     checkpoint: int
-    next: Plan
+    next: Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class EndChannel:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Detach:
     """The writer has no part in this table any more. ``refusal``: what its clients are told, if not to look for another one."""
 
     refusal: Refusal | None = None
@@ -130,7 +130,7 @@ class RefuseSlices:
     slices: Sequence[RefusedSlice]
 
 
-Order: TypeAlias = Adopt | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Release | Throttle | RefuseSlices
+Order: TypeAlias = Attach | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Detach | Throttle | RefuseSlices
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Intake:
         if self.ladder.look(behind, filling):
             filling.takes_rows = True
 
-    def adopted(self, process: str) -> None:
+    def attached(self, process: str) -> None:
         """It begins anew and takes rows as fast as it can, until it is told otherwise."""
         self._told.pop(process, None)
         self._told_refused.pop(process, None)

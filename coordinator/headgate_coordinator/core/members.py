@@ -18,11 +18,11 @@ class Writer:
 
 
 class Members:
-    """Writers in the order in which they joined. ``adopted``: processes that were told of this generation."""
+    """Writers in the order in which they joined. ``attached``: processes that were told of this generation."""
 
     def __init__(self) -> None:
         self._writers: dict[str, Writer] = {}
-        self.adopted: set[str] = set()
+        self.attached: set[str] = set()
 
     def __contains__(self, process: object) -> bool:
         return process in self._writers

@@ -64,7 +64,7 @@ class Ladder:
     def published(self, published: Checkpoint) -> None:
         """Its files are in slices; which figures come of it is not known yet."""
         if published.files:
-            before, own = self._uncounted, published.plan.share
+            before, own = self._uncounted, published.membership.share
             self._uncounted = Share(before.files + own.files, before.nbytes + own.nbytes)
             self._uncounted_bytes += published.bytes
             self._took = {process: published.bytes_of(process) for process in published.members}
@@ -91,7 +91,7 @@ class Ladder:
         if figures is None or not figures.counted:
             return False
         pending = self._pending([*behind, filling])
-        more = Share() if filling.takes_rows else filling.plan.share
+        more = Share() if filling.takes_rows else filling.membership.share
         files, nbytes = self._room(figures, pending)
         was_stopped = self.now.stopped is not None
         goes_on = self._goes_on(figures, pending) and files >= more.files and nbytes >= more.nbytes
@@ -111,7 +111,7 @@ class Ladder:
         figures = self._figures
         if figures is None or not figures.counted:
             return figures is None
-        return filling.begun_counted or figures.files + filling.plan.share.files <= figures.max_files
+        return filling.begun_counted or figures.files + filling.membership.share.files <= figures.max_files
 
     # What follows.
 
@@ -148,7 +148,7 @@ class Ladder:
         files, nbytes = self._uncounted.files, self._uncounted.nbytes
         for each in before:
             if each.takes_rows:
-                files, nbytes = files + each.plan.share.files, nbytes + each.plan.share.nbytes
+                files, nbytes = files + each.membership.share.files, nbytes + each.membership.share.nbytes
         return Share(files, nbytes)
 
     def _room(self, figures: SliceFigures, pending: Share) -> tuple[int, int]:

@@ -5,7 +5,7 @@ RO2).
 from collections.abc import Sequence
 
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
-from headgate_coordinator.core.instructions import IssueInstant, Plan
+from headgate_coordinator.core.instructions import IssueInstant, Membership
 
 
 class Checkpoints:
@@ -13,7 +13,7 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self.generation = 1
-        self.filling = Checkpoint(1, Plan(1, (), ()))
+        self.filling = Checkpoint(1, Membership(1, (), ()))
         self.older: Checkpoint | None = None
         self.unpublished: list[Checkpoint] = []
 
@@ -79,11 +79,11 @@ class Checkpoints:
         """Of this generation, the oldest first."""
         return [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
 
-    def fill(self, plan: Plan) -> None:
+    def fill(self, membership: Membership) -> None:
         """The filling checkpoint gets members; it had none."""
-        self.filling = Checkpoint(self.generation, plan)
+        self.filling = Checkpoint(self.generation, membership)
 
-    def end(self, following: Plan, now: float) -> Checkpoint:
+    def end(self, following: Membership, now: float) -> Checkpoint:
         """The border: the filling checkpoint flushes, the next one fills."""
         ended = self.filling
         ended.end(now)
@@ -96,11 +96,11 @@ class Checkpoints:
         self.older = None
         self.unpublished.append(won)
 
-    def abort(self, plan: Plan) -> Sequence[Checkpoint]:
-        """A new generation with ``plan``. Returns the checkpoints that were given up: all whose slot is not sent (rule RO2)."""
+    def abort(self, membership: Membership) -> Sequence[Checkpoint]:
+        """A new generation begins. Returns the checkpoints that were given up: all whose slot is not sent (rule RO2)."""
         given_up = self._without_slot()
         if self.older in given_up:
             self.older = None
         self.generation += 1
-        self.filling = Checkpoint(self.generation, plan)
+        self.filling = Checkpoint(self.generation, membership)
         return given_up

@@ -151,14 +151,14 @@ class TableCoordinator:
 
     def _joined(self, event: events.WriterJoined) -> None:
         members = self._state.members
-        if event.process in members or event.process in members.adopted:
+        if event.process in members or event.process in members.attached:
             self._lost(event.process, f"writer {event.process} came back")
         for other in members.join(event.process, event.address):
             self._state.out.append(Evict(other, f"process {event.process} has its address {event.address}"))
 
     def _lost(self, process: str, why: str) -> None:
         self._state.members.remove(process)
-        if process in self._state.members.adopted:  # rule RO8
+        if process in self._state.members.attached:  # rule RO8
             self._abort(why)
 
     def _of_generation(self, event: OfGeneration) -> None:

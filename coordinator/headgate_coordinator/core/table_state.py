@@ -8,13 +8,13 @@ from typing import Any
 
 from headgate_coordinator.core.aborts import Aborts
 from headgate_coordinator.core.channels import Channels, Standing
-from headgate_coordinator.core.checkpoint_plans import CheckpointPlanner
 from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
-from headgate_coordinator.core.instructions import Adopt, DropCheckpoint, Instruction, Order, Plan, Send
+from headgate_coordinator.core.instructions import Attach, DropCheckpoint, Instruction, Membership, Order, Send
 from headgate_coordinator.core.intake import Intake
 from headgate_coordinator.core.members import Members
+from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.retry import Retry
 from headgate_coordinator.core.sequence import Checkpoints
@@ -40,7 +40,7 @@ class TableState:
         self.draining = False
         self.members = Members()
         self.channels = Channels(channels)
-        self.planner = CheckpointPlanner(key_groups)
+        self.memberships = Memberships(key_groups)
         self.intake = Intake(figures, policy.checkpoint_interval)
         self.checkpoints = Checkpoints()
         self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
@@ -81,9 +81,9 @@ class TableState:
         """Those that wait may be answered now."""
         self.out += self.channels.look_again(self.standing())
 
-    def plan(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Plan:
+    def next_membership(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Membership:
         """Of a checkpoint that is to begin; ``before``: all whose rows may still become files."""
-        return replace(self.planner.plan(number, members), share=self.intake.begin(before), intake=self.size.limit)
+        return replace(self.memberships.membership(number, members), share=self.intake.begin(before), intake=self.size.limit)
 
     def begin_taking(self) -> None:
         """The filling checkpoint is new: rows come into it, or none as long as slices are full."""
@@ -91,12 +91,12 @@ class TableState:
         self.checkpoints.filling.begun_counted = self.intake.ladder.is_counted
         self.tell_pace()
 
-    def adopt(self, processes: Iterable[str]) -> None:
+    def attach(self, processes: Iterable[str]) -> None:
         """They take part in the generation, from the filling checkpoint on."""
         for process in processes:
-            self.members.adopted.add(process)
-            self.intake.adopted(process)
-            self.tell(process, Adopt(self.checkpoints.filling.plan))
+            self.members.attached.add(process)
+            self.intake.attached(process)
+            self.tell(process, Attach(self.checkpoints.filling.membership))
 
     def drop(self, each: Checkpoint) -> None:
         """Its transaction is given up, if there is one."""
@@ -105,7 +105,7 @@ class TableState:
 
     def tell_pace(self) -> None:
         """Whoever has to hear of another one."""
-        for process, order in self.intake.changes(sorted(self.members.adopted), self.checkpoints.filling.members):
+        for process, order in self.intake.changes(sorted(self.members.attached), self.checkpoints.filling.members):
             self.tell(process, order)
 
     def tell_all(self, each: Checkpoint, order: Order) -> None:

@@ -99,7 +99,7 @@ class Compactors:
             return
         match message.WhichOneof("message"):
             case "ready":
-                session.free = message.ready.slots
+                session.free = message.ready.operations
                 self.match()
             case "heartbeat":
                 for progress in message.heartbeat.attempts:

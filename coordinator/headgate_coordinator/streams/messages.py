@@ -78,12 +78,12 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
     """An order on a control stream."""
     message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
     match order:
-        case instructions.Adopt(plan):
-            adopt = wire.Adopt(plan=_plan(plan), url=to.url, definition=to.definition)
-            adopt.drop_beaten, adopt.restored = to.drop_beaten, to.restored
-            message.adopt.CopyFrom(adopt)
+        case instructions.Attach(membership):
+            attach = wire.Attach(membership=_membership(membership), url=to.url, definition=to.definition)
+            attach.drop_beaten, attach.restored = to.drop_beaten, to.restored
+            message.attach.CopyFrom(attach)
         case instructions.Barrier(number, following):
-            message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_plan(following)))
+            message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_membership(following)))
         case instructions.Instant(number, instant):
             message.instant.CopyFrom(wire.Instant(checkpoint=number, instant=instant))
         case instructions.Decided(number, queryable):
@@ -97,8 +97,8 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
             message.open_refused.CopyFrom(wire.OpenRefused(request=request, error=_error(refusal)))
         case instructions.EndChannel(channel, hold, refusal):
             message.end_channel.CopyFrom(wire.EndChannel(channel=channel, hold=hold, error=_error(refusal)))
-        case instructions.Release(refusal):
-            message.release.CopyFrom(wire.Release(error=_error(refusal) if refusal else None))
+        case instructions.Detach(refusal):
+            message.detach.CopyFrom(wire.Detach(error=_error(refusal) if refusal else None))
         case instructions.Throttle():
             message.throttle.CopyFrom(_throttle(order))
         case instructions.RefuseSlices(slices):
@@ -123,16 +123,16 @@ def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrde
     return wire.TableOrder(table=report.table, epoch=report.epoch, generation=report.generation, open_refused=answer)
 
 
-def _plan(plan: instructions.Plan) -> wire.Plan:
-    members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in plan.members]
-    share = plan.share
-    return wire.Plan(
-        checkpoint=plan.checkpoint,
+def _membership(membership: instructions.Membership) -> wire.Membership:
+    members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in membership.members]
+    share = membership.share
+    return wire.Membership(
+        checkpoint=membership.checkpoint,
         members=members,
-        assignment=plan.assignment,
+        assignment=membership.assignment,
         slice_files=share.files,
         slice_bytes=share.nbytes,
-        intake_bytes=plan.intake,
+        intake_bytes=membership.intake,
     )
 
 

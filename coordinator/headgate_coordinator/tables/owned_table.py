@@ -139,7 +139,7 @@ class OwnedTable:
             self.feed(events.WriterLost(session.process, why))
 
     def leaving(self, session: Session) -> None:
-        """The core answers with a Release once it can do without the writer."""
+        """The core answers with a Detach once it can do without the writer."""
         if session.process in self._parts:
             session.pending.add(self.address.table)
             self.feed(events.WriterLeaving(session.process))
@@ -284,14 +284,14 @@ class OwnedTable:
         if session is None or send.process not in self._parts:
             return  # lost; the core has not heard of it yet
         session.send(wire.ControlResponse(table=order_of(self.address, send.generation, send.order)))
-        if isinstance(send.order, instructions.Release):
+        if isinstance(send.order, instructions.Detach):
             self._parts.discard(send.process)
             self._writers.released(self.address.table, send.process)
 
     def _let_go(self) -> None:
         """Writers forget what they hold of the table; a successor may have told them so already, under its own epoch."""
         for process in sorted(self._parts):
-            self._send(instructions.Send(process, self._core.generation, instructions.Release()))
+            self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
         self._writers.released(self.address.table)
         self._metrics.uncommitted.set(0)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event
-from headgate_coordinator.core.instructions import Instruction, Plan
+from headgate_coordinator.core.instructions import Instruction, Membership
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
@@ -31,7 +31,7 @@ class CheckpointSteps:
 
     def __init__(self, reached: Reached) -> None:
         self._reached = reached
-        self._plan: Plan | None = None
+        self._membership: Membership | None = None
         self._members: dict[tuple[int, int], set[str]] = {}
         self._passed: dict[tuple[int, int], set[str]] = {}
 
@@ -53,20 +53,24 @@ class CheckpointSteps:
                 self._reached("filling_begun")
             case instructions.Commit(files=[_, *_]):
                 self._reached("all_statuses_in")
-            case instructions.Send(_, generation, instructions.Adopt(plan) | instructions.Barrier(_, plan)):
-                self._planned(generation, plan)
+            case instructions.Send(_, generation, instructions.Attach(membership) | instructions.Barrier(_, membership)):
+                self._member_of(generation, membership)
             case _:
                 pass
 
-    def _planned(self, generation: int, plan: Plan) -> None:
-        self._members[generation, plan.checkpoint] = {process for process, _ in plan.members}
-        if self._plan is not None and self._plan.checkpoint < plan.checkpoint and _places(self._plan) != _places(plan):
+    def _member_of(self, generation: int, membership: Membership) -> None:
+        self._members[generation, membership.checkpoint] = {process for process, _ in membership.members}
+        if (
+            self._membership is not None
+            and self._membership.checkpoint < membership.checkpoint
+            and _places(self._membership) != _places(membership)
+        ):
             self._reached("border_with_move")
-        self._plan = plan
+        self._membership = membership
 
 
-def _places(plan: Plan) -> Sequence[str]:
-    return [plan.members[index][0] for index in plan.assignment]
+def _places(membership: Membership) -> Sequence[str]:
+    return [membership.members[index][0] for index in membership.assignment]
 
 
 class SteppedStore:

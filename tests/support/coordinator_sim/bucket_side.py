@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.events import Event
-from headgate_coordinator.core.instructions import Plan
+from headgate_coordinator.core.instructions import Membership
 from support.coordinator_sim.owner import KEY_GROUPS
 from support.coordinator_sim.slots import File, Row
 
@@ -50,14 +50,14 @@ class Bucket:
 
 
 class BucketSide:
-    """Rows are filed under the checkpoint that they carry. ``plans``: what is known of checkpoints, by number.
+    """Rows are filed under the checkpoint that they carry. ``memberships``: what is known of checkpoints, by number.
 
     ``slow``: a step at a checkpoint's end writes one row more, and nothing is durable before the last one.
     """
 
     def __init__(self, process: str, broken: Set[str], *, slow: bool = False) -> None:
         self.slow = slow
-        self.plans: dict[int, Plan] = {}
+        self.memberships: dict[int, Membership] = {}
         self._process = process
         self._broken = broken
         self._buckets: dict[int, Bucket] = {}
@@ -97,17 +97,17 @@ class BucketSide:
 
     def _may_flush(self, checkpoint: int, bucket: Bucket) -> bool:
         """One file is kept for the checkpoint's end."""
-        plan = self.plans.get(checkpoint)
-        if plan is None:
+        membership = self.memberships.get(checkpoint)
+        if membership is None:
             return False
-        limit = plan.share.files
+        limit = membership.share.files
         return not limit or len(bucket.files) < limit - 1 or "early files" in self._broken
 
     def _is_whole(self, checkpoint: int, bucket: Bucket) -> bool:
-        plan = self.plans.get(checkpoint)
-        if plan is None or self._process not in dict(plan.members):
+        membership = self.memberships.get(checkpoint)
+        if membership is None or self._process not in dict(membership.members):
             return False
         if "all barriers" in self._broken:
             return bool(bucket.barriers)
-        counts = {sender: bucket.received.get(sender, 0) for sender, _ in plan.members}
+        counts = {sender: bucket.received.get(sender, 0) for sender, _ in membership.members}
         return bucket.barriers == counts or ("counts" in self._broken and bucket.barriers.keys() == counts.keys())

@@ -167,7 +167,7 @@ class Cluster:
         self.writers[process] = Writer(process, address, self.log, self.exchanges, self._broken, slow_flushes=self.slow_flushes)
 
     def stop_writer(self, writer: Writer) -> None:
-        """Killed, or gone after a Release: some of what it sent still arrives."""
+        """Killed, or gone after a Detach: some of what it sent still arrives."""
         del self.writers[writer.process]
         writer.die()
         for link in writer.links.values():

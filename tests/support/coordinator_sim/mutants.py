@@ -8,7 +8,7 @@ from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.channels import Channels, Hold, Live, Record, Standing
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.decisions import Decisions
-from headgate_coordinator.core.instructions import Adopt, Instruction
+from headgate_coordinator.core.instructions import Attach, Instruction
 from headgate_coordinator.core.refusals import TAKEN_OVER
 from headgate_coordinator.core.sequence import Checkpoints
 from headgate_coordinator.core.table_coordinator import TableCoordinator
@@ -115,7 +115,7 @@ class IgnoresLosses(TableCoordinator):
         known = event.process in self._state.members
         super()._joined(event)
         if known and event.process in self._state.checkpoints.filling.members:
-            self._state.tell(event.process, Adopt(self._state.checkpoints.filling.plan))
+            self._state.tell(event.process, Attach(self._state.checkpoints.filling.membership))
 
 
 class GoesOnWithoutTheLost(TableCoordinator):
@@ -123,7 +123,7 @@ class GoesOnWithoutTheLost(TableCoordinator):
 
     def _lost(self, process: str, why: str) -> None:
         self._state.members.remove(process)
-        self._state.members.adopted.discard(process)
+        self._state.members.attached.discard(process)
         for each in (self._state.checkpoints.filling, self._state.checkpoints.flushing):
             if each is not None:
                 each.members.pop(process, None)
@@ -159,8 +159,8 @@ class CountsNoCheckpointsUnderWay(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        plan = self._state.plan
-        self._state.plan = lambda number, members, before: plan(number, members, ())  # type: ignore[method-assign]
+        membership = self._state.next_membership
+        self._state.next_membership = lambda number, members, before: membership(number, members, ())  # type: ignore[method-assign]
 
 
 class CommitsUncounted(TableCoordinator):

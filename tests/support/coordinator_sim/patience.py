@@ -45,9 +45,11 @@ class Patience:
                 refused_at = self._refused.pop((type(instruction), instruction.generation), -1e9)
                 if now - refused_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} is tried again at once after a refusal")
-            case instructions.Send(_, generation, instructions.Adopt(plan)) if generation > 1 and plan.checkpoint == 1:
-                if plan.intake != self._policy.first_checkpoint_bytes:
-                    raise ViolationError(f"the first checkpoint behind an abort takes {plan.intake} bytes")
+            case instructions.Send(_, generation, instructions.Attach(membership)) if (
+                generation > 1 and membership.checkpoint == 1
+            ):
+                if membership.intake != self._policy.first_checkpoint_bytes:
+                    raise ViolationError(f"the first checkpoint behind an abort takes {membership.intake} bytes")
             case instructions.Send(_, _, instructions.Grant()):
                 if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} right behind {self._aborts} aborts in a row")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event
-from headgate_coordinator.core.instructions import Order, Plan
+from headgate_coordinator.core.instructions import Membership, Order
 from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag
 from support.coordinator_sim.owner import KEY_GROUPS, Link
 from support.coordinator_sim.producer import Connection, Producer
@@ -60,7 +60,7 @@ class Writer:
 
     def _rewind(self) -> None:
         """All uncommitted rows are dropped, all channels end (rule RO2)."""
-        self.plan: Plan | None = None
+        self.membership: Membership | None = None
         self.fifo: deque[Batch | instructions.Barrier] = deque()
         for held in getattr(self, "holds", {}).values():
             held.connection.end("rewound")
@@ -81,7 +81,7 @@ class Writer:
         self._rewind()
 
     def forget(self) -> None:
-        """Its control stream is gone: what was uncommitted is dropped, and only an Adopt makes it a member again."""
+        """Its control stream is gone: what was uncommitted is dropped, and only an Attach makes it a member again."""
         self._rewind()
 
     def hurry(self) -> None:
@@ -104,19 +104,19 @@ class Writer:
     def obey(self, link: Link, generation: int, order: Order) -> None:
         """One order; of an older (epoch, generation) only if that rule is broken."""
         tag = (link.owner.epoch, generation)
-        if tag[0] < self.tag[0] and not isinstance(order, instructions.Release):
+        if tag[0] < self.tag[0] and not isinstance(order, instructions.Detach):
             self._tell_of_newer(link)
-        if isinstance(order, instructions.Adopt):
+        if isinstance(order, instructions.Attach):
             if tag > self.tag:
                 before = self.links.get(self.tag[0])
                 if before is not None and before is not link:
                     self._tell_of_newer(before, tag[0])
                 self._rewind()
                 self.tag = tag
-            if tag == self.tag and self.plan is None:
-                self.plan = self.side.plans[order.plan.checkpoint] = order.plan
-                self._window = order.plan.intake
-        elif isinstance(order, instructions.Release) and tag >= self.tag:
+            if tag == self.tag and self.membership is None:
+                self.membership = self.side.memberships[order.membership.checkpoint] = order.membership
+                self._window = order.membership.intake
+        elif isinstance(order, instructions.Detach) and tag >= self.tag:
             self._rewind()
             self.released = self.leaving
         elif tag == self.tag or "old orders" in self._broken:
@@ -129,7 +129,7 @@ class Writer:
     def _obey(self, order: Order) -> None:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
-            self.side.plans[order.next.checkpoint] = order.next
+            self.side.memberships[order.next.checkpoint] = order.next
             self._window, self._in_window = order.next.intake, 0
         elif isinstance(order, instructions.Throttle):
             self.stopped = order.stopped is not None
@@ -181,7 +181,7 @@ class Writer:
 
     def open(self, producer: Producer, principal: str) -> bool:
         """Whether the open was sent to the owner."""
-        if self.plan is None or self.leaving or self.tag[0] not in self.links:
+        if self.membership is None or self.leaving or self.tag[0] not in self.links:
             return False
         self._requests += 1
         self.requests[self._requests] = producer
@@ -225,32 +225,34 @@ class Writer:
         entry = self.fifo.popleft()
         if isinstance(entry, Batch):
             self._queued -= ROW_BYTES * len(entry.rows)
-            if self.plan is not None and self.plan.members:
-                self._route(entry, self.plan)
-        elif self.plan is not None:
-            self._pass_barrier(entry, self.plan)
+            if self.membership is not None and self.membership.members:
+                self._route(entry, self.membership)
+        elif self.membership is not None:
+            self._pass_barrier(entry, self.membership)
 
-    def _route(self, batch: Batch, plan: Plan) -> None:
-        self._taken[plan.checkpoint] = self._taken.get(plan.checkpoint, 0) + ROW_BYTES * len(batch.rows)
+    def _route(self, batch: Batch, membership: Membership) -> None:
+        self._taken[membership.checkpoint] = self._taken.get(membership.checkpoint, 0) + ROW_BYTES * len(batch.rows)
         self._grown[batch.channel] = batch.rows[-1].offset
         parts: dict[str, list[Row]] = {}
         for row in batch.rows:
-            member = plan.members[plan.assignment[row.key % KEY_GROUPS]][0]
+            member = membership.members[membership.assignment[row.key % KEY_GROUPS]][0]
             parts.setdefault(member, []).append(row)
         for member, rows in parts.items():
             stream = self._stream(member)
             stream.sent += 1
-            self._give(stream, Frame(plan.checkpoint, tuple(rows)))
+            self._give(stream, Frame(membership.checkpoint, tuple(rows)))
 
-    def _pass_barrier(self, barrier: instructions.Barrier, plan: Plan) -> None:
-        for member, _ in plan.members:
+    def _pass_barrier(self, barrier: instructions.Barrier, membership: Membership) -> None:
+        for member, _ in membership.members:
             stream = self._stream(member)
-            self._give(stream, Frame(plan.checkpoint, None, stream.sent))
+            self._give(stream, Frame(membership.checkpoint, None, stream.sent))
             stream.sent = 0
-        self._noted[plan.checkpoint], self._grown = self._grown, {}
-        size = self._taken.get(plan.checkpoint, 0)
-        self.plan = barrier.next if self.process in dict(barrier.next.members) else None
-        self.report(events.BarrierPassed(self.process, self.tag[1], barrier.checkpoint, dict(self._noted[plan.checkpoint]), size))
+        self._noted[membership.checkpoint], self._grown = self._grown, {}
+        size = self._taken.get(membership.checkpoint, 0)
+        self.membership = barrier.next if self.process in dict(barrier.next.members) else None
+        self.report(
+            events.BarrierPassed(self.process, self.tag[1], barrier.checkpoint, dict(self._noted[membership.checkpoint]), size)
+        )
 
     def _stream(self, receiver: str) -> Exchange:
         name = (self.tag, self.process, receiver)

@@ -130,16 +130,16 @@ class Ready(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SLOTS_FIELD_NUMBER: _builtins.int
-    slots: _builtins.int
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    operations: _builtins.int
     def __init__(
         self,
         *,
-        slots: _builtins.int = ...,
+        operations: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["slots", b"slots"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operations", b"operations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -470,7 +470,7 @@ Global___AskCheckpoint: _TypeAlias = AskCheckpoint  # noqa: Y015
 
 @_typing.final
 class CheckpointFull(_message.Message):
-    """The bucket side: a slice has got its share of this checkpoint (`Plan.slice_bytes`), or memory is full and `Plan.slice_files` are
+    """The bucket side: a slice has got its share of this checkpoint (`Membership.slice_bytes`), or memory is full and `Membership.slice_files` are
     written. The owner lets nobody take more rows into the checkpoint and ends it soon.
     """
 
@@ -670,21 +670,21 @@ class TableOrder(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
-    ADOPT_FIELD_NUMBER: _builtins.int
+    ATTACH_FIELD_NUMBER: _builtins.int
     BARRIER_FIELD_NUMBER: _builtins.int
     INSTANT_FIELD_NUMBER: _builtins.int
     DECIDED_FIELD_NUMBER: _builtins.int
     GRANT_FIELD_NUMBER: _builtins.int
     OPEN_REFUSED_FIELD_NUMBER: _builtins.int
     END_CHANNEL_FIELD_NUMBER: _builtins.int
-    RELEASE_FIELD_NUMBER: _builtins.int
+    DETACH_FIELD_NUMBER: _builtins.int
     THROTTLE_FIELD_NUMBER: _builtins.int
     REFUSE_SLICES_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
     @_builtins.property
-    def adopt(self) -> Global___Adopt: ...
+    def attach(self) -> Global___Attach: ...
     @_builtins.property
     def barrier(self) -> Global___Barrier: ...
     @_builtins.property
@@ -698,7 +698,7 @@ class TableOrder(_message.Message):
     @_builtins.property
     def end_channel(self) -> Global___EndChannel: ...
     @_builtins.property
-    def release(self) -> Global___Release: ...
+    def detach(self) -> Global___Detach: ...
     @_builtins.property
     def throttle(self) -> Global___Throttle: ...
     @_builtins.property
@@ -709,36 +709,36 @@ class TableOrder(_message.Message):
         table: _builtins.str = ...,
         epoch: _builtins.int = ...,
         generation: _builtins.int = ...,
-        adopt: Global___Adopt | None = ...,
+        attach: Global___Attach | None = ...,
         barrier: Global___Barrier | None = ...,
         instant: Global___Instant | None = ...,
         decided: Global___Decided | None = ...,
         grant: Global___Grant | None = ...,
         open_refused: Global___OpenRefused | None = ...,
         end_channel: Global___EndChannel | None = ...,
-        release: Global___Release | None = ...,
+        detach: Global___Detach | None = ...,
         throttle: Global___Throttle | None = ...,
         refuse_slices: Global___RefuseSlices | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "release", b"release", "throttle", b"throttle"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attach", b"attach", "barrier", b"barrier", "decided", b"decided", "detach", b"detach", "end_channel", b"end_channel", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "throttle", b"throttle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "barrier", b"barrier", "decided", b"decided", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "release", b"release", "table", b"table", "throttle", b"throttle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attach", b"attach", "barrier", b"barrier", "decided", b"decided", "detach", b"detach", "end_channel", b"end_channel", "epoch", b"epoch", "generation", b"generation", "grant", b"grant", "instant", b"instant", "message", b"message", "open_refused", b"open_refused", "refuse_slices", b"refuse_slices", "table", b"table", "throttle", b"throttle"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["adopt", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "release", "throttle", "refuse_slices"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "detach", "throttle", "refuse_slices"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___TableOrder: _TypeAlias = TableOrder  # noqa: Y015
 
 @_typing.final
-class Adopt(_message.Message):
+class Attach(_message.Message):
     """A new (epoch, generation), or the writer's first checkpoint in this one. On a pair that is newer than the writer's own: all
     uncommitted rows of the table are dropped, its channels end with CODE_REWOUND (rules RO2, CH3).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    PLAN_FIELD_NUMBER: _builtins.int
+    MEMBERSHIP_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     DEFINITION_FIELD_NUMBER: _builtins.int
     DROP_BEATEN_FIELD_NUMBER: _builtins.int
@@ -751,26 +751,26 @@ class Adopt(_message.Message):
     restored: _builtins.str
     """The table's newest restore, empty before any: for `Opened.restored`."""
     @_builtins.property
-    def plan(self) -> Global___Plan: ...
+    def membership(self) -> Global___Membership: ...
     def __init__(
         self,
         *,
-        plan: Global___Plan | None = ...,
+        membership: Global___Membership | None = ...,
         url: _builtins.str = ...,
         definition: _builtins.str = ...,
         drop_beaten: _builtins.bool = ...,
         restored: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["membership", b"membership"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "drop_beaten", b"drop_beaten", "plan", b"plan", "restored", b"restored", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "drop_beaten", b"drop_beaten", "membership", b"membership", "restored", b"restored", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Adopt: _TypeAlias = Adopt  # noqa: Y015
+Global___Attach: _TypeAlias = Attach  # noqa: Y015
 
 @_typing.final
-class Plan(_message.Message):
+class Membership(_message.Message):
     """Who takes part in a checkpoint and who has which key groups (rule RO3)."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -814,11 +814,11 @@ class Plan(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Plan: _TypeAlias = Plan  # noqa: Y015
+Global___Membership: _TypeAlias = Membership  # noqa: Y015
 
 @_typing.final
 class Throttle(_message.Message):
-    """How fast client batches of the table are taken from now on; after an `adopt`: as fast as they come. The exchange and this
+    """How fast client batches of the table are taken from now on; after an `attach`: as fast as they come. The exchange and this
     stream never slow down (rule CH7). Comes before the barrier whose next checkpoint it shall hold for (rule RO9).
     """
 
@@ -833,7 +833,7 @@ class Throttle(_message.Message):
     stopped: _builtins.bool
     """Batches are refused with `why`, an error with ACTION_RETRY; channels stay open, what was accepted commits."""
     paused: _builtins.bool
-    """Clients are not read, and nothing is refused, until the next throttle, adopt or release. `bytes_per_second` says nothing then."""
+    """Clients are not read, and nothing is refused, until the next throttle, attach or detach. `bytes_per_second` says nothing then."""
     @_builtins.property
     def why(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -855,7 +855,7 @@ Global___Throttle: _TypeAlias = Throttle  # noqa: Y015
 @_typing.final
 class RefuseSlices(_message.Message):
     """Client batches with rows of these slices are refused from now on, each with `why`, an error with ACTION_FIX_CALL; others are not.
-    Replaces what was said before; after an `adopt`: none. What was accepted before commits.
+    Replaces what was said before; after an `attach`: none. What was accepted before commits.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -936,12 +936,12 @@ class Barrier(_message.Message):
     NEXT_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.int
     @_builtins.property
-    def next(self) -> Global___Plan: ...
+    def next(self) -> Global___Membership: ...
     def __init__(
         self,
         *,
         checkpoint: _builtins.int = ...,
-        next: Global___Plan | None = ...,
+        next: Global___Membership | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["next", b"next"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1083,7 +1083,7 @@ class EndChannel(_message.Message):
 Global___EndChannel: _TypeAlias = EndChannel  # noqa: Y015
 
 @_typing.final
-class Release(_message.Message):
+class Detach(_message.Message):
     """This coordinator owns the table no more, or the writer has no part in it any more."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1104,4 +1104,4 @@ class Release(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Release: _TypeAlias = Release  # noqa: Y015
+Global___Detach: _TypeAlias = Detach  # noqa: Y015

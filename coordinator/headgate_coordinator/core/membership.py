@@ -1,13 +1,13 @@
-"""The plan of the next checkpoint: who takes part and who has which key groups (rules RO3, EX3)."""
+"""The membership of the next checkpoint: who takes part and who has which key groups (rules RO3, EX3)."""
 
 from collections.abc import Sequence
 
 from headgate_coordinator.core.assignment import MeasuredLoad, assign
 from headgate_coordinator.core.checkpoints import Checkpoint
-from headgate_coordinator.core.instructions import Plan
+from headgate_coordinator.core.instructions import Membership
 
 
-class CheckpointPlanner:
+class Memberships:
     """Remembers what checkpoints measured and who had what."""
 
     def __init__(self, key_groups: int) -> None:
@@ -18,11 +18,11 @@ class CheckpointPlanner:
         """Its bytes by key group count."""
         self._load.add(decided.key_group_bytes)
 
-    def plan(self, number: int, members: Sequence[tuple[str, str]]) -> Plan:
+    def membership(self, number: int, members: Sequence[tuple[str, str]]) -> Membership:
         """``members``: process and address of each."""
         processes = [process for process, _ in members]
         # Moves are few while rows flow; before the first rows and behind an abort there is nothing to go on with.
         few = number > 1 and self._load.known
         self._had = assign(self._had, processes, self._load.weights(), few=few)
         index = {process: position for position, process in enumerate(processes)}
-        return Plan(number, tuple(members), tuple(index[process] for process in self._had))
+        return Membership(number, tuple(members), tuple(index[process] for process in self._had))

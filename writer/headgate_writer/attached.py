@@ -21,7 +21,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Membership:
     """Who takes part in ``checkpoint``. ``assignment``: uint16[key groups], each an index into ``members``; empty without
     members.
 
@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdoptedTable:
+class AttachedTable:
     """A table under one ownership and generation (rule RO2). ``store``: the table's folder; ``url``: where it is.
 
     ``drop_beaten``: a flush drops what another row of the same key in it beats; off only in tests. ``restored``: the instant of
