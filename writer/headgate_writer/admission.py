@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, Field, Scalar, pc
 from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrupt, refuse, too_large
 from headgate_writer.sizes import value_bytes
 
@@ -82,7 +82,7 @@ class Admission:
                 too_large(what, largest, self._limits.cell_bytes, "Keep such values in files and write their names here.")
 
 
-def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, pa.Array[Any]]:
+def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, Array]:
     found = rows.schema.get_all_field_indices(name)
     if len(found) != 1:
         what = f"the operation column {name[:60]!r} is {'missing' if not found else 'there more than once'}"
@@ -90,7 +90,7 @@ def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, pa
     return rows.remove_column(found[0]), rows.column(found[0])
 
 
-def _deletes(operation: int, column: pa.Array[Any] | None, rows: int) -> pa.BooleanArray | None:
+def _deletes(operation: int, column: Array | None, rows: int) -> pa.BooleanArray | None:
     if operation == ingest_pb2.OPERATION_UPSERT:
         return None
     if operation == ingest_pb2.OPERATION_DELETE:
@@ -107,7 +107,7 @@ def _deletes(operation: int, column: pa.Array[Any] | None, rows: int) -> pa.Bool
     return deletes if deletes.true_count else None
 
 
-def _meanings(kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
+def _meanings(kind: pa.DataType) -> tuple[Scalar, Scalar]:
     if pat.is_int8(kind):
         return pa.scalar(_UPSERT, kind), pa.scalar(_DELETE, kind)
     if not (pat.is_string(kind) or pat.is_large_string(kind)):
@@ -115,7 +115,7 @@ def _meanings(kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
     return pa.scalar("upsert", kind), pa.scalar("delete", kind)
 
 
-def _read_names(fields: Iterable[pa.Field[Any]]) -> None:
+def _read_names(fields: Iterable[Field]) -> None:
     """Arrow takes names that are no text and fails when somebody asks for one. Raises UnicodeDecodeError."""
     for field in fields:
         _ = field.name

@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from headgate_tables.arrow import Array
 
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
@@ -35,7 +37,7 @@ class Filed:
     """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
 
     rows: pa.Table
-    keys: pa.Array[Any]
+    keys: Array
     deletes: pa.BooleanArray
     codes: Codes
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.changes import Placed, place
@@ -50,7 +50,7 @@ class RoutedRows:
     """
 
     rows: pa.Table
-    keys: pa.Array[Any]
+    keys: Array
     deletes: pa.BooleanArray
     group: npt.NDArray[np.int32]
     groups: Sequence[tuple[str, int]]
@@ -60,7 +60,7 @@ class RoutedRows:
     def of(
         cls,
         rows: pa.Table,
-        keys: pa.Array[Any],
+        keys: Array,
         deletes: pa.BooleanArray,
         group: npt.NDArray[np.int32],
         groups: Sequence[tuple[str, int]],

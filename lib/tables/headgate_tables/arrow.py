@@ -4,7 +4,7 @@ Kernels accept arrays, chunked arrays, scalars and numpy arrays alike; pyarrow-s
 Where a kernel's result leaves a function, the function's own annotation types it.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,25 @@ import pyarrow.compute
 
 pc: Any = pyarrow.compute
 
+# Columns whose type only a schema knows. The generics are the stubs' own: pyarrow has none at run time.
+if TYPE_CHECKING:
+    Array: TypeAlias = pa.Array[Any]
+    ChunkedArray: TypeAlias = pa.ChunkedArray[Any]
+    Field: TypeAlias = pa.Field[Any]
+    Scalar: TypeAlias = pa.Scalar[Any]
+else:
+    Array, ChunkedArray, Field, Scalar = pa.Array, pa.ChunkedArray, pa.Field, pa.Scalar
 
-def index_array(positions: npt.NDArray[np.int64]) -> "pa.Array[Any]":
+
+def index_array(positions: npt.NDArray[np.int64]) -> Array:
     """For ``take``: the same memory. ``pa.array`` would import pandas to see whether it was given a series."""
     whole = np.ascontiguousarray(positions, dtype=np.int64)
-    made: pa.Array[Any] = pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole.data)])
+    made: Array = pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole.data)])
     return made
 
 
-def mask_array(mask: npt.NDArray[np.bool_]) -> "pa.Array[Any]":
+def mask_array(mask: npt.NDArray[np.bool_]) -> Array:
     """For ``filter``; see ``index_array``."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little").data)
-    made: pa.Array[Any] = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+    made: Array = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
     return made

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from headgate_tables.arrow import Array
 from headgate_tables.hudi.keys.murmur2 import HashedKeys
 
 FILTER_KEY = "org.apache.hudi.bloomfilter"
@@ -34,7 +34,7 @@ def bits_and_hashes(entries: int, fpp: float) -> tuple[int, int]:
     return bits, math.ceil(math.log(2) * bits / entries)
 
 
-def positions(keys: pa.Array[Any], bits: int, hashes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def positions(keys: Array, bits: int, hashes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """int64[k, n], the bits of each key, and int64[n], which row of ``keys`` each column is for."""
     prepared = HashedKeys(keys)
     found = np.empty((hashes, len(prepared)), dtype=np.int64)
@@ -58,12 +58,12 @@ class DynamicBloomFilter:
         self._rows = [np.zeros(self._bits, dtype=bool)]
         self._added = 0
 
-    def add(self, keys: pa.Array[Any]) -> None:
+    def add(self, keys: Array) -> None:
         """``keys``: string[n] without nulls and empty keys, in the order of the file's rows."""
         for start in range(0, len(keys), _CHUNK):
             self._add(keys.slice(start, _CHUNK))
 
-    def _add(self, keys: pa.Array[Any]) -> None:
+    def _add(self, keys: Array) -> None:
         found, order = positions(keys, self._bits, self._hashes)
         rows = self._row_of(self._added + np.arange(len(keys)))[order]
         self._added += len(keys)

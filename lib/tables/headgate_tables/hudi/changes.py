@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -29,7 +30,7 @@ from headgate_tables.storage.store import Store
 
 __all__ = ["ChangeWriter", "Changes", "Placed", "WriteStatus", "place", "split"]
 
-Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
+Column: TypeAlias = "Array | ChunkedArray"
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Runs: TypeAlias = list[tuple[int, int, bool]]
@@ -159,8 +160,8 @@ class _Batch:
     partition: str
     bucket: int
     rows: pa.Table
-    keys: pa.Array[Any]
-    ordering: pa.Array[Any] | None
+    keys: Array
+    ordering: Array | None
     deletes: Mask
     upserts: int
 
@@ -199,10 +200,10 @@ class _File:
     instant: str
     version: int
     batch: _Batch
-    sequence: pa.ChunkedArray[Any]
+    sequence: ChunkedArray
 
 
-def _turns(keys: pa.Array[Any], deletes: Mask) -> Ints:
+def _turns(keys: Array, deletes: Mask) -> Ints:
     """int64[n]: how often the key turned from upserts to deletes or back before the row; even for upserts, odd for deletes."""
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     by_key = np.argsort(codes, kind="stable")
@@ -261,7 +262,7 @@ def _upserts_first(batch: _Batch, positions: Ints) -> Ints:
     return np.concatenate([positions[~deleted], positions[deleted]])
 
 
-def _joined(batches: Sequence[_Batch]) -> pa.Array[Any] | None:
+def _joined(batches: Sequence[_Batch]) -> Array | None:
     """The ordering values of all, in one array."""
     ordering = [batch.ordering for batch in batches if batch.ordering is not None]
     return pa.concat_arrays(ordering) if ordering else None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import Array
 from headgate_tables.hudi.merge import latest_rows
 
 Ints = npt.NDArray[np.int64]
@@ -15,9 +14,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 """Fibonacci hashing: the high bits of a product with it depend on all bits of the mark."""
 
 
-def one_row_per_key(
-    keys: pa.Array[Any], ordering: pa.Array[Any] | None, groups: Ints, hashes: npt.NDArray[np.uint32]
-) -> Ints | None:
+def one_row_per_key(keys: Array, ordering: Array | None, groups: Ints, hashes: npt.NDArray[np.uint32]) -> Ints | None:
     """Positions of the rows that stand for their record, ascending; None when every record stands once.
 
     A record is (group, key), ``groups``: int64[n] below 2**31, ``hashes``: any that equal keys share. The larger ordering
@@ -57,7 +54,7 @@ def _suspects(marks: Ints) -> Ints:
     return found
 
 
-def _codes(values: pa.Array[Any]) -> Ints:
+def _codes(values: Array) -> Ints:
     """Equal values, equal numbers from 0 on."""
     numbers: Ints = values.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, ChunkedArray, pc
 from headgate_tables.hudi.log.reader import DeleteBlock
 from headgate_tables.hudi.merge import Entries, Mask
 from headgate_tables.hudi.parquet_checks import damaged
@@ -66,7 +66,7 @@ class EntryReader:
         )
 
 
-def as_ordering(values: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+def as_ordering(values: Array, kind: pa.DataType) -> Array:
     """A delete's ordering values in the ordering column's type; the wrapper may be a wider or a plain number."""
     if values.type == kind:
         return values
@@ -75,16 +75,16 @@ def as_ordering(values: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     return values.cast(kind)
 
 
-def one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+def one_array(column: ChunkedArray) -> Array:
     """One array; a column without chunks is an empty one."""
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else nulls(0, column.type)
 
 
-def nulls(length: int, kind: pa.DataType) -> pa.Array[Any]:
+def nulls(length: int, kind: pa.DataType) -> Array:
     """Of this type."""
     make: Any = pa.nulls
-    made: pa.Array[Any] = make(length, kind)
+    made: Array = make(length, kind)
     return made
 
 

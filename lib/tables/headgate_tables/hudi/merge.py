@@ -8,13 +8,12 @@ to the later row; with commit time the later row wins. A delete obeys its orderi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import index_array, pc
+from headgate_tables.arrow import Array, index_array, pc
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -31,8 +30,8 @@ class Entries:
     ``deletes``, ``unconditional``: bool[n] (an unconditional delete is set in both).
     """
 
-    keys: pa.Array[Any]
-    ordering: pa.Array[Any] | None
+    keys: Array
+    ordering: Array | None
     deletes: Mask
     unconditional: Mask
 
@@ -44,11 +43,11 @@ class Winners:
     ``positions``: int64[u] into the entries. ``ordering``: the winners' ordering values, None with commit time.
     """
 
-    keys: pa.Array[Any]
+    keys: Array
     positions: Positions
     deletes: Mask
     unconditional: Mask
-    ordering: pa.Array[Any] | None
+    ordering: Array | None
 
 
 def merge_logs(entries: Entries) -> Winners:
@@ -65,7 +64,7 @@ def winning_entries(codes: Codes, keys: int, entries: Entries) -> Positions:
     return _last(codes, positions, keys) if entries.ordering is None else _largest(codes, positions, keys, entries)
 
 
-def winners_of(entries: Entries, keys: pa.Array[Any], winning: Positions) -> Winners:
+def winners_of(entries: Entries, keys: Array, winning: Positions) -> Winners:
     """``winning``: for each of ``keys`` the position of its entry."""
     ordering = entries.ordering.take(index_array(winning)) if entries.ordering is not None else None
     return Winners(keys, winning, entries.deletes[winning], entries.unconditional[winning], ordering)
@@ -96,7 +95,7 @@ def _last_of_largest(codes: Codes, positions: Positions, ranks: Ranks, keys: int
     return _last(codes[top], positions[top], keys)
 
 
-def latest_rows(identity: Positions, ordering: pa.Array[Any] | None) -> Positions:
+def latest_rows(identity: Positions, ordering: Array | None) -> Positions:
     """Positions of the rows that win among rows of one batch; ``identity`` numbers the keys 0..u-1. Ascending."""
     positions = np.arange(len(identity), dtype=np.int64)
     keys = int(identity.max()) + 1 if len(identity) else 0
@@ -105,7 +104,7 @@ def latest_rows(identity: Positions, ordering: pa.Array[Any] | None) -> Position
     return np.sort(_last_of_largest(identity, positions, rank(ordering), keys))
 
 
-def rank(values: pa.Array[Any]) -> Ranks:
+def rank(values: Array) -> Ranks:
     """int64 numbers in the order of ``values`` (nulls: any number). Fixed-width types rank alike in every call, so that
     ranks of two arrays compare; text, binary and decimals only within one (see ``beats``).
 
@@ -130,7 +129,7 @@ def comparable_ranks(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
 
 
-def _float_bits(values: pa.Array[Any]) -> npt.NDArray[np.int64]:
+def _float_bits(values: Array) -> npt.NDArray[np.int64]:
     numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     return np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
 
@@ -146,7 +145,7 @@ class BaseOutcome:
     beating: Positions
 
 
-def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | None) -> BaseOutcome:
+def merge_base(winners: Winners, keys: Array, ordering: Array | None) -> BaseOutcome:
     """Compares base rows (string[rows], ordering[rows]) with the logs' winners of the same keys.
 
     The log wins when base <= log; a base row without an ordering value loses.
@@ -157,7 +156,7 @@ def merge_base(winners: Winners, keys: pa.Array[Any], ordering: pa.Array[Any] | 
     return settle(winners, len(keys), at, candidates, ordering)
 
 
-def settle(winners: Winners, rows: int, at: Positions, candidates: Positions, ordering: pa.Array[Any] | None) -> BaseOutcome:
+def settle(winners: Winners, rows: int, at: Positions, candidates: Positions, ordering: Array | None) -> BaseOutcome:
     """``merge_base`` of ``rows`` base rows of which those ``at`` have the keys of the winners ``candidates``, one each."""
     keep = np.ones(rows, dtype=bool)
     keep[at] = False
@@ -169,7 +168,7 @@ def settle(winners: Winners, rows: int, at: Positions, candidates: Positions, or
     return BaseOutcome(keep, candidates[base_wins], candidates[~base_wins])
 
 
-def _exceeds(left: pa.Array[Any], right: pa.Array[Any]) -> Mask:
+def _exceeds(left: Array, right: Array) -> Mask:
     """Left > right, False where either is null."""
     known: Mask = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
     larger: Mask

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import Array, Field
 from headgate_tables.hudi.merge import Entries, rank
 
 Numbers = npt.NDArray[np.int64]
@@ -59,9 +59,9 @@ class _Winning:
     keys: int
 
 
-def _column(field: pa.Field[Any], sources: Sequence[Source], winning: _Winning) -> pa.Array[Any]:
+def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array:
     """For each shown key the value of its last entry that has the column."""
-    held: list[pa.Array[Any]] = []
+    held: list[Array] = []
     at = np.full(len(winning.codes), _NONE, dtype=np.int64)
     start = filled = 0
     for source in sources:
@@ -75,7 +75,7 @@ def _column(field: pa.Field[Any], sources: Sequence[Source], winning: _Winning) 
     last = _largest(winning.codes[having], winning.sequence[having], winning.keys)[winning.shown]
     taken = np.where(last == _NONE, _NONE, at[winning.position[last]])
     if not held:
-        empty: pa.Array[Any] = pa.nulls(len(taken), field.type)
+        empty: Array = pa.nulls(len(taken), field.type)
         return empty
     return pa.concat_arrays(held).take(pa.array(taken, pa.int64(), mask=taken == _NONE))
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_mixed, conform_to_table
 from headgate_tables.hudi.definition import Definition
@@ -29,7 +30,7 @@ class Placed:
     """
 
     rows: pa.Table
-    keys: pa.Array[Any]
+    keys: Array
     deletes: pa.BooleanArray
     group: Int32s
     groups: list[tuple[str, int]]

@@ -8,13 +8,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import NullOrderingError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.duplicates import one_row_per_key
@@ -45,7 +44,7 @@ class Routed:
     """
 
     rows: pa.Table
-    keys: pa.Array[Any]
+    keys: Array
     groups: Sequence[Group]
     dropped: int
 
@@ -57,8 +56,8 @@ class Addressed:
     ``codes``: int64[n], partition number times buckets plus bucket; ``paths``: the partition paths by number.
     """
 
-    keys: pa.Array[Any]
-    ordering: pa.Array[Any] | None
+    keys: Array
+    ordering: Array | None
     hashes: Hashes
     codes: Ints
     paths: Sequence[str]
@@ -101,7 +100,7 @@ def route(table: pa.Table, definition: Definition) -> Routed:
     return Routed(table, keys, groups, len(codes) - len(picked))
 
 
-def _ordering(table: pa.Table, definition: Definition) -> pa.Array[Any] | None:
+def _ordering(table: pa.Table, definition: Definition) -> Array | None:
     """The ordering column; refuses nulls (rule DE1: Spark could not read the table any more)."""
     if definition.ordering is None:
         return None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import UnsupportedTableError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.base_reader import BaseFile, gone
@@ -188,7 +188,7 @@ class SliceReader:
     def _target(self, names: Sequence[str]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in names])
 
-    def _base_ordering(self, rows: pa.Table) -> pa.Array[Any] | None:
+    def _base_ordering(self, rows: pa.Table) -> Array | None:
         return one_array(rows[self._ordering]) if self._ordering else None
 
     def _log_rows(self, logs: LogRows, beaten: list[Positions], wanted: Wanted) -> Iterator[pa.Table]:

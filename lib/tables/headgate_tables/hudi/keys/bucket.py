@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.hudi.keys.java_hash import Int32s, java_string_hash, utf8_parts
 from headgate_tables.hudi.keys.record_key import EMPTY, NULL, KeySpec, RecordKeys
@@ -27,7 +28,7 @@ MAX_BUCKETS = 10**8  # eight digits in a file id
 _31 = np.uint32(31)
 
 
-def bucket_ids(fields: Sequence[pa.Array[Any]], buckets: int) -> Int32s:
+def bucket_ids(fields: Sequence[Array], buckets: int) -> Int32s:
     """The bucket of each row whose index strings are ``fields[0][row], fields[1][row], ...``; null hashes as 0. int32.
 
     Raises OptionError unless 1 <= buckets <= MAX_BUCKETS.
@@ -134,7 +135,7 @@ def key_group(partition_path: str, bucket: int, key_groups: int = 128) -> int:
     return zlib.crc32(f"{partition_path}/{bucket}".encode()) % key_groups
 
 
-def _list_hash(fields: Sequence[pa.Array[Any]]) -> Hashes:
+def _list_hash(fields: Sequence[Array]) -> Hashes:
     """``List.hashCode`` in Java: h = 31 * h + hash of the element, from 1."""
     hashes = np.ones(len(fields[0]), np.uint32)
     for field in fields:

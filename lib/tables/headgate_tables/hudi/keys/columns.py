@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import FixCall, OptionError, SchemaError, UnsupportedTypeError
 
 
-def column(table: pa.Table | pa.RecordBatch, name: str, use: str) -> pa.Array[Any]:
+def column(table: pa.Table | pa.RecordBatch, name: str, use: str) -> Array:
     """The column as one array, dictionaries kept. ``use`` says in messages what the column is for.
 
     Raises SchemaError if there is none or more than one, OptionError if its text passes 2 GiB.
@@ -35,7 +36,7 @@ def column(table: pa.Table | pa.RecordBatch, name: str, use: str) -> pa.Array[An
         raise OptionError(f"the {use} column {name!r} is too large for one call: {e}", fix="Write it in smaller pieces.") from e
 
 
-def text(values: pa.Array[Any], name: str, use: str) -> pa.StringArray:
+def text(values: Array, name: str, use: str) -> pa.StringArray:
     """The values as Hudi prints them (``toString`` in Java); null stays null.
 
     Types: string, int8 to int64, bool, date32 of the years 1 to 9999, decimal128, and dictionaries of these. Raises
@@ -63,7 +64,7 @@ def _is_text(of: pa.DataType) -> bool:
     return pa.types.is_large_string(of) or pa.types.is_string_view(of)
 
 
-def _check_years(values: pa.Array[Any], name: str, use: str) -> None:
+def _check_years(values: Array, name: str, use: str) -> None:
     """Java prints a sign before years past 9999 and Arrow does not; years before 1 have no common text either."""
     span: Any = pc.min_max(values.cast(pa.int32()))
     low, high = span["min"].as_py(), span["max"].as_py()

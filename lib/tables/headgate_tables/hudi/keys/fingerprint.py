@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from headgate_tables.arrow import Array
 
 Fingerprints = npt.NDArray[np.uint64]
 _WORD = 8
@@ -20,7 +21,7 @@ _FINISH = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
 
-def fingerprints(keys: pa.Array[Any]) -> Fingerprints:
+def fingerprints(keys: Array) -> Fingerprints:
     """uint64[n] of string[n] without nulls. A key counts as words of 8 bytes, the last filled up with zeros, and its length."""
     found = np.empty(len(keys), dtype=np.uint64)
     for start in range(0, len(keys), _CHUNK):
@@ -29,7 +30,7 @@ def fingerprints(keys: pa.Array[Any]) -> Fingerprints:
     return found
 
 
-def _chunk(keys: pa.Array[Any]) -> Fingerprints:
+def _chunk(keys: Array) -> Fingerprints:
     data, starts = _text(keys)
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=0))
@@ -38,7 +39,7 @@ def _chunk(keys: pa.Array[Any]) -> Fingerprints:
     return _finished(_of_many_lengths(data, starts[:-1], lengths), lengths)
 
 
-def _text(keys: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _text(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The keys' bytes with 8 zeros behind, and where each begins, and the last ends."""
     buffers: Any = keys.buffers()
     offsets = np.frombuffer(buffers[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import SchemaError, UnsupportedTypeError
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -26,7 +27,7 @@ _MANY = 1 << 12  # rows from which one numpy call per character is cheaper than 
 _31 = np.uint32(31)
 
 
-def java_string_hash(values: pa.Array[Any]) -> Int32s:
+def java_string_hash(values: Array) -> Int32s:
     """Java's ``String.hashCode`` of each value; 0 for null (as ``Objects.hashCode`` has it).
 
     ``values``: string or large_string, or a dictionary of them; slices work. Returns int32 of the same length.
@@ -49,7 +50,7 @@ def java_string_hash(values: pa.Array[Any]) -> Int32s:
     return hashes
 
 
-def utf8_parts(values: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], Int64s]:
+def utf8_parts(values: Array) -> tuple[npt.NDArray[np.uint8], Int64s]:
     """The bytes of all values, uint8, and the n + 1 offsets of the values in them, int64, from 0. No copy of the bytes."""
     if pa.types.is_string(values.type):
         width: Any = np.dtype(np.int32)
@@ -67,7 +68,7 @@ def utf8_parts(values: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], Int64s]:
     return text, offsets - first if first else offsets
 
 
-def _utf16(values: pa.Array[Any], text: npt.NDArray[np.uint8], offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int64s]:
+def _utf16(values: Array, text: npt.NDArray[np.uint8], offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int64s]:
     """The text as UTF-16 and the offsets in it: a character is one unit, or two where UTF-8 takes four bytes."""
     try:
         units = np.frombuffer(str(text.data, "utf-8").encode("utf-16-le"), "<u2")

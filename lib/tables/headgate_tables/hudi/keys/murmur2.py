@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from headgate_tables.arrow import Array
 
 Hashes = npt.NDArray[np.uint32]
 _MULTIPLIER = np.uint32(0x5BD1E995)
@@ -19,7 +20,7 @@ class HashedKeys:
     Rows are kept by length, longest first: a word of the hash is then the same operation on the first so many rows.
     """
 
-    def __init__(self, keys: pa.Array[Any]) -> None:
+    def __init__(self, keys: Array) -> None:
         """``keys``: string[n] without nulls."""
         data, starts, lengths = _bytes(keys)
         self._order = None if _equal(lengths) else np.argsort(-lengths, kind="stable")
@@ -60,13 +61,13 @@ class HashedKeys:
         return np.arange(len(self._lengths)) if self._order is None else self._order
 
 
-def hash_keys(keys: pa.Array[Any], seed: int = 0) -> Hashes:
+def hash_keys(keys: Array, seed: int = 0) -> Hashes:
     """uint32[n] in the order of the keys."""
     prepared = HashedKeys(keys)
     return prepared.sorted_back(prepared.hash(np.uint32(seed)))
 
 
-def _bytes(keys: pa.Array[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The text, where each key begins in it, and how long it is. Seven bytes stand before the text and behind it."""
     buffers: Any = keys.buffers()
     _, offsets, text = buffers

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError, OptionError, PartitionValueError, UnsupportedTypeError
 from headgate_tables.hudi.keys import columns
 from headgate_tables.hudi.keys.java_hash import Int32s, Int64s
@@ -95,7 +96,7 @@ def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.Data
     return values
 
 
-def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, pa.Array[Any]]:
+def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, Array]:
     """Codes and distinct values of a column, in the order of their first row or of the column's own dictionary."""
     values = columns.column(table, field, _USE)
     if pa.types.is_nested(values.type):
@@ -131,7 +132,7 @@ def dense(codes: Int64s, possible: int) -> tuple[Int64s, Int64s]:
     return (np.cumsum(occurs) - 1)[codes] if len(used) < possible else codes, used
 
 
-def _folders(distinct: pa.Array[Any], field: str, spec: PartitionSpec) -> list[str]:
+def _folders(distinct: Array, field: str, spec: PartitionSpec) -> list[str]:
     if pa.types.is_decimal(distinct.type):
         _refuse_type(distinct.type, field)
     try:

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from headgate_tables.arrow import Array
+
 Json = Any
 _SYNC = bytes(16)
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "string", "bytes"))
@@ -51,7 +53,7 @@ def physical(schema: Json) -> Json:
     return _Spelling().of(schema, "")
 
 
-def restore(array: Any, target: pa.DataType, shape: Json) -> pa.Array[Any]:
+def restore(array: Any, target: pa.DataType, shape: Json) -> Array:
     """A decoded column (an Arrow array) of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
     if isinstance(shape, list):
         shape = next(branch for branch in shape if branch != "null")
@@ -77,7 +79,7 @@ def restore(array: Any, target: pa.DataType, shape: Json) -> pa.Array[Any]:
         return pa.array(shape["symbols"], pa.string()).take(array)
     if pat.is_fixed_size_binary(target):
         array = pc.cast(array, pa.binary())
-    plain: pa.Array[Any] = pc.cast(array, target)
+    plain: Array = pc.cast(array, target)
     return plain
 
 
@@ -165,7 +167,7 @@ def read_varint(view: memoryview, position: int) -> tuple[int, int]:
     return (rest >> 1) ^ -(rest & 1), position
 
 
-def varints(numbers: npt.NDArray[np.int64]) -> pa.Array[Any]:
+def varints(numbers: npt.NDArray[np.int64]) -> Array:
     """Each number as an Avro int or long: binary[n] of 1 to 10 bytes."""
     rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
@@ -186,7 +188,7 @@ def varint_sizes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.searchsorted(limits, rest, side="right").astype(np.int64) + 1
 
 
-def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> pa.Array[Any]:
+def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> Array:
     """The used cells of each row of a byte matrix: binary[n]."""
     offsets = np.zeros(len(cells) + 1, dtype=np.int32)
     np.cumsum(used.sum(axis=1), out=offsets[1:])

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import ChunkedArray
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
@@ -167,7 +168,7 @@ def _arrow(schema_json: str, where: str) -> pa.Schema:
         return arrow_schema(schema_json, where)
 
 
-def _one(column: pa.ChunkedArray[Any]) -> Any:
+def _one(column: ChunkedArray) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

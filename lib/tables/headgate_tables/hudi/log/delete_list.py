@@ -8,6 +8,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 NO_ORDERING = 0
@@ -57,7 +58,7 @@ DELETE_LIST = _schema()
 """Parsed schema of a delete block's payload, as of Hudi 1.1 (which added ArrayWrapper)."""
 
 
-def decode_list(payload: pa.Buffer, where: str) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any] | None]:
+def decode_list(payload: pa.Buffer, where: str) -> tuple[Array, Array, Array | None]:
     """Keys, partitions and ordering values as in ``deletes.DeleteRows``. Raises CorruptFileError, UnsupportedTableError."""
     stream = io.BytesIO(payload)
     try:
@@ -83,7 +84,7 @@ def decode_list(payload: pa.Buffer, where: str) -> tuple[pa.Array[Any], pa.Array
     return keys, partitions, _ordering(wrapped, where)
 
 
-def _ordering(wrapped: list[Any], where: str) -> pa.Array[Any] | None:
+def _ordering(wrapped: list[Any], where: str) -> Array | None:
     names = {value[0].rpartition(".")[2] for value in wrapped if not _is_unset(value)}
     if not names:
         return None

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
 from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varint_sizes, varints
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
@@ -53,9 +54,9 @@ class DeleteRows:
     value and so holds against whatever came before; None when none has one.
     """
 
-    keys: pa.Array[Any]
-    partitions: pa.Array[Any]
-    ordering: pa.Array[Any] | None
+    keys: Array
+    partitions: Array
+    ordering: Array | None
 
 
 def check_ordering_type(kind: pa.DataType, column: str) -> None:
@@ -88,7 +89,7 @@ def check_ordering_type(kind: pa.DataType, column: str) -> None:
         )
 
 
-def encode(keys: pa.Array[Any], partition: str, ordering: pa.Array[Any] | None) -> pa.Buffer:
+def encode(keys: Array, partition: str, ordering: Array | None) -> pa.Buffer:
     """The content of a DELETE block. ``keys``: string[n]; ``partition``: the path they share, "" when not partitioned.
 
     ``ordering``: [n] in the ordering column's stored type, None to delete whatever came before (IntWrapper 0).
@@ -132,7 +133,7 @@ def decode(content: pa.Buffer, where: str) -> DeleteRows:
     return DeleteRows(*(decoded if decoded is not None else decode_list(payload, where)))
 
 
-def _decode_columns(payload: pa.Buffer) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any] | None] | None:
+def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | None:
     """All records at once, when they are one Avro array block with one kind of ordering value; None otherwise."""
     view = memoryview(payload).cast("B")
     try:
@@ -173,7 +174,7 @@ def _first_ordinal(view: memoryview, position: int) -> int:
     return read_varint(view, position)[0]
 
 
-def _without_markers(values: pa.Array[Any] | None, ordinal: int) -> pa.Array[Any] | None:
+def _without_markers(values: Array | None, ordinal: int) -> Array | None:
     """IntWrapper 0 is how Hudi says "no ordering value", also in a table that is ordered by an int column."""
     if values is None or ordinal != _INT:
         return values
@@ -181,7 +182,7 @@ def _without_markers(values: pa.Array[Any] | None, ordinal: int) -> pa.Array[Any
     return None if pc.all(marked).as_py() else pc.if_else(marked, pa.scalar(None, values.type), values)
 
 
-def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.Array[Any]]:
+def _wrap(ordering: Array) -> tuple[int, Array]:
     """The union ordinal and the encoded values."""
     kind = ordering.type
     if pat.is_boolean(kind):
@@ -200,7 +201,7 @@ def _wrap(ordering: pa.Array[Any]) -> tuple[int, pa.Array[Any]]:
     raise UnsupportedTypeError(f"Deletes cannot be ordered by {kind}", fix="Order by an integer or a timestamp('us').")
 
 
-def decimal_bytes(values: Any) -> pa.Array[Any]:
+def decimal_bytes(values: Any) -> Array:
     """Unscaled values as Java's BigInteger writes them: big-endian two's complement in the fewest bytes."""
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)[16 * values.offset : 16 * (values.offset + len(values))]
     cells = raw.reshape(-1, 16)[:, ::-1]
@@ -211,13 +212,13 @@ def decimal_bytes(values: Any) -> pa.Array[Any]:
     return ragged(cells, used)
 
 
-def _joined(*parts: Any) -> pa.Array[Any]:
+def _joined(*parts: Any) -> Array:
     """Row by row one after the other; scalars stand in every row."""
-    joined: pa.Array[Any] = pc.binary_join_element_wise(*parts, b"")
+    joined: Array = pc.binary_join_element_wise(*parts, b"")
     return joined
 
 
-def _cells(numbers: npt.NDArray[Any]) -> pa.Array[Any]:
+def _cells(numbers: npt.NDArray[Any]) -> Array:
     raw = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), -1)
     return ragged(raw, np.ones(raw.shape, dtype=bool))
 
@@ -227,13 +228,13 @@ def _lengths(values: Any) -> npt.NDArray[np.int64]:
     return lengths
 
 
-def _text_size(values: pa.Array[Any]) -> int:
+def _text_size(values: Array) -> int:
     """Bytes of strings or binaries, each with its length before it."""
     lengths = _lengths(values)
     return int(lengths.sum()) + int(varint_sizes(lengths).sum())
 
 
-def _value_size(values: pa.Array[Any], ordinal: int) -> int:
+def _value_size(values: Array, ordinal: int) -> int:
     if ordinal == _BOOLEAN:
         return len(values)
     if ordinal in (_FLOAT, _DOUBLE):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from headgate_tables.arrow import ChunkedArray, Field
 from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, RECORD_KEY
 
 Codec = Literal["zstd", "snappy", "none"]
@@ -122,7 +123,7 @@ def _codec(kind: pa.DataType, shrink: float) -> Codec:
     return "zstd" if shrink < _FIXED_WORTH_ZSTD else "none"
 
 
-def _packed(field: pa.Field[Any], column: pa.ChunkedArray[Any]) -> _Column | None:
+def _packed(field: Field, column: ChunkedArray) -> _Column | None:
     """For a column that an encoding makes small; None for one that only a codec could."""
     kind = dict(leaves(field)).get(field.name)
     if kind is None:
@@ -146,7 +147,7 @@ def _shrinks(sample: pa.Table) -> dict[str, float]:
     return {chunk.path_in_schema: chunk.total_compressed_size / max(1, chunk.total_uncompressed_size) for chunk in chunks}
 
 
-def _few_values(column: pa.ChunkedArray[Any], kind: pa.DataType) -> bool:
+def _few_values(column: ChunkedArray, kind: pa.DataType) -> bool:
     if pat.is_dictionary(column.type):
         return True
     if pat.is_boolean(kind) or len(column) == 0:
@@ -157,7 +158,7 @@ def _few_values(column: pa.ChunkedArray[Any], kind: pa.DataType) -> bool:
     return distinct * _LOW_CARDINALITY <= len(column)
 
 
-def _wide(column: pa.ChunkedArray[Any], kind: pa.DataType) -> bool:
+def _wide(column: ChunkedArray, kind: pa.DataType) -> bool:
     if kind.bit_width == 32:
         return False
     bounds = pc.min_max(column.cast(pa.int64()))
@@ -173,7 +174,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pat.is_string(kind) or pat.is_binary(kind)
 
 
-def leaves(field: pa.Field[Any]) -> Iterator[tuple[str, pa.DataType]]:
+def leaves(field: Field) -> Iterator[tuple[str, pa.DataType]]:
     """Parquet's leaf paths below a column, with their types."""
     kind = field.type
     if isinstance(kind, pa.StructType):

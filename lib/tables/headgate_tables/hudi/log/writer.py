@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from headgate_tables.arrow import Array
 from headgate_tables.hudi.log import deletes, parquet_rows
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey, Piece, encode_block
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 
-Deleted: TypeAlias = "tuple[pa.Array[Any], str, pa.Array[Any] | None]"
+Deleted: TypeAlias = tuple[Array, str, Array | None]
 """Record keys string[n], the partition path they share, and their ordering values [n] or None (see ``deletes.encode``)."""
 
 

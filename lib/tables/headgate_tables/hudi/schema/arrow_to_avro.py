@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from headgate_tables.arrow import Field
 from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, without_meta
 
 Json = str | dict[str, object] | list[object]
@@ -57,7 +57,7 @@ def decimal_size(precision: int) -> int:
     return (largest.bit_length() + 8) // 8
 
 
-def _field(field: pa.Field[Any], namespace: str) -> Json:
+def _field(field: Field, namespace: str) -> Json:
     """``namespace``: full name of the enclosing record."""
     kind = _type(field.type, field.name, namespace)
     if field.nullable:
@@ -87,7 +87,7 @@ def _type(kind: pa.DataType, name: str, namespace: str) -> Json:
     raise ValueError(f"not a canonical type: {kind} of {name}")
 
 
-def _item(field: pa.Field[Any], name: str, namespace: str) -> Json:
+def _item(field: Field, name: str, namespace: str) -> Json:
     kind = _type(field.type, name, namespace)
     return ["null", kind] if field.nullable else kind
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate_tables.arrow import Field
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.schema.canonical import map_of
 
@@ -59,7 +60,7 @@ class _SchemaReader:
         self._where = where
         self._named: dict[str, pa.DataType | None] = {}
 
-    def field_of(self, name: str, schema: Any, namespace: str, path: str) -> pa.Field[Any]:
+    def field_of(self, name: str, schema: Any, namespace: str, path: str) -> Field:
         """``schema`` may be a union with null on either side."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]

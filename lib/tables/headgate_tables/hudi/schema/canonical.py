@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from headgate_tables.arrow import Field
 from headgate_tables.errors import SchemaError, UnsupportedTypeError
 from headgate_tables.hudi.schema.meta_columns import RESERVED_PREFIX
 
@@ -48,7 +49,7 @@ def table_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_stored_field(field, field.name) for field in schema])
 
 
-def _stored_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
+def _stored_field(field: Field, path: str) -> Field:
     return pa.field(field.name, stored_type(field.type, path), nullable=field.nullable)
 
 
@@ -108,7 +109,7 @@ def _stored_map(kind: pa.MapType[Any, Any, Any], path: str) -> pa.DataType:
     return map_of(value)
 
 
-def map_of(value: pa.Field[Any]) -> pa.DataType:
+def map_of(value: Field) -> pa.DataType:
     """A map from strings to values of this field's type and nullability."""
     kind: pa.DataType = pa.map_(pa.string(), value)  # type: ignore[call-overload]
     return kind

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, ChunkedArray, Field, pc
 from headgate_tables.errors import SchemaError, UnsupportedTableError
 from headgate_tables.hudi.schema.required import without_forbidden_nulls
 
@@ -89,7 +89,7 @@ def _check_names(given: list[str], wanted: list[str]) -> None:
 
 def _without_deleted_values(rows: pa.Table, deletes: pa.BooleanArray, needed: Collection[str]) -> pa.Table:
     shown = ~deletes.to_numpy(zero_copy_only=False)
-    columns: list[pa.ChunkedArray[Any]] = []
+    columns: list[ChunkedArray] = []
     for at, field in enumerate(rows.schema):
         column = rows.select([at])
         if field.name in needed:
@@ -107,7 +107,7 @@ def _conform(rows: pa.Table, target: pa.Schema, allowed: Allowed) -> pa.Table:
     return pa.table(columns, schema=target)
 
 
-def _column(rows: pa.Table, field: pa.Field[Any], allowed: Allowed) -> pa.ChunkedArray[Any]:
+def _column(rows: pa.Table, field: Field, allowed: Allowed) -> ChunkedArray:
     at = rows.schema.get_field_index(field.name)
     if at < 0:
         _require_nullable(field, field.name)
@@ -118,7 +118,7 @@ def _column(rows: pa.Table, field: pa.Field[Any], allowed: Allowed) -> pa.Chunke
     return pa.chunked_array([_array(chunk, field.type, field.name, allowed) for chunk in column.chunks], type=field.type)
 
 
-def _array(array: pa.Array[Any], target: pa.DataType, path: str, allowed: Allowed) -> pa.Array[Any]:
+def _array(array: Array, target: pa.DataType, path: str, allowed: Allowed) -> Array:
     source = array.type
     if source == target:
         return array
@@ -144,13 +144,13 @@ def _array(array: pa.Array[Any], target: pa.DataType, path: str, allowed: Allowe
     if not allowed(source, target):
         raise _MisfitError(path, f"is {source} and cannot become {target}")
     # Hudi promotes integers to floating point as Java does, rounding; a checked cast would refuse beyond 2**53.
-    fitted: pa.Array[Any] = pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
+    fitted: Array = pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
     return fitted
 
 
-def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Allowed) -> pa.Array[Any]:
+def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Allowed) -> Array:
     source = array.type
-    children: list[pa.Array[Any]] = []
+    children: list[Array] = []
     fields = [target.field(i) for i in range(target.num_fields)]
     for field in fields:
         at = source.get_field_index(field.name)
@@ -162,7 +162,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
-def _decoded(array: pa.DictionaryArray[Any, Any]) -> pa.Array[Any]:
+def _decoded(array: pa.DictionaryArray[Any, Any]) -> Array:
     """The values. Under a null struct an index may point past the dictionary; what stands there does not matter."""
     inside: Any = pc.less(array.indices, len(array.dictionary))
     if pc.all(inside).as_py() is not False:
@@ -170,7 +170,7 @@ def _decoded(array: pa.DictionaryArray[Any, Any]) -> pa.Array[Any]:
     return array.dictionary.take(pc.if_else(inside, array.indices, pa.scalar(None, array.indices.type)))
 
 
-def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
+def _plain_list(array: Array) -> Array:
     """Lists of any layout with 32-bit offsets; anything else as it is.
 
     Not by a cast: Arrow 26 makes empty or damaged lists of views, and looks at nulls of parts that nothing shows
@@ -184,14 +184,12 @@ def _plain_list(array: pa.Array[Any]) -> pa.Array[Any]:
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field), mask=array.is_null())
 
 
-def _with_children(
-    array: pa.ListArray[Any] | pa.MapArray[Any, Any], target: pa.DataType, children: pa.Array[Any]
-) -> pa.Array[Any]:
+def _with_children(array: pa.ListArray[Any] | pa.MapArray[Any, Any], target: pa.DataType, children: Array) -> Array:
     """The same offsets and validity over other values (``values`` of a sliced list are the whole list's)."""
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[children])
 
 
-def _require_nullable(field: pa.Field[Any], path: str) -> None:
+def _require_nullable(field: Field, path: str) -> None:
     if not field.nullable:
         raise _MisfitError(path, "is missing, and the table does not allow null in it")
 

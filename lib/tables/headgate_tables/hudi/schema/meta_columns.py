@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import Array, ChunkedArray
+
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"
 RECORD_KEY = "_hoodie_record_key"
@@ -35,8 +37,8 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 
 def attach_meta(
     rows: pa.Table,
-    keys: pa.Array[Any] | pa.ChunkedArray[Any],
-    sequence: pa.ChunkedArray[Any],
+    keys: Array | ChunkedArray,
+    sequence: ChunkedArray,
     *,
     instant: str,
     partition: str,
@@ -62,14 +64,14 @@ def attach_meta(
     )
 
 
-def sequence_numbers(instant: str, n: int, first: int = 1, ordinal: int = 0) -> pa.ChunkedArray[Any]:
+def sequence_numbers(instant: str, n: int, first: int = 1, ordinal: int = 0) -> ChunkedArray:
     """string[n]: ``<instant>_<ordinal>_<row>`` with the rows ``first`` to ``first + n - 1``, one chunk per number of digits.
 
     Made once for all files of a flush: every number occurs once in the commit, as Hudi wants it, whatever the file. In
     ``ordinal``'s place Hudi has the number of the task: processes that write under one instant have one each.
     """
     head = np.frombuffer(f"{instant}_{ordinal}_".encode(), dtype=np.uint8)
-    chunks: list[pa.Array[Any]] = []
+    chunks: list[Array] = []
     at, stop = first, first + n
     while at < stop:
         width = len(str(at))
@@ -88,7 +90,7 @@ def _constant(value: str, n: int) -> pa.DictionaryArray[Any, Any]:
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()), safe=False)
 
 
-def _zeros(n: int) -> pa.Array[Any]:
+def _zeros(n: int) -> Array:
     """Not by ``pa.array``, which imports pandas to see whether it was given a series."""
     return pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(bytes(n))])
 

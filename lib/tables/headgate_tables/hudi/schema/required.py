@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate_tables.arrow import ChunkedArray, Field
 from headgate_tables.errors import SchemaError
 
 _Mask = npt.NDArray[np.bool_]
@@ -31,7 +32,7 @@ def without_forbidden_nulls(rows: pa.Table, shown: _Mask | None = None) -> pa.Ta
     return pa.table(columns, schema=rows.schema)
 
 
-def _checked_chunks(column: pa.ChunkedArray[Any], field: pa.Field[Any], shown: _Mask) -> pa.ChunkedArray[Any]:
+def _checked_chunks(column: ChunkedArray, field: Field, shown: _Mask) -> ChunkedArray:
     starts = itertools.accumulate((len(chunk) for chunk in column.chunks), initial=0)
     return pa.chunked_array(
         [
@@ -42,7 +43,7 @@ def _checked_chunks(column: pa.ChunkedArray[Any], field: pa.Field[Any], shown: _
     )
 
 
-def _suspect(array: Any, field: pa.Field[Any]) -> bool:
+def _suspect(array: Any, field: Field) -> bool:
     """Whether null is anywhere in a part that forbids it, shown or not."""
     kind = field.type
     if not field.nullable and array.null_count:
@@ -54,7 +55,7 @@ def _suspect(array: Any, field: pa.Field[Any]) -> bool:
     return isinstance(kind, pa.ListType) and _suspect(array.values, kind.value_field)
 
 
-def _checked(array: Any, field: pa.Field[Any], path: str, shown: _Mask) -> Any:
+def _checked(array: Any, field: Field, path: str, shown: _Mask) -> Any:
     """``shown``: bool[n], the values that stand under no null."""
     if not _suspect(array, field):
         return array
@@ -74,7 +75,7 @@ def _checked(array: Any, field: pa.Field[Any], path: str, shown: _Mask) -> Any:
     return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset, children=children)
 
 
-def _checked_struct(array: Any, field: pa.Field[Any], path: str, shown: _Mask) -> Any:
+def _checked_struct(array: Any, field: Field, path: str, shown: _Mask) -> Any:
     fields = [array.type.field(i) for i in range(array.type.num_fields)]
     parts = [_checked(array.field(i), part, f"{path}.{part.name}", shown) for i, part in enumerate(fields)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null() if field.nullable else None)

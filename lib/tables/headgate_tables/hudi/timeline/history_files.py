@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Field, pc
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Store
@@ -35,8 +35,8 @@ _AVRO = {
     "namespace": "org.apache.hudi.avro.model",
     "fields": _AVRO_FIELDS,
 }
-_TEXTS: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in ("instantTime", "completionTime", "action")]
-_BYTES: list[pa.Field[Any]] = [pa.field(name, pa.binary()) for name in ("metadata", "plan")]
+_TEXTS: list[Field] = [pa.field(name, pa.string()) for name in ("instantTime", "completionTime", "action")]
+_BYTES: list[Field] = [pa.field(name, pa.binary()) for name in ("metadata", "plan")]
 SCHEMA = pa.schema([*_TEXTS, *_BYTES, pa.field("version", pa.int32(), nullable=False)])
 """HoodieLSMTimelineInstant."""
 _FOOTER = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import ChunkedArray, Field, pc
 from headgate_tables.hudi.bloom import DynamicBloomFilter
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout, write_batch
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY
@@ -90,7 +90,7 @@ class BaseFileWriter:
         at = self._schema.get_field_index(FILE_NAME)
         return rows.add_column(at, pa.field(FILE_NAME, names.type), names)
 
-    def _note_keys(self, keys: pa.ChunkedArray[Any]) -> None:
+    def _note_keys(self, keys: ChunkedArray) -> None:
         found = pc.min_max(keys)
         low, high = found["min"].as_py(), found["max"].as_py()
         self._bounds = (low, high) if self._bounds is None else (min(self._bounds[0], low), max(self._bounds[1], high))
@@ -108,9 +108,9 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(_in_types_of(table, shared) for table in tables).unify_dictionaries()
 
 
-def _shared(fields: list[tuple[pa.Field[Any], int]]) -> pa.Field[Any]:
+def _shared(fields: list[tuple[Field, int]]) -> Field:
     """As most rows have it, so that few are converted. ``fields``: with the number of their rows."""
-    rows: Counter[pa.Field[Any]] = Counter()  # Field is generic in the stubs alone: Counter[pa.Field[Any]]() fails when it runs
+    rows = Counter[Field]()
     for field, count in fields:
         rows[field] += count
     return rows.most_common(1)[0][0]
@@ -124,8 +124,8 @@ def _in_types_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _as(column: pa.ChunkedArray[Any], kind: pa.DataType) -> pa.ChunkedArray[Any]:
+def _as(column: ChunkedArray, kind: pa.DataType) -> ChunkedArray:
     if column.type == kind:
         return column
-    made: pa.ChunkedArray[Any] = column.dictionary_encode() if pat.is_dictionary(kind) else column.cast(kind)
+    made: ChunkedArray = column.dictionary_encode() if pat.is_dictionary(kind) else column.cast(kind)
     return made

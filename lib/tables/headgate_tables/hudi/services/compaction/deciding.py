@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import index_array
+from headgate_tables.arrow import Array, index_array
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.keys.fingerprint import fingerprints
 from headgate_tables.hudi.merge import Entries, Mask, Positions
@@ -139,7 +139,7 @@ class _Deciding:
             self._alive = np.zeros(start, dtype=bool)
         return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
 
-    def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None, int]]:
+    def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[Array, Array | None, int]]:
         """Keys, ordering values and the number of the first row, batch by batch.
 
         ``alone``: no other share reads them, so there is room to keep them.

@@ -8,12 +8,11 @@ group, however large the slice is, and what the first pass says of itself. Delet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import mask_array, pc
+from headgate_tables.arrow import Array, mask_array, pc
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.hudi.bloom import DynamicBloomFilter
@@ -166,7 +165,7 @@ class _Merge:
         """With partial updates, which Spark alone writes, the slice is merged in memory as readers do."""
         names = self._target.names
         sources: list[Source] = []
-        base_keys: list[pa.Array[Any]] = []
+        base_keys: list[Array] = []
         with self._pinned.base() as base:
             for rows in base.batches(self._target, dictionaries=False) if base is not None else ():
                 none = np.zeros(rows.num_rows, dtype=bool)
@@ -174,7 +173,7 @@ class _Merge:
                 base_keys.append(one_array(rows[RECORD_KEY]))
                 sources.append(Source(Entries(base_keys[-1], ordering, none, none), rows))
         log_rows = 0
-        log_keys: list[pa.Array[Any]] = []
+        log_keys: list[Array] = []
         for block in self._pinned.blocks:
             entries = self._reader.concatenate(list(block.entries(self._reader)))
             log_keys.append(entries.keys)

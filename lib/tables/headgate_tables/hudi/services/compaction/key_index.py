@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from headgate_tables.arrow import index_array, pc
+from headgate_tables.arrow import Array, index_array, pc
 from headgate_tables.hudi.keys.fingerprint import Fingerprints, fingerprints
 from headgate_tables.hudi.merge import (
     BaseOutcome,
@@ -58,14 +57,14 @@ class KeyIndex:
         self._filter = np.zeros(1 << bits + _FILTER_BITS, dtype=bool)
         self._filter[self._sorted >> self._filter_shift] = True
 
-    def merge_base(self, keys: pa.Array[Any], ordering: pa.Array[Any] | None) -> BaseOutcome:
+    def merge_base(self, keys: Array, ordering: Array | None) -> BaseOutcome:
         """As ``merge.merge_base``."""
         if self._sorted is None:
             return merge_base(self.winners, keys, ordering)
         at, candidates = self._match(keys, self._sorted)
         return settle(self.winners, len(keys), at, candidates, ordering)
 
-    def _match(self, keys: pa.Array[Any], known: Fingerprints) -> tuple[Positions, Positions]:
+    def _match(self, keys: Array, known: Fingerprints) -> tuple[Positions, Positions]:
         """Rows whose key a winner has, and that winner."""
         found = self._of(keys)
         at = np.flatnonzero(self._filter[found >> self._filter_shift])
@@ -91,7 +90,7 @@ class KeyIndex:
         return found
 
 
-def _group(keys: pa.Array[Any], found: Fingerprints) -> tuple[Codes, Fingerprints] | None:
+def _group(keys: Array, found: Fingerprints) -> tuple[Codes, Fingerprints] | None:
     """A number for each distinct key, and their fingerprints in that order; None when two keys have one fingerprint."""
     order = np.argsort(found, kind="stable")
     ordered = found[order]
@@ -105,5 +104,5 @@ def _group(keys: pa.Array[Any], found: Fingerprints) -> tuple[Codes, Fingerprint
     return codes, ordered[first]
 
 
-def _all_equal(keys: pa.Array[Any], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> bool:
+def _all_equal(keys: Array, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> bool:
     return bool(pc.all(pc.equal(keys.take(index_array(left)), keys.take(index_array(right)))).as_py())

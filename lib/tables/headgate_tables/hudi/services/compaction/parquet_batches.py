@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Field, pc
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_columns, check_counts, damaged
 from headgate_tables.hudi.schema.conform import conform
@@ -172,5 +172,5 @@ def _is_same_text(first: pa.Schema, second: pa.Schema, name: str) -> bool:
     return _is_text(first.field(name).type) and first.field(name).type == second.field(name).type
 
 
-def _as_dictionary(field: pa.Field[Any]) -> pa.Field[Any]:
+def _as_dictionary(field: Field) -> Field:
     return pa.field(field.name, pa.dictionary(_INDEX, field.type), nullable=field.nullable)
