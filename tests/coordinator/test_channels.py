@@ -25,7 +25,7 @@ from headgate_coordinator.core.instructions import (
     Send,
     WinOffsets,
 )
-from headgate_coordinator.core.refusals import FORBIDDEN, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
+from headgate_coordinator.core.refusals import FORBIDDEN, MOVED, NEVER_ISSUED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER, USED_UP
 from support.one_table import OneTable, membership, orders
 
 KNOWN = {"orders": [3, 50, "ann", 0]}
@@ -72,13 +72,26 @@ def test_ch4_a_reconnect_with_a_lower_incarnation_is_taken_over() -> None:
     assert table.tell(table.opens("a", "orders", incarnation=2)) == [Send("a", 1, OpenRefused(1, TAKEN_OVER))]
 
 
-@pytest.mark.parametrize(("channel", "record"), [("orders", (9, 50, "ann")), ("unknown", (9, 0, "ann"))])
+@pytest.mark.parametrize("channel", ["orders", "unknown"])
+@pytest.mark.parametrize("incarnation", [9, 2**64 - 1])
 def test_ch4_an_incarnation_that_this_owner_does_not_know_goes_through_a_slot_which_an_outdated_owner_never_wins(
-    channel: str, record: tuple[int, int, str]
+    channel: str, incarnation: int
 ) -> None:
     table = OneTable("a", channels=KNOWN)
-    assert table.tell(table.opens("a", channel, incarnation=9)) == [WinOffsets(1, {channel: record})]
-    assert granted(table.tell(OffsetsWon(1))) == [("a", 9, record[1])]
+    assert table.tell(table.opens("a", channel, incarnation=incarnation)) == [WinOffsets(1, {})]
+    assert table.tell(OffsetsWon(1)) == [Send("a", 1, OpenRefused(1, NEVER_ISSUED))]
+
+
+def test_ch4_a_false_incarnation_changes_nothing_for_others() -> None:
+    table = OneTable("a", channels=KNOWN)
+    table.tell(table.opens("a", "orders", incarnation=2**64 - 1), OffsetsWon(1))
+    assert granted(table.tell(table.opens("a", "orders", incarnation=3))) == [("a", 3, 50)]
+
+
+def test_a_channel_whose_incarnations_are_used_up_opens_for_its_producer_and_for_no_new_one() -> None:
+    table = OneTable("a", channels={"orders": [2**63 - 1, 50, "ann", 0]})
+    assert table.tell(table.opens("a", "orders")) == [Send("a", 1, OpenRefused(1, USED_UP))]
+    assert granted(table.tell(table.opens("a", "orders", incarnation=2**63 - 1))) == [("a", 2**63 - 1, 50)]
 
 
 def test_ch4_when_the_slot_is_refused_the_producer_may_try_again_and_nothing_was_raised() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import structlog
 from redis.asyncio import Redis
 
 from headgate_coordinator.leadership.elections import rank
@@ -15,7 +16,8 @@ from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import OutcomeUnknownError, SyncFailedError
 from headgate_tables.hudi import Holder as TableHolder
-from headgate_tables.hudi import open_table
+from headgate_tables.hudi import Table, open_table
+from headgate_tables.hudi.transaction import Transaction
 from support.failing_syncs import fail_syncs
 from support.redis_server import start_redis
 from support.running_coordinator import Running, running_coordinator
@@ -216,6 +218,53 @@ async def test_a_quarantined_table_does_not_disturb_others(tmp_path: Path, redis
         await writer.order("good", "attach")
         await writer.open("good", "c")
         await writer.commit("good", rows(("a", 1, "x")), "c", 1)
+        assert notes(open_table(table.url)) == {"a": "x"}
+
+
+async def test_an_error_that_nobody_foresaw_ends_one_ownership_and_the_next_one_takes_rows(
+    tmp_path: Path, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, failed = Table.transaction, []
+
+    def fail_once(table: Table, *, tidy: bool = True) -> Transaction:
+        if table.name == "bad" and not failed:
+            failed.append(table.name)
+            raise MemoryError("of one table")
+        return begin(table, tidy=tidy)
+
+    monkeypatch.setattr(Table, "transaction", fail_once)
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create("bad", SCHEMA, **OPTIONS)
+        await coordinator.create("good", SCHEMA, **OPTIONS)
+        await writer.order("bad", "attach")
+        await writer.order("good", "attach")
+        good = writer.pair("good")
+        with structlog.testing.capture_logs() as logs:
+            writer.report("bad", ask_instant=wire.AskInstant(checkpoint=1))
+            await writer.order("bad", "detach")
+            await writer.order("bad", "attach")
+        warned = [log for log in logs if log["event"] == "table does not serve"]
+        assert [(log["table"], log["kind"]) for log in warned] == [("bad", "UnforeseenError")]
+        assert "MemoryError: of one table" in warned[0]["error"]
+        assert writer.pair("bad") == (2, 1)
+        await writer.open("bad", "c")
+        await writer.commit("bad", rows(("b", 1, "x")), "c", 1)
+        assert notes(open_table(table.url)) == {"b": "x"}
+        assert writer.pair("good") == good, "its ownership and generation went on"
+
+
+async def test_an_incarnation_that_was_never_issued_ends_nothing(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "attach")
+        grant = await writer.open(FLIGHTS, "c")
+        for channel in ("c", "new"):
+            writer.ask_open(FLIGHTS, channel, incarnation=2**64 - 1)
+            refused = await writer.order(FLIGHTS, "open_refused")
+            assert refused.error.code == errors_pb2.CODE_INVALID_ARGUMENT
+        again = await writer.open(FLIGHTS, "c")
+        assert (again.incarnation, writer.pair(FLIGHTS)) == (grant.incarnation + 1, (1, 1))
+        await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
         assert notes(open_table(table.url)) == {"a": "x"}
 
 

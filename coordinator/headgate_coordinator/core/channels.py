@@ -5,12 +5,24 @@ The records are what slots say. Everything else is in memory, belongs to one gen
 
 from collections import deque
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from headgate_coordinator.core.events import ChannelEnded, OpenRequested
 from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
-from headgate_coordinator.core.refusals import FORBIDDEN, HANDED_OVER, MOVED, NOT_RECORDED, OPENED_AGAIN, TAKEN_OVER
+from headgate_coordinator.core.refusals import (
+    FORBIDDEN,
+    HANDED_OVER,
+    MOVED,
+    NEVER_ISSUED,
+    NOT_RECORDED,
+    OPENED_AGAIN,
+    TAKEN_OVER,
+    USED_UP,
+)
+
+MAX_INCARNATION = 2**63 - 1
+"""Fits what travels and what slots hold. Opens alone do not come so far; a false incarnation in a slot of older code may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +135,17 @@ class Channels:
                 yield self._end(name, live.hold, refusal, standing)
 
     def offsets_won(self, number: int, standing: Standing) -> Iterator[Instruction]:
-        """The new incarnations are durable: now, not before, their producers may know (rule CH4)."""
+        """The new incarnations are durable: now, not before, their producers may know (rule CH4).
+
+        The slot also proves that nobody else has issued incarnations since: what is above the newest one was never issued.
+        """
         for name, request in self._answered(number).items():
-            record = self._raised(name, request)
-            self._records[name] = Record(*record)
+            if request.incarnation == 0:
+                self._records[name] = self._raised(name, request)
             live = self._live.get(name)
             if live is not None and live.opens and live.opens[0] is request:
                 live.opens.popleft()
-                refusal = self._unwelcome(request, standing)
+                refusal = NEVER_ISSUED if request.incarnation else self._unwelcome(request, standing)
                 yield _refuse(request, refusal, standing) if refusal else self._grant(request, live, standing)
             yield from self._look(name, standing)
         yield from self._win()
@@ -220,12 +235,13 @@ class Channels:
             return FORBIDDEN
         if record is not None and 0 < request.incarnation < record.incarnation:
             return TAKEN_OVER
+        if record is not None and request.incarnation == 0 and record.incarnation >= MAX_INCARNATION:
+            return USED_UP
         return None
 
     def _is_news(self, request: OpenRequested) -> bool:
-        """A new producer, or an incarnation that our slots do not have: a newer owner's, if we are an outdated one.
-
-        The slot tells: an outdated owner never wins it, where a refusal would stop the right producer for good.
+        """A new producer, or an incarnation that our slots do not have: a newer owner's if we are an outdated one, else a
+        false one. The slot tells: an outdated owner never wins it, where a refusal would stop the right producer for good.
         """
         record = self._records.get(request.channel)
         return request.incarnation == 0 or record is None or request.incarnation > record.incarnation
@@ -248,11 +264,12 @@ class Channels:
         if self._raises and not self._in_slot:
             self._in_slot, self._raises = self._raises, {}
             self._slots += 1
-            yield WinOffsets(self._slots, {name: self._raised(name, request) for name, request in self._in_slot.items()})
+            new = {name: request for name, request in self._in_slot.items() if request.incarnation == 0}
+            yield WinOffsets(self._slots, {name: astuple(self._raised(name, request)) for name, request in new.items()})
 
-    def _raised(self, name: str, request: OpenRequested) -> tuple[int, int, str]:
+    def _raised(self, name: str, request: OpenRequested) -> Record:
         record = self._records.get(name, Record(0, 0, request.principal))
-        return request.incarnation or record.incarnation + 1, record.committed, record.principal
+        return replace(record, incarnation=record.incarnation + 1)
 
     def _answered(self, number: int) -> dict[str, OpenRequested]:
         if number != self._slots:

@@ -37,3 +37,9 @@ ADOPTED = Refusal(
 NOT_RECORDED = Refusal(
     "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
 )
+NEVER_ISSUED = Refusal(
+    "CODE_INVALID_ARGUMENT",
+    "the table has never given this channel such an incarnation, or has forgotten the idle channel since",
+    "Open the channel as a new producer, with incarnation 0.",
+)
+USED_UP = Refusal("CODE_INVALID_ARGUMENT", "the channel's incarnations are used up", "Use another channel name.")

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.board import Board, Trouble
 from headgate_coordinator.leadership.leases import Holder, Leases
+from headgate_coordinator.leadership.troubles import trouble_of
 from headgate_coordinator.leadership.witnesses import Witnesses
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
@@ -29,7 +30,7 @@ from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.tables.storage import Storage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
-from headgate_tables.errors import DeposedError, OperatorNeeded, SyncFailedError, TablesError
+from headgate_tables.errors import DeposedError, OperatorNeeded, TablesError
 
 RANK_WAIT_S = 1.0
 """How much longer each further coordinator waits before it stands for a free table."""
@@ -247,18 +248,13 @@ class Elections:
         return holders is not None and holders[table] == self._leases.own
 
     async def _own(self, table: str) -> TablesError | None:
-        """One ownership, from the fence to its end; None after a drain."""
+        """One ownership, from the fence to its end; None after a drain. An error of one table ends its ownership alone."""
         try:
             while await self._own_once(table) and self._stands:
                 pass
             return None
-        except TablesError as error:
-            return _bearable(error)
-        except BaseExceptionGroup as ended:
-            errors = list(_leaves(ended))
-            if not all(isinstance(error, TablesError) for error in errors):
-                raise
-            return _bearable(errors[0])
+        except Exception as error:  # noqa: BLE001 - whatever it is, other tables go on; it is logged, an alarm, and tried again
+            return trouble_of(table, error)
 
     async def _own_once(self, table: str) -> bool:
         """Whether it ended for a request, and is ours still."""
@@ -322,19 +318,3 @@ def rank(table: str, name: str, coordinators: set[str]) -> int:
     """Rendezvous hashing: 0 for the coordinator that should own the table. One more coordinator moves few ranks."""
     order = sorted(coordinators, key=lambda each: hashlib.sha256(f"{table} {each}".encode()).digest())
     return order.index(name)
-
-
-def _bearable(error: BaseException) -> TablesError:
-    """What ends one ownership and not the process (hazard H14: after a failed sync nothing here may be trusted)."""
-    if isinstance(error, SyncFailedError) or not isinstance(error, TablesError):
-        raise error
-    return error
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """The exceptions that ended a task group and the groups in it."""
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

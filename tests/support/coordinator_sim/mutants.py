@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.channels import Channels, Hold, Live, Record, Standing
+from headgate_coordinator.core.channels import Channels, Hold, Live, Standing
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.decisions import Decisions
 from headgate_coordinator.core.instructions import Attach, Instruction
@@ -290,7 +290,7 @@ class _TellsBeforeTheSlot(Channels):
         told = super()._look(name, standing)
         yield from told
         if live is not None and self._raises.get(name) is not None and live.opens:
-            self._records[name] = Record(*self._raised(name, live.opens[0]))
+            self._records[name] = self._raised(name, live.opens[0])
             yield self._grant(live.opens.popleft(), live, standing)
 
 
@@ -312,7 +312,7 @@ class _RaisesBeforeDraining(Channels):
         for name, request in self._in_slot.items():
             live = self._live.get(name, Live())
             if live.opens and live.opens[0] is request:
-                live.opens[0] = replace(request, incarnation=self._raised(name, request)[0])
+                live.opens[0] = replace(request, incarnation=self._raised(name, request).incarnation)
         return super().offsets_won(number, standing)
 
 
