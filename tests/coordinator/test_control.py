@@ -137,6 +137,7 @@ async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path
     [
         wire.ControlRequest(),
         wire.ControlRequest(hello=wire.Hello(process="again", address="w:1")),
+        wire.ControlRequest(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=2**64 - 1)])),
         wire.ControlRequest(table=wire.TableReport(table=T, epoch=1, generation=1)),
     ],
 )

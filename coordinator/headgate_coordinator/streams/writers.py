@@ -13,6 +13,8 @@ from headgate_runtime.errors import UnknownMessageError
 
 QUEUED_ORDERS = 16_384
 """Orders that wait for one writer. A writer that reads is at zero; one that does not is evicted before it costs much memory."""
+MOST_BYTES = 1 << 53
+"""That a writer can say of what it took: sums of such numbers still fit the messages that tell them on."""
 
 
 class Watcher(Protocol):
@@ -107,6 +109,8 @@ class Writers:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: Session, loads: Mapping[str, int]) -> None:
+        if sum(loads.values()) > MOST_BYTES:
+            raise UnknownMessageError("a heartbeat with a load that no machine has")
         for table in [*loads, *(table for table in session.loads if table not in loads)]:
             # Also when nothing changed: rows that were dropped and sent again may weigh what the dropped ones did.
             self._watcher.loaded(session, table, loads.get(table, 0))

@@ -1,0 +1,1 @@
+"""`./task fuzz`: does any message, however strange, hurt a process or anybody else's rows? See `--help`."""

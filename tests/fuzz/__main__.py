@@ -1,0 +1,113 @@
+"""`./task fuzz`: strangers call every method of a real cluster with messages drawn from the contracts, while a victim sends rows.
+
+By default the strangers hold the token of a producer: no process may end, no generation of the victim's table may be given up,
+and every row of the victim is there once. With `--cluster` they hold the cluster's own token, with which anybody is a writer
+or a compactor: then only processes and the victim's rows count.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import grpc
+
+import headgate.aio
+from fuzz.calls import SCHEMA, SERVED, TABLE, Caller
+from support.cluster import Cluster
+from support.readers import read_by_hudi_rs
+
+VICTIM = "victim"
+STRANGER_TOKEN, VICTIM_TOKEN, CLUSTER_TOKEN = "stranger-token", "victim-token", "cluster-token"
+COORDINATOR = ["--operators", "victim", "--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="./task fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1, help="of the messages; which come beside which is up to the machine")
+    parser.add_argument("--strangers", type=int, default=4)
+    parser.add_argument("--cluster", action="store_true", help="strangers hold the cluster's token")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="headgate-fuzz-") as folder:
+        sys.exit(_run(options, Path(folder)))
+
+
+def _run(options: argparse.Namespace, folder: Path) -> int:
+    tokens = folder / "tokens"
+    tokens.write_text(f"stranger {STRANGER_TOKEN}\nvictim {VICTIM_TOKEN}\n", encoding="utf-8")
+    flags = ["--tokens", str(tokens)]
+    with Cluster(
+        folder / "cluster",
+        compactors=1,
+        options={"coordinator": [*flags, *COORDINATOR], "writer": flags},
+        env={"HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN},
+    ) as cluster:
+        sent, generation, outcomes = asyncio.run(_attack(cluster, options))
+        table = folder / "cluster" / "store" / VICTIM
+        there = read_by_hudi_rs(table).column("id").to_pylist()
+    calls = sum(outcomes.values())
+    for (method, outcome), count in sorted(outcomes.items()):
+        print(f"{count:8,}  {method}: {outcome}")
+    strange = sorted({method for method, outcome in outcomes if outcome == "INTERNAL"})
+    if strange:
+        print(f"AN ERROR THAT NOBODY FORESAW CAME OUT OF {', '.join(strange)}:")
+        for log in sorted((folder / "cluster" / "logs").iterdir()):
+            print(
+                "".join(line for line in log.read_text(errors="replace").splitlines(keepends=True) if "call failed" in line)[
+                    :4000
+                ]
+            )
+    lost, more = len(sent - set(there)), len(there) - len(sent)
+    rose = generation > 1 and not options.cluster
+    print(f"{calls:,} calls; {len(sent):,} rows of the victim, {lost} of them lost, {more} too many; generation {generation}")
+    print("no process ended" if not rose else "A STRANGER MADE THE VICTIM'S TABLE GIVE A GENERATION UP")
+    return 1 if strange or lost or more or rose else 0
+
+
+async def _attack(cluster: Cluster, options: argparse.Namespace) -> tuple[set[str], int, Counter[tuple[str, str]]]:
+    outcomes = Counter[tuple[str, str]]()
+    end = time.monotonic() + 60 * options.minutes
+    token = CLUSTER_TOKEN if options.cluster else STRANGER_TOKEN
+    async with headgate.aio.connect(cluster.address, token=VICTIM_TOKEN, timeout=120) as hg:
+        for name in (VICTIM, TABLE):
+            await hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering="ts", buckets=2)
+        channels = {part: grpc.aio.insecure_channel(cluster.address_of(part)) for part in SERVED}
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                sending = tasks.create_task(_send(hg, end))
+                for number in range(options.strangers):
+                    caller = Caller(channels, token, Random(f"{options.seed} {number}"))
+                    tasks.create_task(_bother(caller, end, outcomes))
+        finally:
+            for channel in channels.values():
+                await channel.close()
+        status = await hg.status(VICTIM)
+    return sending.result(), status.tables[0].generation, outcomes
+
+
+async def _bother(caller: Caller, end: float, outcomes: Counter[tuple[str, str]]) -> None:
+    while time.monotonic() < end:
+        outcomes[await caller.call_once()] += 1
+
+
+async def _send(hg: headgate.aio.Headgate, end: float) -> set[str]:
+    """Rows until the end, each confirmed by a flush."""
+    sent: set[str] = set()
+    async with (await hg.table(VICTIM)).channel("loader") as channel:
+        while time.monotonic() < end:
+            ids = [f"row-{len(sent) + n}" for n in range(20)]
+            await channel.upsert([{"id": each, "part": "p", "ts": 1, "note": None} for each in ids])
+            sent.update(ids)
+            await channel.flush()
+    return sent
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""What there is to call, and calls with messages that nobody should send."""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import grpc
+import pyarrow as pa
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from fuzz.messages import Vocabulary, draw
+from headgate_proto.api.v1 import ingest_pb2, maintenance_pb2, tables_pb2
+from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
+from support.arrow_batches import batch, rows_message, schema_message
+
+TABLE = "noise"
+"""The table that strangers may send rows to. The victim's has another name, which no drawn message says."""
+_COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
+SCHEMA = pa.schema(_COLUMNS)
+ROWS = pa.RecordBatch.from_pydict({"id": ["a", "b"], "part": ["p", "p"], "ts": [1, 2], "note": ["x", None]}, SCHEMA)
+SERVED = {
+    "coordinator-1": (tables_pb2, maintenance_pb2, compaction_pb2, coordination_pb2),
+    "writer-1": (ingest_pb2, exchange_pb2),
+}
+METHODS: Sequence[tuple[str, MethodDescriptor]] = [
+    (part, method)
+    for part, modules in SERVED.items()
+    for module in modules
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+]
+VOCABULARY = Vocabulary(
+    names=(TABLE, "c", "d", "id", "part", "ts", "note", "127.0.0.1:1", "p", "20200101000000000", "hoodie.keep.max.commits"),
+    blobs=(schema_message(SCHEMA), rows_message(ROWS), rows_message(ROWS, "zstd"), schema_message(pa.schema([]))),
+)
+LONGEST_S = 5.0
+"""A call is given up after this; a stream that the other end keeps open is no mistake."""
+
+
+class Caller:
+    """One stranger with one token; ``random`` decides everything that it says."""
+
+    def __init__(self, channels: dict[str, grpc.aio.Channel], token: str, random: Random) -> None:
+        self._channels = channels
+        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._random = random
+
+    async def call_once(self) -> tuple[str, str]:
+        """One call of any method. Returns its name and how it ended: a status, or "open" when it was given up."""
+        part, method = self._random.choice(METHODS)
+        says = self._messages(method)
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        make: Any = (
+            self._channels[part].stream_stream(path) if method.client_streaming else self._channels[part].unary_stream(path)
+        )
+        said = [each.SerializeToString() for each in says]
+        call = make(_paced(said), metadata=self._metadata) if method.client_streaming else make(said[0], metadata=self._metadata)
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                async for _ in call:
+                    pass
+                return method.name, (await call.code()).name
+        except grpc.aio.AioRpcError as failed:
+            # grpcio hides the status of a call from whoever writes on it at the moment of its end.
+            hidden = failed.details() == "Internal error from Core"
+            return method.name, "ended while it was writing" if hidden else failed.code().name
+        except TimeoutError:
+            call.cancel()
+            return method.name, "open"
+
+    def _messages(self, method: MethodDescriptor) -> Sequence[Message]:
+        """A stream mostly begins as it should, so that what follows is looked at."""
+        if not method.client_streaming:
+            drawn = draw(method.input_type, self._random, VOCABULARY)
+            return [self._nearly_right(drawn) if isinstance(drawn, tables_pb2.CreateTableRequest) else drawn]
+        rest = [draw(method.input_type, self._random, VOCABULARY) for _ in range(self._random.randint(1, 12))]
+        return [*self._opening(method.name), *rest] if self._random.random() < 0.8 else rest
+
+    def _nearly_right(self, drawn: tables_pb2.CreateTableRequest) -> tables_pb2.CreateTableRequest:
+        """Mostly a request that would succeed, but for one field. Few names, because nobody drops the tables."""
+        if self._random.random() < 0.3:
+            return drawn
+        right = tables_pb2.CreateTableRequest(
+            name=f"t{self._random.randrange(3)}",
+            schema=schema_message(SCHEMA),
+            record_key=["id"],
+            partition_by=["part"],
+            ordering="ts",
+            buckets=2,
+            exist_ok=True,
+        )
+        wrong = self._random.choice([field for field in drawn.DESCRIPTOR.fields if field.name != "name"])
+        right.ClearField(wrong.name)  # type: ignore[arg-type]
+        alone = type(drawn)()
+        alone.CopyFrom(drawn)
+        for field in drawn.DESCRIPTOR.fields:
+            if field.name != wrong.name:
+                alone.ClearField(field.name)  # type: ignore[arg-type]
+        right.MergeFrom(alone)
+        return right
+
+    def _opening(self, method: str) -> Sequence[Message]:
+        process = f"{self._random.getrandbits(64):016x}"
+        match method:
+            case "Append":
+                opening = ingest_pb2.OpenChannel(table=TABLE, channel=f"c{self._random.randrange(20)}")
+                first = batch(ROWS)
+                first.offset = 2
+                sent = [ingest_pb2.AppendRequest(open=opening), ingest_pb2.AppendRequest(batch=first)]
+                return sent[: self._random.randint(1, 2)]
+            case "Control":
+                return [coordination_pb2.ControlRequest(hello=coordination_pb2.Hello(process=process, address="127.0.0.1:1"))]
+            case "Work":
+                hello = compaction_pb2.CompactorHello(process=process, host="stranger")
+                return [compaction_pb2.WorkRequest(hello=hello)]
+            case _:
+                name = exchange_pb2.StreamName(table=TABLE, epoch=1, generation=1, sender=process, receiver=process)
+                return [exchange_pb2.ExchangeRequest(name=name)]
+
+
+async def _paced(messages: Sequence[bytes]) -> Any:
+    """With a moment between them, so that answers come in between, and some behind the last, so that it is read."""
+    for message in messages:
+        yield message
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
