@@ -99,7 +99,6 @@ def _coordination(board: Board, settings: CoordinatorSettings, world: World) -> 
         board.writers,
         board.members,
         world.clock,
-        world.reached,
         writer_timeout_s=settings.writer_timeout,
         heartbeat_s=settings.heartbeat_interval,
     )

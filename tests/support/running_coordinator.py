@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from headgate_coordinator.settings import CoordinatorSettings
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from headgate_runtime.world import World
+from support.coordinator_steps import reported_steps
 
 FAST: dict[str, float] = {
     "checkpoint_interval": 0.2,
@@ -96,24 +96,25 @@ async def client_of(address: str) -> AsyncIterator[Client]:
 async def running_coordinator(
     store: Path | str, redis: str, *, reached: Callable[[str], None] | None = None, **settings: Any
 ) -> AsyncIterator[Running]:
-    """Serves when the block begins and has drained when it ends. ``redis``: host:port. ``reached``: the world's.
+    """Serves when the block begins and has drained when it ends. ``redis``: host:port. ``reached``: called at each step
+    of docs/protocol/crashes.md.
 
     What it fails with is raised at the end, unless ``Running.failed`` was asked.
     """
-    world = World.real() if reached is None else replace(World.real(), reached=reached)
     told = CoordinatorSettings(store=str(store), redis=f"redis://{redis}/0", **{**FAST, **settings})
     draining, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    task = asyncio.ensure_future(serve(told, world, draining, ready.set_result))
-    try:
-        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-        address = ready.result()
-        async with asyncio.timeout(LIMIT_S), grpc.aio.insecure_channel(address) as channel:
-            running = Running(address, channel, draining, task)
-            yield running
-    finally:
-        draining.set()
-        await asyncio.wait([task])
+    with reported_steps(reached) if reached is not None else nullcontext():
+        task = asyncio.ensure_future(serve(told, World.real(), draining, ready.set_result))
+        try:
+            await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+            address = ready.result()
+            async with asyncio.timeout(LIMIT_S), grpc.aio.insecure_channel(address) as channel:
+                running = Running(address, channel, draining, task)
+                yield running
+        finally:
+            draining.set()
+            await asyncio.wait([task])
     if not running.failure_known:
         task.result()

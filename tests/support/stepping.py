@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +51,17 @@ def run_with(module: str, arguments: Sequence[str], reached: Callable[[str], Non
     real = World.real
     World.real = classmethod(lambda cls: replace(real(), reached=reached))  # type: ignore[method-assign,assignment]
     sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    with _steps_of(module, reached):
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _steps_of(module: str, reached: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Writers and compactors report their steps to their World; a coordinator has to be wrapped."""
+    if module != "headgate_coordinator":
+        return nullcontext()
+    from support.coordinator_steps import reported_steps  # here, so that other services do not load a coordinator
+
+    return reported_steps(reached)
 
 
 def main() -> None:

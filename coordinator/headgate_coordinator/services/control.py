@@ -18,17 +18,13 @@ Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.Control
 
 
 class Coordination(rpc.CoordinationServiceServicer):
-    """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators.
-
-    ``reached`` is told of the steps that a stream takes (docs/protocol/crashes.md, "Steps with names").
-    """
+    """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators."""
 
     def __init__(
         self,
         writers: Writers,
         members: Callable[[], Sequence[str]],
         clock: Clock,
-        reached: Callable[[str], None],
         *,
         writer_timeout_s: float,
         heartbeat_s: float,
@@ -36,7 +32,6 @@ class Coordination(rpc.CoordinationServiceServicer):
         self._writers = writers
         self._members = members
         self._clock = clock
-        self._reached = reached
         self._timeout_s = writer_timeout_s
         self._heartbeat_ms = round(heartbeat_s * 1000)
 
@@ -54,7 +49,7 @@ class Coordination(rpc.CoordinationServiceServicer):
         why = "its control stream was cancelled"
         try:
             welcome = wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms))
-            why = await stream.serve(request_iterator, context, welcome, self._sent)
+            why = await stream.serve(request_iterator, context, welcome)
         finally:
             self._writers.lose(session, why)
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
@@ -68,12 +63,3 @@ class Coordination(rpc.CoordinationServiceServicer):
         if not (first.hello.process and first.hello.address):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a control stream begins with a hello: process and address")
         return first.hello
-
-    def _sent(self, message: wire.ControlResponse) -> None:
-        match message.table.WhichOneof("message"):
-            case "barrier":
-                self._reached("barrier_sent")
-            case "decided":
-                self._reached("acks_sent")
-            case _:
-                pass

@@ -73,17 +73,15 @@ class Stream(Generic[_Heard, _Sent]):
         self._clock = clock
         self._timeout_s = timeout_s
 
-    async def serve(
-        self, requests: AsyncIterator[_Heard], context: Any, welcome: _Sent, sent: Callable[[_Sent], None] | None = None
-    ) -> str:
-        """Until it ends; returns why. ``welcome`` goes out first; ``sent`` is told of each message that has gone out after it."""
+    async def serve(self, requests: AsyncIterator[_Heard], context: Any, welcome: _Sent) -> str:
+        """Until it ends; returns why. ``welcome`` goes out first."""
         why = ""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(requests))
                 tasks.create_task(self._watch())
                 tasks.create_task(self._until_cut())
-                tasks.create_task(self._write(context, welcome, sent))
+                tasks.create_task(self._write(context, welcome))
         except* _StreamEndedError as ended:
             why = str(ended.exceptions[0])
         except* grpc.aio.BaseError as broken:
@@ -111,10 +109,8 @@ class Stream(Generic[_Heard, _Sent]):
         await self._outbox.cut()
         raise _StreamEndedError(self._outbox.ended or "")
 
-    async def _write(self, context: Any, welcome: _Sent, sent: Callable[[_Sent], None] | None) -> None:
+    async def _write(self, context: Any, welcome: _Sent) -> None:
         await context.write(welcome)
         while (message := await self._outbox.next_message()) is not None:
             await context.write(message)
-            if sent is not None:
-                sent(message)
         raise _StreamEndedError(self._outbox.ended or "")

@@ -27,14 +27,13 @@ from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.requests import Requests
-from headgate_coordinator.tables.steps import CheckpointSteps
 from headgate_coordinator.tables.table_status import table_status
 from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_runtime.threads import Threads
-from headgate_runtime.world import World, pass_on
+from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, SyncFailedError
 from headgate_tables.hudi import Table
 
@@ -98,7 +97,6 @@ class OwnedTable:
             world.clock,
             metrics,
         )
-        self._steps = None if world.reached is pass_on else CheckpointSteps(world.reached)
         self._parts: set[str] = set()
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
@@ -205,8 +203,6 @@ class OwnedTable:
     async def _decide(self) -> None:
         while not self._drained:
             event = await self._next_event()
-            if self._steps is not None:
-                self._steps.told(event)
             for instruction in self._core.handle(event, self._clock.monotonic()):
                 self._do(instruction)
             self._core_metrics.note(event)
@@ -256,8 +252,6 @@ class OwnedTable:
             self._put(Maintain(), _SERVICES)
 
     def _do(self, instruction: Instruction) -> None:
-        if self._steps is not None:
-            self._steps.says(instruction)
         match instruction:
             case instructions.Send():
                 self._send(instruction)
@@ -269,9 +263,13 @@ class OwnedTable:
                 _log.warning("alarm", table=self.address.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
-            case instructions.IssueInstant() | instructions.Commit() | instructions.DropCheckpoint():
-                self._put(instruction, _CHECKPOINTS_FIRST)
-            case instructions.WinOffsets() | instructions.AskLog():
+            case (
+                instructions.IssueInstant()
+                | instructions.Commit()
+                | instructions.DropCheckpoint()
+                | instructions.WinOffsets()
+                | instructions.AskLog()
+            ):
                 self._put(instruction, _CHECKPOINTS_FIRST)
             case _:
                 assert_never(instruction)

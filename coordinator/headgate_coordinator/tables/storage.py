@@ -10,14 +10,12 @@ import structlog
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.committer import forget_idle
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.steps import SteppedStore
 from headgate_coordinator.tables.work import RunService
-from headgate_runtime.world import World, pass_on
+from headgate_runtime.world import World
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.hudi import Holder, Table, create_table, open_table
 from headgate_tables.hudi.catalog import Catalog, check_name
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
@@ -179,7 +177,6 @@ class Storage:
             storage_options=self._options,
             system=self._system,
             holder=Holder("cluster", self._system.host, self._system.pid, address),
-            wrap_store=self._wrap(),
         )
 
     def _describe(self, table: Table, name: str) -> Described:
@@ -194,7 +191,3 @@ class Storage:
 
     def _url_of_new(self, name: str) -> str:
         return f"{self._catalog.url}/{name}"  # a name has nothing that a URL would have to encode
-
-    def _wrap(self) -> Callable[[Store], Store] | None:
-        reached = self._world.reached
-        return None if reached is pass_on else lambda store: SteppedStore(store, reached)

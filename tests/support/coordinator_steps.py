@@ -1,18 +1,24 @@
-"""Where tests kill a coordinator: its steps of docs/protocol/crashes.md, told to ``World.reached`` by name.
+"""The named steps of a coordinator (docs/protocol/crashes.md), seen from outside.
 
-Production has no ``reached``; then none of this is made.
+Within ``reported_steps`` the classes of the service are replaced by ones that report each step; production has no such code.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Instruction, Membership
+from headgate_coordinator.core.table_coordinator import TableCoordinator
+from headgate_coordinator.streams.stream import Stream
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.commitlog.slot import Kind
+from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
 
@@ -26,8 +32,80 @@ _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")
 
 
+@contextmanager
+def reported_steps(reached: Reached) -> Iterator[None]:
+    """Coordinators of this process, however many, call ``reached`` with the name of each step, from several threads."""
+    with (
+        patch("headgate_coordinator.leadership.elections.TableCoordinator", partial(SteppedCoordinator, reached)),
+        patch("headgate_coordinator.services.control.Stream", partial(SteppedStream, reached)),
+        patch("headgate_coordinator.tables.storage.open_table", partial(_open_stepped, reached)),
+    ):
+        yield
+
+
+def _open_stepped(reached: Reached, *arguments: Any, **options: Any) -> Table:
+    """The table; the handle of an owner, which names its holder, goes through a ``SteppedStore``."""
+    if "holder" in options:
+        options["wrap_store"] = lambda store: SteppedStore(store, reached)
+    return open_table(*arguments, **options)
+
+
+class SteppedCoordinator(TableCoordinator):
+    """A table's core that reports what it hears and, as each of its instructions is about to be executed, what it wants."""
+
+    def __init__(self, reached: Reached, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._steps = CheckpointSteps(reached)
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        self._steps.before_event(event)
+        return _Watched(super().handle(event, now), self._steps.before_instruction)
+
+
+class _Watched(list[Instruction]):
+    """``watch`` is called with each instruction just before a loop gets it."""
+
+    def __init__(self, instructions: Iterable[Instruction], watch: Callable[[Instruction], None]) -> None:
+        super().__init__(instructions)
+        self._watch = watch
+
+    def __iter__(self) -> Iterator[Instruction]:
+        for instruction in super().__iter__():
+            self._watch(instruction)
+            yield instruction
+
+
+class SteppedStream(Stream[wire.ControlRequest, wire.ControlResponse]):
+    """A writer's control stream that reports barriers and acknowledgements once gRPC has taken them."""
+
+    def __init__(self, reached: Reached, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._reached = reached
+
+    async def serve(self, requests: AsyncIterator[wire.ControlRequest], context: Any, welcome: wire.ControlResponse) -> str:
+        return await super().serve(requests, _SteppedContext(context, self._reached), welcome)
+
+
+class _SteppedContext:
+    """What ``Stream`` uses of a call's context."""
+
+    def __init__(self, context: Any, reached: Reached) -> None:
+        self._context = context
+        self._reached = reached
+
+    async def write(self, message: wire.ControlResponse) -> None:
+        await self._context.write(message)
+        match message.table.WhichOneof("message"):
+            case "barrier":
+                self._reached("barrier_sent")
+            case "decided":
+                self._reached("acks_sent")
+            case _:
+                pass
+
+
 class CheckpointSteps:
-    """Steps of one table's checkpoints, seen from what its core is told and what it says."""
+    """Steps of one table's checkpoints, seen in its core's events and instructions."""
 
     def __init__(self, reached: Reached) -> None:
         self._reached = reached
@@ -35,8 +113,8 @@ class CheckpointSteps:
         self._members: dict[tuple[int, int], set[str]] = {}
         self._passed: dict[tuple[int, int], set[str]] = {}
 
-    def told(self, event: Event) -> None:
-        """Before the core sees it."""
+    def before_event(self, event: Event) -> None:
+        """Before the core handles it."""
         if isinstance(event, events.BarrierPassed):
             key = (event.generation, event.checkpoint)
             passed = self._passed.setdefault(key, set())
@@ -46,7 +124,7 @@ class CheckpointSteps:
             if passed == self._members.get(key):
                 self._reached("last_barrier_in")
 
-    def says(self, instruction: Instruction) -> None:
+    def before_instruction(self, instruction: Instruction) -> None:
         """Before it is executed."""
         match instruction:
             case instructions.IssueInstant():
@@ -74,7 +152,7 @@ def _places(membership: Membership) -> Sequence[str]:
 
 
 class SteppedStore:
-    """A store that tells of the steps that lie inside the table library; otherwise the store that it wraps."""
+    """A store that reports the steps inside the table library; otherwise the store that it wraps."""
 
     def __init__(self, store: Store, reached: Reached) -> None:
         self._store = store
