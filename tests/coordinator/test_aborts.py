@@ -7,28 +7,28 @@ from headgate_coordinator.core.policy import CheckpointPolicy
 def test_the_first_abort_makes_nobody_wait_and_later_ones_longer_each_time_up_to_the_interval() -> None:
     aborts, pauses = Aborts(CheckpointPolicy(checkpoint_interval=3.0)), []
     for number in range(6):
-        aborts.given_up("disk", 100.0 * number)
+        aborts.note_abort("disk", 100.0 * number)
         pauses.append(aborts.opens_at and aborts.opens_at - 100.0 * number)
     assert pauses == [None, 0.5, 1.0, 2.0, 3.0, 3.0]
 
 
 def test_opens_are_answered_again_once_when_the_pause_is_over() -> None:
     aborts = Aborts(CheckpointPolicy())
-    aborts.given_up("disk", 1.0)
-    assert not aborts.look(1.0)
-    aborts.given_up("disk", 2.0)
-    assert [aborts.look(now) for now in (2.0, 2.4, 2.5, 2.6)] == [False, False, True, False]
+    aborts.note_abort("disk", 1.0)
+    assert not aborts.end_pause(1.0)
+    aborts.note_abort("disk", 2.0)
+    assert [aborts.end_pause(now) for now in (2.0, 2.4, 2.5, 2.6)] == [False, False, True, False]
 
 
 def test_a_checkpoint_that_wrote_begins_anew_and_one_that_wrote_nothing_only_ends_the_alarm() -> None:
     aborts = Aborts(CheckpointPolicy())
-    aborts.given_up("disk", 1.0)
-    aborts.given_up("network", 2.0)
+    aborts.note_abort("disk", 1.0)
+    aborts.note_abort("network", 2.0)
     assert aborts.alarms(11.0) == ["no checkpoint was decided for 10 s: 2 were given up, the last one because network"]
-    aborts.decided(writes=False)
+    aborts.note_decision(writes=False)
     assert aborts.alarms(11.0) == []
-    aborts.given_up("disk", 20.0)
+    aborts.note_abort("disk", 20.0)
     assert aborts.opens_at == 21.0
-    aborts.decided(writes=True)
-    aborts.given_up("disk", 30.0)
+    aborts.note_decision(writes=True)
+    aborts.note_abort("disk", 30.0)
     assert aborts.opens_at is None

@@ -45,7 +45,7 @@ def test_three_borders_after_a_join_or_leave_the_largest_share_is_at_most_one_an
     measured = MeasuredLoad(KEY_GROUPS)
 
     def run_checkpoint() -> None:
-        measured.add({group: int(size * random.uniform(0.7, 1.3)) for group, size in loads.items()})
+        measured.add_checkpoint({group: int(size * random.uniform(0.7, 1.3)) for group, size in loads.items()})
 
     borders = [assign([], list(before), measured.weights(), few=False)]
     for members in (before, before, after, after, after):
@@ -86,15 +86,15 @@ def test_without_members_nobody_has_anything_and_afterwards_everything_is_given_
 
 def test_before_any_measurement_groups_are_spread_by_number() -> None:
     measured = MeasuredLoad(KEY_GROUPS)
-    assert not measured.known
+    assert not measured.is_known
     sizes = Counter(assign([], ["a", "b", "c"], measured.weights(), few=False))
     assert sizes["a"] <= LEVEL * sizes["c"]
 
 
 def test_before_any_measurement_a_join_moves_its_whole_share_at_once() -> None:
     memberships = Memberships(KEY_GROUPS)
-    memberships.membership(1, [("a", "a:1")])
-    sizes = Counter(memberships.membership(2, [("a", "a:1"), ("b", "b:1")]).assignment)
+    memberships.next_membership(1, [("a", "a:1")])
+    sizes = Counter(memberships.next_membership(2, [("a", "a:1"), ("b", "b:1")]).assignment)
     assert sizes[0] <= LEVEL * sizes[1]
 
 
@@ -105,16 +105,16 @@ def test_with_many_light_groups_a_border_moves_as_many_as_it_may() -> None:
 
 def test_a_checkpoint_of_few_rows_does_not_upset_what_many_rows_have_shown() -> None:
     measured = MeasuredLoad(2)
-    measured.add({0: 1_000_000, 1: 1_000_000})
-    measured.add({0: 10})
+    measured.add_checkpoint({0: 1_000_000, 1: 1_000_000})
+    measured.add_checkpoint({0: 10})
     heavy, light = measured.weights()
     assert heavy == pytest.approx(light, rel=0.001)
 
 
 def test_a_load_that_changes_for_good_is_followed() -> None:
     measured = MeasuredLoad(2)
-    measured.add({0: 1000})
+    measured.add_checkpoint({0: 1000})
     for _ in range(5):
-        measured.add({1: 1000})
+        measured.add_checkpoint({1: 1000})
     first, second = measured.weights()
     assert second > 8 * first

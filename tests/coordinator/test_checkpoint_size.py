@@ -18,14 +18,14 @@ def size(limit: int) -> CheckpointSize:
 
 def after(limit: int, taken: int, seconds: float) -> int:
     sized = size(limit)
-    sized.flushed(limit, taken, seconds)
+    sized.note_flush(limit, taken, seconds)
     return sized.limit
 
 
 def test_a_new_table_begins_with_more_than_one_behind_an_outage() -> None:
     sized = CheckpointSize(LEAST, TARGET)
     assert sized.limit == 4 * LEAST
-    sized.restart()
+    sized.restart_small()
     assert sized.limit == LEAST
 
 
@@ -50,7 +50,7 @@ def test_a_checkpoint_that_was_not_half_full_says_nothing_of_larger_ones() -> No
 
 def test_a_quick_checkpoint_that_began_with_an_older_limit_takes_nothing_back() -> None:
     sized = size(16 * LEAST)
-    sized.flushed(LEAST, LEAST, 1.0)
+    sized.note_flush(LEAST, LEAST, 1.0)
     assert sized.limit == 16 * LEAST
 
 
@@ -69,8 +69,8 @@ def test_a_limit_that_memory_makes_anyway_is_none() -> None:
 
 def test_without_a_least_size_checkpoints_are_never_bounded() -> None:
     sized = CheckpointSize(0, TARGET)
-    sized.restart()
-    sized.flushed(0, 1000 * MIB, 100.0)
+    sized.restart_small()
+    sized.note_flush(0, 1000 * MIB, 100.0)
     assert sized.limit == 0
 
 
@@ -80,13 +80,13 @@ def test_a_cluster_that_is_given_more_than_it_can_take_comes_to_checkpoints_of_a
     """Each checkpoint begins with what was known when the one before began to flush."""
     noise = random.Random(rate)
     sized = CheckpointSize(LEAST, TARGET)
-    sized.restart()
+    sized.restart_small()
     limits, seconds = [sized.limit, sized.limit], []
     for _ in range(30):
         limit = limits.pop(0)
         taken = limit or 2000 * MIB
         seconds.append(fixed + taken / rate * noise.uniform(0.8, 1.2))
-        sized.flushed(limit, taken, seconds[-1])
+        sized.note_flush(limit, taken, seconds[-1])
         limits.append(sized.limit)
     at_least = fixed + LEAST / rate * 1.2
     assert max(seconds[-10:]) <= max(at_least, 1.6 * TARGET)

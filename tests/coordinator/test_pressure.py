@@ -1,4 +1,4 @@
-"""The ladder before a slice's limits: first checkpoints come less often, then rows slower, then none; and what writers hear of
+"""Backpressure before a slice's limits: first checkpoints come less often, then rows slower, then none; and what writers hear of
 it."""
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from headgate_coordinator.core.events import (
 )
 from headgate_coordinator.core.instructions import Attach, Barrier, Instruction, Membership, Send, Share, Throttle
 from headgate_coordinator.core.policy import CheckpointPolicy
-from headgate_coordinator.core.pressure import Ladder, size, stretch_of
+from headgate_coordinator.core.pressure import Backpressure, size, stretch_of
 from support.one_table import OneTable, joined, loaded, orders
 
 MIB = 1 << 20
@@ -29,15 +29,15 @@ def figures(files: int = 0, nbytes: int = 0, *, counted: bool = True) -> SliceFi
     return SliceFigures(files, nbytes, LIMIT, BYTES, counted=counted)
 
 
-def ladder(files: int = 0, nbytes: int = 0, interval: float = 10.0) -> Ladder:
-    return Ladder(figures(files, nbytes), interval)
+def backpressure(files: int = 0, nbytes: int = 0, interval: float = 10.0) -> Backpressure:
+    return Backpressure(figures(files, nbytes), interval)
 
 
 def took(checkpoint: Checkpoint, process: str, nbytes: int) -> Checkpoint:
     """A writer of the checkpoint took so much, and there is a file of it."""
-    checkpoint.end(0.0)
-    checkpoint.report(BarrierPassed(process, 1, 1, {}, nbytes), 0.0)
-    checkpoint.report(Flushed(process, 1, 1, ["file"], {}), 0.0)
+    checkpoint.begin_flush(0.0)
+    checkpoint.note_report(BarrierPassed(process, 1, 1, {}, nbytes), 0.0)
+    checkpoint.note_report(Flushed(process, 1, 1, ["file"], {}), 0.0)
     return checkpoint
 
 
@@ -52,7 +52,7 @@ def under_way(*shares: Share) -> list[Checkpoint]:
     return [Checkpoint(1, Membership(number, (), (), share)) for number, share in enumerate(shares, 1)]
 
 
-# --- the ladder alone ---
+# --- Backpressure alone ---
 
 
 @pytest.mark.parametrize(
@@ -64,32 +64,32 @@ def test_from_half_of_the_files_on_checkpoints_are_further_apart_twice_as_far_wi
 
 
 def test_without_figures_nothing_is_bounded() -> None:
-    free = Ladder(None, 10.0)
-    assert free.begin(under_way(Share(90, 1))) == Share(0, 0)
-    assert (free.now.stretch, free.now.rate, free.now.stopped) == (1, None, None)
-    assert free.fits(under_way(Share(1000, 1))[0])
+    free = Backpressure(None, 10.0)
+    assert free.begin_checkpoint(under_way(Share(90, 1))) == Share(0, 0)
+    assert (free.pressure.stretch, free.pressure.rate, free.pressure.stopped) == (1, None, None)
+    assert free.has_room_for(under_way(Share(1000, 1))[0])
 
 
 def test_a_checkpoint_gets_a_part_of_the_files_that_are_left_and_at_least_the_one_of_its_end() -> None:
-    assert ladder().begin([]).files == (LIMIT - 1) // 8
-    assert ladder(80).begin([]).files == 19 // 8
-    assert ladder(98).begin([]) == Share(1, BYTES * 7 // 8 // 4)
+    assert backpressure().begin_checkpoint([]).files == (LIMIT - 1) // 8
+    assert backpressure(80).begin_checkpoint([]).files == 19 // 8
+    assert backpressure(98).begin_checkpoint([]) == Share(1, BYTES * 7 // 8 // 4)
 
 
 def test_what_checkpoints_under_way_may_still_write_is_not_given_a_second_time() -> None:
-    assert ladder(60).begin(under_way(Share(20, 0))).files == 19 // 8
-    assert ladder(60).begin(under_way(Share(20, 0), Share(19, 0))).files == 1
-    full = ladder(60)
-    full.begin(under_way(Share(20, 0), Share(19, 0)))
-    assert full.now.stopped is not None
+    assert backpressure(60).begin_checkpoint(under_way(Share(20, 0))).files == 19 // 8
+    assert backpressure(60).begin_checkpoint(under_way(Share(20, 0), Share(19, 0))).files == 1
+    full = backpressure(60)
+    full.begin_checkpoint(under_way(Share(20, 0), Share(19, 0)))
+    assert full.pressure.stopped is not None
 
 
 @pytest.mark.parametrize(("max_files", "max_bytes"), [(LIMIT, 1 << 60), (4, 1 << 60), (1 << 60, BYTES), (1 << 60, 1 << 16)])
 def test_whatever_is_given_checkpoint_by_checkpoint_the_limit_is_never_passed(max_files: int, max_bytes: int) -> None:
-    each = Ladder(SliceFigures(0, 0, max_files, max_bytes), 10.0)
+    each = Backpressure(SliceFigures(0, 0, max_files, max_bytes), 10.0)
     given: list[Share] = []
-    while each.now.stopped is None:
-        given.append(each.begin(under_way(*given)))
+    while each.pressure.stopped is None:
+        given.append(each.begin_checkpoint(under_way(*given)))
     del given[-1]  # that of a checkpoint that takes no rows
     assert len(given) >= 3
     assert sum(share.files for share in given) <= max_files - 1  # the last one is a successor's
@@ -97,15 +97,15 @@ def test_whatever_is_given_checkpoint_by_checkpoint_the_limit_is_never_passed(ma
 
 
 def test_a_checkpoint_that_takes_no_rows_is_not_counted() -> None:
-    assert ladder(60).begin([idle(Share(40, 0))]).files == 39 // 8
+    assert backpressure(60).begin_checkpoint([idle(Share(40, 0))]).files == 39 // 8
 
 
 def test_rows_are_taken_slower_the_less_room_is_left() -> None:
     rates = []
     for nbytes in (399, 400, 500, 600, 690):
-        each = ladder(nbytes=nbytes * MIB)
-        each.begin([])
-        rates.append(each.now.rate)
+        each = backpressure(nbytes=nbytes * MIB)
+        each.begin_checkpoint([])
+        rates.append(each.pressure.rate)
     assert rates[0] is None
     allowed = [rate for rate in rates if rate is not None]
     assert allowed == sorted(allowed, reverse=True)
@@ -114,96 +114,96 @@ def test_rows_are_taken_slower_the_less_room_is_left() -> None:
 
 
 def test_the_rate_follows_how_much_of_the_rows_the_fullest_slice_gets() -> None:
-    spread = ladder(nbytes=500 * MIB)
-    spread.published(took(Checkpoint(1, Membership(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
-    spread.counted(figures(1, 501 * MIB))
-    spread.begin([])
-    assert spread.now.rate == pytest.approx((700 - 501) * MIB / (4 * 10.0 * 0.01))
+    spread = backpressure(nbytes=500 * MIB)
+    spread.note_published(took(Checkpoint(1, Membership(1, (("a", "a:1"),), (0,))), "a", 100 * MIB))
+    spread.note_figures(figures(1, 501 * MIB))
+    spread.begin_checkpoint([])
+    assert spread.pressure.rate == pytest.approx((700 - 501) * MIB / (4 * 10.0 * 0.01))
 
 
 def test_files_of_all_checkpoints_that_were_published_since_the_slices_were_counted_take_their_room_until_they_are_counted() -> (
     None
 ):
-    each = ladder(60)
+    each = backpressure(60)
     for number in (1, 2):
-        each.published(took(Checkpoint(1, Membership(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
-    assert each.begin([]).files == 19 // 8
-    each.counted(figures(62))
-    assert each.begin([]).files == 37 // 8
+        each.note_published(took(Checkpoint(1, Membership(number, (("a", "a:1"),), (0,), Share(10, 0))), "a", 1))
+    assert each.begin_checkpoint([]).files == 19 // 8
+    each.note_figures(figures(62))
+    assert each.begin_checkpoint([]).files == 37 // 8
 
 
 def test_half_of_the_rate_is_shared_alike_and_half_goes_by_what_writers_took() -> None:
-    each = ladder(nbytes=500 * MIB)
-    each.published(took(Checkpoint(1, Membership(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
-    each.counted(figures(1, 530 * MIB))
-    each.begin([])
-    assert each.now.rate is not None
-    assert each.rate_of("a", ["a", "b"]) == pytest.approx(each.now.rate * 0.75, rel=0.05)
-    assert each.rate_of("b", ["a", "b"]) == pytest.approx(each.now.rate * 0.25, rel=0.05)
-    assert each.rate_of("c", ["c", "d"]) == pytest.approx(each.now.rate * 0.5, rel=0.05)
+    each = backpressure(nbytes=500 * MIB)
+    each.note_published(took(Checkpoint(1, Membership(1, (("a", "a:1"), ("b", "b:1")), (0,))), "a", 30 * MIB))
+    each.note_figures(figures(1, 530 * MIB))
+    each.begin_checkpoint([])
+    assert each.pressure.rate is not None
+    assert each.rate_for("a", ["a", "b"]) == pytest.approx(each.pressure.rate * 0.75, rel=0.05)
+    assert each.rate_for("b", ["a", "b"]) == pytest.approx(each.pressure.rate * 0.25, rel=0.05)
+    assert each.rate_for("c", ["c", "d"]) == pytest.approx(each.pressure.rate * 0.5, rel=0.05)
 
 
 def test_a_stopped_table_says_what_waits_what_the_limit_is_who_compacts_and_what_to_do() -> None:
-    each = ladder(99)
+    each = backpressure(99)
     each.compactors = 0
-    each.begin([])
-    stopped = each.now.stopped
+    each.begin_checkpoint([])
+    stopped = each.pressure.stopped
     assert stopped is not None
     assert stopped.code == "CODE_OVERLOADED"
     assert stopped.message == ("99 log files of one slice wait for compaction, the limit is 100; no compactor is connected")
     assert "Start compactors" in stopped.fix
     assert "headgate.slice.max.log.files" in stopped.fix
     each.compactors = 3
-    each.look([], idle(Share(1, 1)))
-    assert each.now.stopped is not None
-    assert each.now.stopped.message.endswith("; 3 compactors are connected")
-    assert each.alarms == [f"no rows are taken: {each.now.stopped.message}"]
+    each.update_pressure([], idle(Share(1, 1)))
+    assert each.pressure.stopped is not None
+    assert each.pressure.stopped.message.endswith("; 3 compactors are connected")
+    assert each.alarms == [f"no rows are taken: {each.pressure.stopped.message}"]
 
 
 def test_bytes_stop_a_table_before_their_limit_is_reached_and_name_their_own_setting() -> None:
-    each = ladder(nbytes=700 * MIB)
-    each.begin([])
-    assert each.now.stopped is not None
-    assert "700 MiB of log files" in each.now.stopped.message
-    assert "headgate.slice.max.log.bytes" in each.now.stopped.fix
+    each = backpressure(nbytes=700 * MIB)
+    each.begin_checkpoint([])
+    assert each.pressure.stopped is not None
+    assert "700 MiB of log files" in each.pressure.stopped.message
+    assert "headgate.slice.max.log.bytes" in each.pressure.stopped.fix
 
 
 def test_a_stopped_table_goes_on_only_when_it_has_a_quarter_of_room() -> None:
-    each = ladder(99)
-    share = each.begin([])
+    each = backpressure(99)
+    share = each.begin_checkpoint([])
     for files, goes_on in ((98, False), (76, False), (75, True)):
-        each.counted(figures(files))
-        assert each.look([], idle(share)) is goes_on
-    assert each.now.stopped is None
-    each.counted(figures(90))
-    assert not each.look([], idle(share))
-    assert each.now.stopped is None, "it stops at a border only: rows of the checkpoint that fills have their room"
+        each.note_figures(figures(files))
+        assert each.update_pressure([], idle(share)) is goes_on
+    assert each.pressure.stopped is None
+    each.note_figures(figures(90))
+    assert not each.update_pressure([], idle(share))
+    assert each.pressure.stopped is None, "it stops at a border only: rows of the checkpoint that fills have their room"
 
 
 def test_a_table_that_bytes_have_stopped_goes_on_only_when_a_quarter_of_them_is_free() -> None:
-    each = ladder(nbytes=700 * MIB)
-    each.begin([])
+    each = backpressure(nbytes=700 * MIB)
+    each.begin_checkpoint([])
     for nbytes, goes_on in ((650, False), (601, False), (600, True)):
-        each.counted(figures(0, nbytes * MIB))
-        assert each.look([], idle(Share(1, 1))) is goes_on
+        each.note_figures(figures(0, nbytes * MIB))
+        assert each.update_pressure([], idle(Share(1, 1))) is goes_on
 
 
 def test_a_stopped_table_is_not_stretched_so_that_what_was_taken_commits_soon() -> None:
-    each = ladder(99)
-    each.begin([])
-    assert each.now.stretch == 1
+    each = backpressure(99)
+    each.begin_checkpoint([])
+    assert each.pressure.stretch == 1
 
 
 def test_alarms_say_why_checkpoints_are_rare_and_rows_slow() -> None:
-    each = ladder(65, 500 * MIB)
+    each = backpressure(65, 500 * MIB)
     each.compactors = 1
-    each.begin([])
+    each.begin_checkpoint([])
     rare, slow = each.alarms
     assert rare == (
         "checkpoints are 4 times further apart: 65 log files of one slice wait for compaction, the limit is 100; "
         "1 compactor is connected"
     )
-    assert slow.startswith(f"rows are taken at {size(each.now.rate or 0)}/s: 500 MiB of log files")
+    assert slow.startswith(f"rows are taken at {size(each.pressure.rate or 0)}/s: 500 MiB of log files")
 
 
 # --- in a table ---

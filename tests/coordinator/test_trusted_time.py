@@ -14,11 +14,11 @@ class Machine:
         self.ahead = 0.0
 
     def hears(self, witness: str, error: float = 0.0, *, independent: bool = True) -> None:
-        self.time.heard(witness, 1000 * (self.at + error), self.at, independent=independent)
+        self.time.note_reading(witness, 1000 * (self.at + error), self.at, independent=independent)
 
     def look(self, after: float = 0.0) -> Verdict:
         self.at += after
-        return self.time.look(1000 * (self.at + self.ahead), self.at)
+        return self.time.judge(1000 * (self.at + self.ahead), self.at)
 
     def believes(self, after: float = 0.0) -> bool:
         return self.look(after).believed
@@ -115,7 +115,7 @@ def test_a_jump_that_an_independent_witness_confirms_is_believed_at_once() -> No
     machine = Machine()
     machine.look()
     machine.at += 1
-    machine.time.heard("the store", 1000 * (machine.at + 3600), machine.at, independent=True)
+    machine.time.note_reading("the store", 1000 * (machine.at + 3600), machine.at, independent=True)
     machine.ahead = 3600
     assert machine.believes()
     assert "jumped" in machine.look(1).alarm

@@ -15,14 +15,14 @@ def grants_at_once() -> None:
 
     The committed offset that is answered leaves those rows out, so the client sends them a second time.
     """
-    from headgate_coordinator.core.channels import Channels
+    from headgate_coordinator.core.channels import ChannelRegistry
 
-    right = Channels.ended
+    right = ChannelRegistry.end_hold
 
-    def ended(self: Channels, event: Any, *others: Any) -> Any:
+    def ended(self: ChannelRegistry, event: Any, *others: Any) -> Any:
         return right(self, replace(event, uncommitted=False), *others)
 
-    Channels.ended = ended  # type: ignore[method-assign,assignment]
+    ChannelRegistry.end_hold = ended  # type: ignore[method-assign,assignment]
 
 
 def encodes_slowly() -> None:

@@ -17,21 +17,21 @@ class Aborts:
         self._why = ""
         self._fruitless = 0
 
-    def given_up(self, why: str, now: float) -> None:
+    def note_abort(self, why: str, now: float) -> None:
         """One more."""
         self._since = self._since if self._undecided else now
         self._undecided, self._why = self._undecided + 1, why
         self._fruitless += 1
-        pause = self._policy.pause(self._fruitless - 1)
+        pause = self._policy.retry_pause(self._fruitless - 1)
         self.opens_at = now + pause if pause else None
 
-    def decided(self, *, writes: bool) -> None:
+    def note_decision(self, *, writes: bool) -> None:
         """A checkpoint was. One that wrote nothing ends the alarm, but says nothing of the next one with rows."""
         self._undecided = 0
         if writes:
             self._fruitless = 0
 
-    def look(self, now: float) -> bool:
+    def end_pause(self, now: float) -> bool:
         """Whether opens are answered again from now on."""
         if self.opens_at is None or self.opens_at > now:
             return False

@@ -17,7 +17,7 @@ class MeasuredLoad:
     def __init__(self, key_groups: int) -> None:
         self._bytes = [0.0] * key_groups
 
-    def add(self, checkpoint_bytes: Mapping[int, int]) -> None:
+    def add_checkpoint(self, checkpoint_bytes: Mapping[int, int]) -> None:
         """One decided checkpoint. Groups that do not exist are a mistake of the reporter and are passed over."""
         measured = [float(max(0, checkpoint_bytes.get(group, 0))) for group in range(len(self._bytes))]
         total = sum(measured)
@@ -26,7 +26,7 @@ class MeasuredLoad:
             self._bytes = [old + weight * (new - old) for old, new in zip(self._bytes, measured, strict=True)]
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether anything was measured."""
         return any(self._bytes)
 

@@ -26,7 +26,7 @@ MAX_INCARNATION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenConditions:
     """Where the table stands when opens are looked at.
 
     ``taking``: processes that may take channels. ``decided``: every checkpoint of this generation up to it is committed and
@@ -61,7 +61,7 @@ class Hold:
 
 
 @dataclass(slots=True)
-class Live:
+class LiveChannel:
     """A channel that something is happening to. ``drain``: rows of ended holds may be in checkpoints up to it."""
 
     hold: Hold | None = None
@@ -69,12 +69,12 @@ class Live:
     opens: deque[OpenRequested] = field(default_factory=deque)
 
 
-class Channels:
+class ChannelRegistry:
     """Opens of a channel are answered in the order in which they came; different channels do not wait for each other."""
 
     def __init__(self, records: Mapping[str, Sequence[Any]]) -> None:
         self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, LiveChannel] = {}
         self._restless: dict[str, None] = {}
         self._ending: dict[str, Hold] = {}
         self._raises: dict[str, OpenRequested] = {}
@@ -84,33 +84,33 @@ class Channels:
         self._wanted = 0
 
     @property
-    def held(self) -> int:
+    def hold_count(self) -> int:
         """Channels that a writer holds."""
         return sum(live.hold is not None for live in self._live.values())
 
-    def holds_of(self, process: str) -> bool:
+    def has_holds_of(self, process: str) -> bool:
         """Whether this writer holds any channel."""
         return any(live.hold is not None and live.hold.process == process for live in self._live.values())
 
     @property
-    def wanted(self) -> int:
+    def awaited_checkpoint(self) -> int:
         """An open waits until this checkpoint is decided; 0: none does."""
         return self._wanted
 
     @property
-    def in_slot(self) -> bool:
+    def waits_for_slot(self) -> bool:
         """Whether a WinOffsets is unanswered."""
         return bool(self._in_slot)
 
-    def open(self, event: OpenRequested, standing: Standing) -> Iterator[Instruction]:
+    def request_open(self, event: OpenRequested, standing: OpenConditions) -> Iterator[Instruction]:
         """A client opens the channel at a writer."""
-        live = self._live.setdefault(event.channel, Live())
+        live = self._live.setdefault(event.channel, LiveChannel())
         if all((waiting.process, waiting.request) != (event.process, event.request) for waiting in live.opens):
             live.opens.append(event)
         yield from self._look(event.channel, standing)
         yield from self._win()
 
-    def ended(self, event: ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
+    def end_hold(self, event: ChannelEnded, last_checkpoint: int, standing: OpenConditions) -> Iterator[Instruction]:
         """A writer holds it no more. ``last_checkpoint``: the youngest that can have rows which this writer took."""
         live = self._live.get(event.channel)
         if live is None or live.hold is None or (live.hold.number, live.hold.process) != (event.hold, event.process):
@@ -122,19 +122,19 @@ class Channels:
         yield from self._look(event.channel, standing)
         yield from self._win()
 
-    def look_again(self, standing: Standing) -> Iterator[Instruction]:
+    def answer_opens(self, standing: OpenConditions) -> Iterator[Instruction]:
         """A checkpoint was decided, or somebody may take channels no more."""
         for name in list(self._restless):
             yield from self._look(name, standing)
         yield from self._win()
 
-    def end_all(self, process: str, refusal: Refusal, standing: Standing) -> Iterator[Instruction]:
+    def end_holds_of(self, process: str, refusal: Refusal, standing: OpenConditions) -> Iterator[Instruction]:
         """Takes every channel from a writer that is to have no part in the next checkpoint."""
         for name, live in self._live.items():
             if live.hold is not None and live.hold.process == process and live.hold.ends_by is None:
                 yield self._end(name, live.hold, refusal, standing)
 
-    def offsets_won(self, number: int, standing: Standing) -> Iterator[Instruction]:
+    def offsets_won(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
         """The new incarnations are durable: now, not before, their producers may know (rule CH4).
 
         The slot also proves that nobody else has issued incarnations since: what is above the newest one was never issued.
@@ -150,7 +150,7 @@ class Channels:
             yield from self._look(name, standing)
         yield from self._win()
 
-    def offsets_refused(self, number: int, standing: Standing) -> Iterator[Instruction]:
+    def offsets_refused(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
         """Nothing was decided: those who wait may try again."""
         for name, request in self._answered(number).items():
             live = self._live.get(name)
@@ -160,34 +160,34 @@ class Channels:
             yield from self._look(name, standing)
         yield from self._win()
 
-    def delta(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
+    def grown_records(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
         """The records of a COMMIT slot: channels whose committed offset grows. Raises KeyError for one that nobody opened."""
         grown = {name: offset for name, offset in offsets.items() if offset > self._records[name].committed}
         return {name: (self._records[name].incarnation, offset, self._records[name].principal) for name, offset in grown.items()}
 
-    def committed(self, delta: Mapping[str, tuple[int, int, str]]) -> None:
+    def note_committed(self, delta: Mapping[str, tuple[int, int, str]]) -> None:
         """The slot with these records is won."""
         self._records.update({name: Record(*record) for name, record in delta.items()})
 
-    def rewind(self) -> None:
+    def drop_opens_and_holds(self) -> None:
         """A new generation: all holds and opens are gone (rules RO2, CH3). A slot under way is still answered."""
         for gone in (self._live, self._restless, self._ending, self._raises):
             gone.clear()
         self._wanted = 0
 
     @property
-    def deadline(self) -> float | None:
+    def hold_deadline(self) -> float | None:
         """When the next hold has to be given back."""
         return next((hold.ends_by for hold in self._ending.values()), None)
 
-    def overdue(self, now: float) -> dict[str, str]:
+    def overdue_writers(self, now: float) -> dict[str, str]:
         """Writers that did not let a channel go in time, each with one such channel; each hold is named once."""
         late = {name: hold for name, hold in self._ending.items() if hold.ends_by is not None and hold.ends_by <= now}
         for name in late:
             del self._ending[name]
         return {hold.process: name for name, hold in late.items()}
 
-    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+    def _look(self, name: str, standing: OpenConditions) -> Iterator[Instruction]:
         """Answers what can be answered at the head of the channel's queue and says what the rest waits for."""
         live = self._live.get(name)
         if live is None:
@@ -214,7 +214,7 @@ class Channels:
                 yield self._grant(request, live, standing)
         self._rest(name, live, standing)
 
-    def _rest(self, name: str, live: Live, standing: Standing) -> None:
+    def _rest(self, name: str, live: LiveChannel, standing: OpenConditions) -> None:
         if live.hold is None and not live.opens and live.drain <= standing.decided:
             del self._live[name]
         if name in self._live and (live.opens or live.hold is None):
@@ -222,12 +222,12 @@ class Channels:
         else:
             self._restless.pop(name, None)
 
-    def _unwelcome(self, request: OpenRequested, standing: Standing) -> Refusal | None:
+    def _unwelcome(self, request: OpenRequested, standing: OpenConditions) -> Refusal | None:
         if standing.draining:
             return HANDED_OVER
         return None if request.process in standing.taking else MOVED
 
-    def _refusal(self, request: OpenRequested, standing: Standing) -> Refusal | None:
+    def _refusal(self, request: OpenRequested, standing: OpenConditions) -> Refusal | None:
         record = self._records.get(request.channel)
         if (unwelcome := self._unwelcome(request, standing)) is not None:
             return unwelcome
@@ -246,12 +246,12 @@ class Channels:
         record = self._records.get(request.channel)
         return request.incarnation == 0 or record is None or request.incarnation > record.incarnation
 
-    def _end(self, name: str, hold: Hold, refusal: Refusal, standing: Standing) -> Instruction:
+    def _end(self, name: str, hold: Hold, refusal: Refusal, standing: OpenConditions) -> Instruction:
         hold.ends_by = standing.now + standing.writer_timeout
         self._ending[name] = hold
         return Send(hold.process, standing.generation, EndChannel(name, hold.number, refusal))
 
-    def _grant(self, request: OpenRequested, live: Live, standing: Standing) -> Instruction:
+    def _grant(self, request: OpenRequested, live: LiveChannel, standing: OpenConditions) -> Instruction:
         self._holds += 1
         live.hold = Hold(self._holds, request.process)
         live.drain = 0
@@ -278,5 +278,5 @@ class Channels:
         return answered
 
 
-def _refuse(request: OpenRequested, refusal: Refusal, standing: Standing) -> Instruction:
+def _refuse(request: OpenRequested, refusal: Refusal, standing: OpenConditions) -> Instruction:
     return Send(request.process, standing.generation, OpenRefused(request.request, refusal))

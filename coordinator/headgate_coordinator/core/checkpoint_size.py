@@ -25,11 +25,11 @@ class CheckpointSize:
         self._least = least
         self._target = target
 
-    def restart(self) -> None:
+    def restart_small(self) -> None:
         """Behind an abort or a takeover."""
         self.limit = self._least
 
-    def flushed(self, limit: int, taken: int, seconds: float) -> None:
+    def note_flush(self, limit: int, taken: int, seconds: float) -> None:
         """A checkpoint that began with ``limit`` took ``taken`` bytes at its fullest ingest side, and so long to flush."""
         if not self._least:
             return

@@ -31,11 +31,11 @@ class Checkpoint:
         self.members = dict(membership.members)
         self.phase = Phase.FILLING
         self.takes_rows = True
-        self.begun_counted = True
+        self.slices_were_counted = True
         self.instant_wanted = False
         self.instant_asked = False
         self.instant_issued = False
-        self.barrier_at = self.moved_at = 0.0
+        self.barrier_at = self.progressed_at = 0.0
         self.channels: Mapping[str, tuple[int, int, str]] = {}
         self._passed: dict[str, BarrierPassed] = {}
         self._flushed: dict[str, Flushed] = {}
@@ -45,15 +45,15 @@ class Checkpoint:
         """Within its generation, from 1."""
         return self.membership.checkpoint
 
-    def end(self, now: float) -> None:
+    def begin_flush(self, now: float) -> None:
         """Its barrier is sent."""
         self.phase = Phase.FLUSHING
-        self.barrier_at = self.moved_at = now
+        self.barrier_at = self.progressed_at = now
 
-    def report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
+    def note_report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
         """An ingest side is through with it, a bucket side has all its rows on the store, or one of them is nearer to that."""
         if self.phase is Phase.FLUSHING and event.process in self.members:
-            self.moved_at = now
+            self.progressed_at = now
             match event:
                 case BarrierPassed():
                     self._passed[event.process] = event
@@ -64,13 +64,13 @@ class Checkpoint:
                 case _:
                     assert_never(event)
 
-    def issued(self, now: float) -> None:
+    def note_instant(self, now: float) -> None:
         """Its instant stands on the timeline."""
         self.instant_issued = True
-        self.moved_at = now
+        self.progressed_at = now
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Every member has reported both as ingest side and as bucket side (rules RO3, EX2).
 
         An instant that was asked for is awaited even if no file needs it: a refusal that comes after the commit was sent
@@ -82,9 +82,9 @@ class Checkpoint:
     @property
     def waits_for_writers(self) -> bool:
         """Whether its members keep it from being complete: its instant and its slot are ours to get, however long that takes."""
-        return self.phase is Phase.FLUSHING and not self.complete and self.instant_issued == self.instant_wanted
+        return self.phase is Phase.FLUSHING and not self.is_complete and self.instant_issued == self.instant_wanted
 
-    def missing(self) -> list[str]:
+    def missing_reports(self) -> list[str]:
         """What it still waits for, for messages."""
         waits = [f"the barrier of {process}" for process in self.members if process not in self._passed]
         return waits + [f"the files of {process}" for process in self.members if process not in self._flushed]
@@ -95,7 +95,7 @@ class Checkpoint:
         return [file for process in self.members if process in self._flushed for file in self._flushed[process].files]
 
     @property
-    def writes(self) -> bool:
+    def needs_slot(self) -> bool:
         """Whether it needs a slot (rule RO5)."""
         return bool(self.files or self.channels)
 
@@ -117,12 +117,12 @@ class Checkpoint:
                 total[group] = total.get(group, 0) + size
         return total
 
-    def bytes_of(self, process: str) -> int:
+    def bytes_from(self, process: str) -> int:
         """Arrow bytes that this ingest side took in the checkpoint; 0 while it has not said so."""
         return self._passed[process].bytes if process in self._passed else 0
 
     @property
-    def most_taken(self) -> int:
+    def largest_intake(self) -> int:
         """Arrow bytes that came in at one ingest side, the most of all."""
         return max((event.bytes for event in self._passed.values()), default=0)
 

@@ -26,22 +26,22 @@ class Decisions:
         self.last = LastCheckpoint()
         self._state = state
 
-    def commit(self, complete: Checkpoint) -> str:
+    def send_commit(self, complete: Checkpoint) -> str:
         """Rows and offsets go into one slot; offsets alone into one without an instant; nothing writes nothing (rule RO5).
 
         Returns why the generation has to be given up instead; "": it has not.
         """
         state = self._state
         try:
-            complete.channels = state.channels.delta(complete.offsets)
+            complete.channels = state.channels.grown_records(complete.offsets)
         except KeyError as unknown:
             return f"a writer reported rows of channel {unknown.args[0]!r}, which nobody has opened"
         files = complete.files
         if not state.retry.why:
-            state.size.flushed(complete.membership.intake, complete.most_taken, state.now - complete.barrier_at)
+            state.size.note_flush(complete.membership.intake, complete.largest_intake, state.now - complete.barrier_at)
         if not files:
-            state.drop(complete)
-        if complete.writes:
+            state.drop_transaction(complete)
+        if complete.needs_slot:
             complete.phase = Phase.SENT
             state.out.append(Commit(complete.generation, complete.number, files, complete.channels))
         else:
@@ -49,17 +49,17 @@ class Decisions:
             self._publish_empty()
         return ""
 
-    def answered(self, named: Checkpoint, event: OfCheckpoint) -> None:
+    def handle_answer(self, named: Checkpoint, event: OfCheckpoint) -> None:
         """What the committer says of that checkpoint."""
         state = self._state
         match event:
             case events.InstantIssued():
-                named.issued(state.now)
-                if state.checkpoints.flushing is None or not state.checkpoints.flushing.complete:
-                    state.retry.succeeded()
-                state.tell_all(named, Instant(event.checkpoint, event.instant))
+                named.note_instant(state.now)
+                if state.checkpoints.flushing is None or not state.checkpoints.flushing.is_complete:
+                    state.retry.note_success()
+                state.send_to_members(named, Instant(event.checkpoint, event.instant))
             case InstantRefused():
-                state.drop(named)
+                state.drop_transaction(named)
                 named.instant_asked = False
                 self._refused(event)
             case events.SlotWon():
@@ -74,28 +74,28 @@ class Decisions:
 
     def _won(self, won: Checkpoint) -> None:
         state = self._state
-        state.checkpoints.won(won)
-        state.channels.committed(won.channels)
-        state.memberships.decided(won)
-        state.aborts.decided(writes=won.writes)
-        if won.writes:
-            state.retry.succeeded()
+        state.checkpoints.mark_won(won)
+        state.channels.note_committed(won.channels)
+        state.memberships.note_decided(won)
+        state.aborts.note_decision(writes=won.needs_slot)
+        if won.needs_slot:
+            state.retry.note_success()
         if won.generation == state.generation:
-            state.members.settle(won)
-        state.tell_all(won, Decided(won.number, queryable=False))
+            state.members.subtract_committed(won)
+        state.send_to_members(won, Decided(won.number, queryable=False))
 
     def _published(self, published: Checkpoint) -> None:
         state = self._state
         state.checkpoints.unpublished.remove(published)
-        state.tell_all(published, Decided(published.number, queryable=True))
-        if published.writes:
+        state.send_to_members(published, Decided(published.number, queryable=True))
+        if published.needs_slot:
             self.last = LastCheckpoint(state.now - published.barrier_at, len(published.files), published.bytes)
-        state.intake.ladder.published(published)
-        state.look_at_opens()
+        state.intake.backpressure.note_published(published)
+        state.answer_opens()
 
     def _publish_empty(self) -> None:
         """A checkpoint that wrote nothing is seen once those before it are: writers take its ack for all checkpoints up to it."""
-        while (oldest := self._state.checkpoints.oldest_unpublished) is not None and not oldest.writes:
+        while (oldest := self._state.checkpoints.oldest_unpublished) is not None and not oldest.needs_slot:
             self._published(oldest)
 
     def _refused(self, event: InstantRefused | CommitRefused) -> None:
@@ -103,7 +103,7 @@ class Decisions:
         state = self._state
         if not state.retry.why:
             state.out.append(Alarm(f"checkpoint {event.checkpoint} waits, the table's storage refused it: {event.why}"))
-        state.retry.refused(event.why, state.now)
+        state.retry.note_refusal(event.why, state.now)
 
     def _commit_refused(self, refused: Checkpoint, event: CommitRefused) -> None:
         """For certain nothing was decided: the checkpoint is as it was before it was sent."""
@@ -112,6 +112,6 @@ class Decisions:
             refused.phase = Phase.FLUSHING
             self._refused(event)
         else:
-            state.drop(refused)
+            state.drop_transaction(refused)
             state.checkpoints.older = None
-            state.look_at_opens()
+            state.answer_opens()

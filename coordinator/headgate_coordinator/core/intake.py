@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Order, RefusedSlice, RefuseSlices, Share, Throttle
-from headgate_coordinator.core.pressure import Ladder, Pressure
+from headgate_coordinator.core.pressure import Backpressure, Pressure
 
 FREE = Throttle()
 
@@ -16,7 +16,7 @@ class Intake:
     """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
-        self.ladder = Ladder(figures, interval)
+        self.backpressure = Backpressure(figures, interval)
         self.paused = False
         self._told: dict[str, Throttle] = {}
         self._refused: tuple[RefusedSlice, ...] = figures.refused if figures is not None else ()
@@ -25,37 +25,37 @@ class Intake:
     @property
     def pressure(self) -> Pressure:
         """What is done now."""
-        return self.ladder.now
+        return self.backpressure.pressure
 
     @property
     def is_open(self) -> bool:
         """Rows may be taken, however slowly."""
-        return self.ladder.now.stopped is None
+        return self.backpressure.pressure.stopped is None
 
-    def begin(self, before: Iterable[Checkpoint]) -> Share:
-        """The share of the checkpoint that begins now; see ``Ladder.begin``."""
-        return self.ladder.begin(before)
+    def share_of_next(self, before: Iterable[Checkpoint]) -> Share:
+        """The share of the checkpoint that begins now; see ``Backpressure.begin_checkpoint``."""
+        return self.backpressure.begin_checkpoint(before)
 
-    def counted(self, figures: SliceFigures) -> None:
-        """See ``Ladder.counted``."""
-        self.ladder.counted(figures)
+    def note_figures(self, figures: SliceFigures) -> None:
+        """See ``Backpressure.note_figures``."""
+        self.backpressure.note_figures(figures)
         self._refused = figures.refused
 
-    def look(self, filling: Checkpoint, behind: Sequence[Checkpoint]) -> None:
+    def resume_if_room(self, filling: Checkpoint, behind: Sequence[Checkpoint]) -> None:
         """Figures are new: a checkpoint that took no rows may take some from now on."""
-        if self.ladder.look(behind, filling):
+        if self.backpressure.update_pressure(behind, filling):
             filling.takes_rows = True
 
-    def attached(self, process: str) -> None:
+    def reset_writer(self, process: str) -> None:
         """It begins anew and takes rows as fast as it can, until it is told otherwise."""
         self._told.pop(process, None)
         self._told_refused.pop(process, None)
 
-    def stops(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
+    def stop_orders(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
         """Goes out before a barrier, so that no row comes behind it: the next checkpoint has no room (rule RO9)."""
-        return [] if self.is_open else self.changes(processes, ())
+        return [] if self.is_open else self.changed_orders(processes, ())
 
-    def changes(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
+    def changed_orders(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
         """Who has to hear what. ``members``: of the filling checkpoint, who share the rate."""
         orders: list[tuple[str, Order]] = []
         for process in processes:
@@ -73,4 +73,4 @@ class Intake:
             return Throttle(stopped=self.pressure.stopped)
         if self.paused:
             return Throttle(paused=True)
-        return Throttle(self.ladder.rate_of(process, members))
+        return Throttle(self.backpressure.rate_for(process, members))

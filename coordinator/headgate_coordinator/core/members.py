@@ -27,7 +27,7 @@ class Members:
     def __contains__(self, process: object) -> bool:
         return process in self._writers
 
-    def join(self, process: str, address: str) -> list[str]:
+    def add_member(self, process: str, address: str) -> list[str]:
         """Returns processes that had this address: they are dead, whether their streams have ended or not (rule RO8)."""
         writers = self._writers.values()
         before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
@@ -36,16 +36,16 @@ class Members:
         self._writers[process] = Writer(process, address)
         return before
 
-    def remove(self, process: str) -> None:
+    def remove_member(self, process: str) -> None:
         """Lost or released."""
         self._writers.pop(process, None)
 
-    def leave(self, process: str) -> None:
+    def mark_leaving(self, process: str) -> None:
         """It wants no part in checkpoints after the next border."""
         if process in self._writers:
             self._writers[process].leaving = True
 
-    def evict(self, process: str) -> bool:
+    def mark_evicted(self, process: str) -> bool:
         """Whether it has to be cut off now: once."""
         writer = self._writers.get(process)
         first = writer is not None and not writer.evicted
@@ -54,36 +54,36 @@ class Members:
         return first
 
     @property
-    def all(self) -> list[str]:
+    def processes(self) -> list[str]:
         """Every process, leaving ones too."""
         return list(self._writers)
 
     @property
-    def leaving(self) -> list[str]:
+    def leaving_processes(self) -> list[str]:
         """Those that drain."""
         return [each.process for each in self._writers.values() if each.leaving]
 
     @property
-    def staying(self) -> list[tuple[str, str]]:
+    def staying_members(self) -> list[tuple[str, str]]:
         """Process and address of those who take part in the next checkpoint."""
         return [(each.process, each.address) for each in self._writers.values() if not each.leaving]
 
-    def report(self, process: str, uncommitted: int) -> None:
+    def note_load(self, process: str, uncommitted: int) -> None:
         """A heartbeat. It repeats, so that a report which was overtaken by a decision is put right by the next."""
         if process in self._writers:
             self._writers[process].uncommitted = uncommitted
 
-    def settle(self, decided: Checkpoint) -> None:
+    def subtract_committed(self, decided: Checkpoint) -> None:
         """What the checkpoint committed is no more uncommitted, though the writers have not said so yet."""
         for writer in self._writers.values():
-            writer.uncommitted = max(0, writer.uncommitted - decided.bytes_of(writer.process))
+            writer.uncommitted = max(0, writer.uncommitted - decided.bytes_from(writer.process))
 
-    def rewind(self) -> None:
+    def drop_uncommitted(self) -> None:
         """A new generation: all uncommitted rows are dropped."""
         for writer in self._writers.values():
             writer.uncommitted = 0
 
-    def uncommitted(self, flushing: Checkpoint | None) -> Sequence[int]:
+    def uncommitted_bytes(self, flushing: Checkpoint | None) -> Sequence[int]:
         """Arrow bytes by writer that are in no checkpoint which flushes already."""
         writers = self._writers.values()
-        return [max(0, each.uncommitted - (flushing.bytes_of(each.process) if flushing else 0)) for each in writers]
+        return [max(0, each.uncommitted - (flushing.bytes_from(each.process) if flushing else 0)) for each in writers]

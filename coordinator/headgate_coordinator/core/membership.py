@@ -14,15 +14,15 @@ class Memberships:
         self._load = MeasuredLoad(key_groups)
         self._had: Sequence[str] = ()
 
-    def decided(self, decided: Checkpoint) -> None:
+    def note_decided(self, decided: Checkpoint) -> None:
         """Its bytes by key group count."""
-        self._load.add(decided.key_group_bytes)
+        self._load.add_checkpoint(decided.key_group_bytes)
 
-    def membership(self, number: int, members: Sequence[tuple[str, str]]) -> Membership:
+    def next_membership(self, number: int, members: Sequence[tuple[str, str]]) -> Membership:
         """``members``: process and address of each."""
         processes = [process for process, _ in members]
         # Moves are few while rows flow; before the first rows and behind an abort there is nothing to go on with.
-        few = number > 1 and self._load.known
+        few = number > 1 and self._load.is_known
         self._had = assign(self._had, processes, self._load.weights(), few=few)
         index = {process: position for position, process in enumerate(processes)}
         return Membership(number, tuple(members), tuple(index[process] for process in self._had))

@@ -6,7 +6,7 @@ from headgate_tables.backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TriggerConditions:
     """What asks for the next barrier. Times are monotonic seconds.
 
     ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
@@ -17,10 +17,10 @@ class Wish:
     """
 
     at_once: bool
-    asked: bool
-    dirty_since: float | None
+    requested: bool
+    uncommitted_since: float | None
     fullest: int
-    since: float
+    last_barrier_at: float
     recovering: bool
     stretch: int = 1
 
@@ -46,21 +46,21 @@ class CheckpointPolicy:
     writer_timeout: float = 1.5
     first_checkpoint_bytes: int = 8 << 20
 
-    def due(self, wish: Wish) -> float | None:
+    def barrier_due_at(self, conditions: TriggerConditions) -> float | None:
         """From when on the next barrier may be sent, if the checkpoint before is decided; None: nothing wants one."""
-        if wish.at_once:
-            return wish.since
+        if conditions.at_once:
+            return conditions.last_barrier_at
         times = []
-        if wish.asked or wish.fullest >= self.checkpoint_bytes:
-            times.append(wish.since + self.checkpoint_min_interval * wish.stretch)
-        if wish.dirty_since is not None and not wish.recovering:
-            times.append(wish.since + self.checkpoint_interval * wish.stretch)
-        elif wish.dirty_since is not None:
+        if conditions.requested or conditions.fullest >= self.checkpoint_bytes:
+            times.append(conditions.last_barrier_at + self.checkpoint_min_interval * conditions.stretch)
+        if conditions.uncommitted_since is not None and not conditions.recovering:
+            times.append(conditions.last_barrier_at + self.checkpoint_interval * conditions.stretch)
+        elif conditions.uncommitted_since is not None:
             # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
-            times.append(max(wish.since, wish.dirty_since) + self.checkpoint_min_interval)
+            times.append(max(conditions.last_barrier_at, conditions.uncommitted_since) + self.checkpoint_min_interval)
         return min(times, default=None)
 
-    def pause(self, failures: int) -> float:
+    def retry_pause(self, failures: int) -> float:
         """Seconds until what failed so often in a row is tried again: at once first, then twice as long each time."""
         return Backoff(self.checkpoint_min_interval, self.checkpoint_interval).after(failures)
 

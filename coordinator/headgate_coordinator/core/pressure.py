@@ -35,7 +35,7 @@ class Pressure:
     stopped: Refusal | None = None
 
 
-class Ladder:
+class Backpressure:
     """One table's. ``figures`` None: nothing is bounded. ``interval``: seconds between checkpoints.
 
     After a takeover the slices may not be counted yet, which takes a listing of the table. Rows are taken meanwhile, into one
@@ -43,7 +43,7 @@ class Ladder:
     """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
-        self.now = Pressure()
+        self.pressure = Pressure()
         self.compactors: int | None = None
         self._figures = figures
         self._interval = interval
@@ -54,22 +54,22 @@ class Ladder:
 
     # What happens.
 
-    def counted(self, figures: SliceFigures) -> None:
+    def note_figures(self, figures: SliceFigures) -> None:
         """After a commit or a compaction: everything that was ``published`` is in these figures."""
         before = self._figures
         if self._uncounted_bytes and before is not None and before.counted and figures.bytes >= before.bytes:
             self._growths.append((figures.bytes - before.bytes) / self._uncounted_bytes)
         self._figures, self._uncounted, self._uncounted_bytes = figures, Share(), 0
 
-    def published(self, published: Checkpoint) -> None:
+    def note_published(self, published: Checkpoint) -> None:
         """Its files are in slices; which figures come of it is not known yet."""
         if published.files:
             before, own = self._uncounted, published.membership.share
             self._uncounted = Share(before.files + own.files, before.nbytes + own.nbytes)
             self._uncounted_bytes += published.bytes
-            self._took = {process: published.bytes_of(process) for process in published.members}
+            self._took = {process: published.bytes_from(process) for process in published.members}
 
-    def begin(self, before: Iterable[Checkpoint]) -> Share:
+    def begin_checkpoint(self, before: Iterable[Checkpoint]) -> Share:
         """A checkpoint begins to take rows, or none if there is no room; ``before``: checkpoints whose rows may still become
         files.
         """
@@ -82,10 +82,10 @@ class Ladder:
         pending = self._pending(before)
         files, nbytes = self._room(figures, pending)
         stopped = files < 1 or nbytes <= 0 or not self._goes_on(figures, pending)
-        self.now = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
+        self.pressure = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
         return Share(max(least.files, files // 8), max(least.nbytes, nbytes // 4))
 
-    def look(self, behind: Iterable[Checkpoint], filling: Checkpoint) -> bool:
+    def update_pressure(self, behind: Iterable[Checkpoint], filling: Checkpoint) -> bool:
         """After ``counted``, or when compactors come and go. Whether a table that was stopped goes on."""
         figures = self._figures
         if figures is None or not figures.counted:
@@ -93,10 +93,10 @@ class Ladder:
         pending = self._pending([*behind, filling])
         more = Share() if filling.takes_rows else filling.membership.share
         files, nbytes = self._room(figures, pending)
-        was_stopped = self.now.stopped is not None
+        was_stopped = self.pressure.stopped is not None
         goes_on = self._goes_on(figures, pending) and files >= more.files and nbytes >= more.nbytes
-        stopped = not goes_on if was_stopped else not self.fits(filling)
-        self.now = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
+        stopped = not goes_on if was_stopped else not self.has_room_for(filling)
+        self.pressure = self._pressure(figures, nbytes, self._stopped_by(figures, pending, files) if stopped else None)
         return was_stopped and not stopped
 
     @property
@@ -104,30 +104,30 @@ class Ladder:
         """How full slices are is known, or does not matter."""
         return self._figures is None or self._figures.counted
 
-    def fits(self, filling: Checkpoint) -> bool:
+    def has_room_for(self, filling: Checkpoint) -> bool:
         """Whether its barrier may be sent. Only of a checkpoint that began before the slices were counted this is not known
         before.
         """
         figures = self._figures
         if figures is None or not figures.counted:
             return figures is None
-        return filling.begun_counted or figures.files + filling.membership.share.files <= figures.max_files
+        return filling.slices_were_counted or figures.files + filling.membership.share.files <= figures.max_files
 
     # What follows.
 
-    def rate_of(self, process: str, members: Sequence[str]) -> int:
+    def rate_for(self, process: str, members: Sequence[str]) -> int:
         """Arrow bytes a second for one of the writers; 0: no limit. Half is for all alike, half goes by what they took."""
-        if self.now.rate is None:
+        if self.pressure.rate is None:
             return 0
         total = sum(self._took.get(each, 0) for each in members)
         alike = 1 / max(1, len(members))
         part = (alike + self._took.get(process, 0) / total) / 2 if total else alike
-        return max(1, int(float(f"{self.now.rate * part:.1e}")))  # two digits: not each checkpoint is worth an order
+        return max(1, int(float(f"{self.pressure.rate * part:.1e}")))  # two digits: not each checkpoint is worth an order
 
     @property
     def alarms(self) -> list[str]:
         """What an operator should know."""
-        pressure, figures = self.now, self._figures
+        pressure, figures = self.pressure, self._figures
         if figures is None:
             return []
         if not figures.counted:
@@ -158,7 +158,7 @@ class Ladder:
 
     def _goes_on(self, figures: SliceFigures, pending: Share) -> bool:
         """Whether a table that is stopped need not be; one that is not may go on in any case."""
-        if self.now.stopped is None:
+        if self.pressure.stopped is None:
             return True
         return figures.files <= _RESUME * figures.max_files and figures.bytes + pending.nbytes <= _RESUME * figures.max_bytes
 

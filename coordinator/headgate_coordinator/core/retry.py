@@ -7,7 +7,7 @@ class Retry:
     """Pauses grow with each refusal and begin anew after a success. ``why``: what was said last, "" while all is well."""
 
     def __init__(self, policy: CheckpointPolicy) -> None:
-        self.at: float | None = None
+        self.retry_at: float | None = None
         self.why = ""
         self.failures = 0
         self._policy = policy
@@ -15,18 +15,18 @@ class Retry:
     @property
     def waits(self) -> bool:
         """Nothing is to be tried now."""
-        return self.at is not None
+        return self.retry_at is not None
 
-    def refused(self, why: str, now: float) -> None:
+    def note_refusal(self, why: str, now: float) -> None:
         """Nothing was done."""
         self.failures, self.why = self.failures + 1, why
-        self.at = now + self._policy.pause(self.failures)
+        self.retry_at = now + self._policy.retry_pause(self.failures)
 
-    def look(self, now: float) -> None:
+    def end_pause(self, now: float) -> None:
         """Whether the pause is over."""
-        if self.at is not None and self.at <= now:
-            self.at = None
+        if self.retry_at is not None and self.retry_at <= now:
+            self.retry_at = None
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """The store takes what we give it."""
-        self.at, self.failures, self.why = None, 0, ""
+        self.retry_at, self.failures, self.why = None, 0, ""

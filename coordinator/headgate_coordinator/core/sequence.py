@@ -8,7 +8,7 @@ from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.instructions import IssueInstant, Membership
 
 
-class Checkpoints:
+class CheckpointSequence:
     """``older`` may be of an older generation: then its slot was sent, and it is only waited for (rule RO2)."""
 
     def __init__(self) -> None:
@@ -28,13 +28,13 @@ class Checkpoints:
         return [*self.unpublished, *([self.older] if self.older is not None else [])]
 
     @property
-    def busy(self) -> set[str]:
+    def busy_processes(self) -> set[str]:
         """Processes that have a part in a checkpoint of this generation which is not over."""
         own = [each for each in (self.filling, *self.behind) if each.generation == self.generation]
         return {process for each in own for process in each.members}
 
     @property
-    def decided(self) -> int:
+    def last_decided(self) -> int:
         """Every checkpoint of this generation up to it is committed and published."""
         return min((each.number - 1 for each in self.behind), default=self.filling.number - 1)
 
@@ -44,7 +44,7 @@ class Checkpoints:
         return bool(self.unpublished) or (self.older is not None and self.older.generation != self.generation)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Nothing but the filling checkpoint is left."""
         return not self.behind
 
@@ -63,7 +63,7 @@ class Checkpoints:
         for each in self._without_slot():
             each.instant_wanted = each.instant_wanted or each.number <= number
 
-    def issue(self) -> list[IssueInstant]:
+    def next_instant(self) -> list[IssueInstant]:
         """The next instant that is wanted. One at a time: the younger checkpoint must not get one if the older checkpoint is
         refused.
         """
@@ -79,24 +79,24 @@ class Checkpoints:
         """Of this generation, the oldest first."""
         return [each for each in (self.flushing, self.filling) if each is not None and each.phase is not Phase.SENT]
 
-    def fill(self, membership: Membership) -> None:
+    def begin_first(self, membership: Membership) -> None:
         """The filling checkpoint gets members; it had none."""
         self.filling = Checkpoint(self.generation, membership)
 
-    def end(self, following: Membership, now: float) -> Checkpoint:
+    def end_filling(self, following: Membership, now: float) -> Checkpoint:
         """The border: the filling checkpoint flushes, the next one fills."""
         ended = self.filling
-        ended.end(now)
+        ended.begin_flush(now)
         self.older, self.filling = ended, Checkpoint(self.generation, following)
         return ended
 
-    def won(self, won: Checkpoint) -> None:
+    def mark_won(self, won: Checkpoint) -> None:
         """The older checkpoint is decided; readers do not see it yet."""
         won.phase = Phase.WON
         self.older = None
         self.unpublished.append(won)
 
-    def abort(self, membership: Membership) -> Sequence[Checkpoint]:
+    def abort_generation(self, membership: Membership) -> Sequence[Checkpoint]:
         """A new generation begins. Returns the checkpoints that were given up: all whose slot is not sent (rule RO2)."""
         given_up = self._without_slot()
         if self.older in given_up:

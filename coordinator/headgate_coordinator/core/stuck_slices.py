@@ -19,7 +19,7 @@ from headgate_tables.hudi.services.stuck import StuckSlice
 OWN_LIMIT = 10
 """Limit of a stuck slice, as a multiple of the others'. Larger: more time for operators, more to merge afterwards."""
 _UNDER_WAY = 1
-"""Of these multiples: room for what checkpoints under way still add, since their shares come to no more (``Ladder.begin``)."""
+"""Of these multiples: room for what checkpoints under way still add; their shares come to no more (``Backpressure``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from headgate_coordinator.core import events
-from headgate_coordinator.core.checkpoint_end import CheckpointEnd
+from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.decisions import Decisions, LastCheckpoint
 from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
 from headgate_coordinator.core.generations import Generations
@@ -36,9 +36,9 @@ class TableCoordinator:
     ) -> None:
         self.epoch = epoch
         self._state = TableState(channels, policy, key_groups, now, figures)
-        self._checkpoint_end = CheckpointEnd(policy, now)
+        self._checkpoint_trigger = CheckpointTrigger(policy, now)
         self._decisions = Decisions(self._state)
-        self._generations = Generations(self._state, self._checkpoint_end)
+        self._generations = Generations(self._state, self._checkpoint_trigger)
 
     # What `status` shows.
 
@@ -60,19 +60,19 @@ class TableCoordinator:
     @property
     def uncommitted_bytes(self) -> int:
         """Arrow bytes that the writers hold."""
-        return sum(self._state.members.uncommitted(None))
+        return sum(self._state.members.uncommitted_bytes(None))
 
     @property
     def channels(self) -> int:
         """Channels that a writer holds now."""
-        return self._state.channels.held
+        return self._state.channels.hold_count
 
     @property
     def alarms(self) -> Sequence[str]:
         """What an operator should know now."""
         state = self._state
         alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer takes part in the table"]
-        return [*alarms, *state.aborts.alarms(state.now), *state.intake.ladder.alarms]
+        return [*alarms, *state.aborts.alarms(state.now), *state.intake.backpressure.alarms]
 
     @property
     def pressure(self) -> Pressure:
@@ -94,8 +94,8 @@ class TableCoordinator:
         """When a Tick is due, if nothing else happens before; later than the last ``now``."""
         state = self._state
         due = self._due() if self._may_end() else None
-        late_at = self._checkpoint_end.late_at(state.checkpoints.flushing)
-        times = (state.channels.deadline, late_at, state.retry.at, state.aborts.opens_at, due)
+        late_at = self._checkpoint_trigger.flush_deadline(state.checkpoints.flushing)
+        times = (state.channels.hold_deadline, late_at, state.retry.retry_at, state.aborts.opens_at, due)
         return min((time for time in times if time is not None), default=None)
 
     def _hear(self, event: Event) -> None:
@@ -123,10 +123,10 @@ class TableCoordinator:
             case events.Tick():
                 pass
             case events.EndAsked(refusal):
-                self._generations.end(refusal)
+                self._generations.end_ownership(refusal)
             case events.DrainAsked():
                 self._state.draining = True
-                self._state.look_at_opens()
+                self._state.answer_opens()
             case _:
                 assert_never(event)
 
@@ -142,10 +142,10 @@ class TableCoordinator:
                 if process in members:
                     self._lost(process, f"writer {process} was lost: {why}")
             case events.WriterLeaving(process):
-                members.leave(process)
-                self._state.look_at_opens()
+                members.mark_leaving(process)
+                self._state.answer_opens()
             case events.LoadReported(process, uncommitted_bytes):
-                members.report(process, uncommitted_bytes)
+                members.note_load(process, uncommitted_bytes)
             case _:
                 assert_never(event)
 
@@ -153,11 +153,11 @@ class TableCoordinator:
         members = self._state.members
         if event.process in members or event.process in members.attached:
             self._lost(event.process, f"writer {event.process} came back")
-        for other in members.join(event.process, event.address):
+        for other in members.add_member(event.process, event.address):
             self._state.out.append(Evict(other, f"process {event.process} has its address {event.address}"))
 
     def _lost(self, process: str, why: str) -> None:
-        self._state.members.remove(process)
+        self._state.members.remove_member(process)
         if process in self._state.members.attached:  # rule RO8
             self._abort(why)
 
@@ -168,22 +168,22 @@ class TableCoordinator:
             return
         match event:
             case events.OpenRequested():
-                state.out += state.channels.open(event, state.standing())
+                state.out += state.channels.request_open(event, state.open_conditions())
             case events.ChannelEnded():
-                state.out += state.channels.ended(event, self._last_checkpoint_of(event.process), state.standing())
+                state.out += state.channels.end_hold(event, self._last_checkpoint_of(event.process), state.open_conditions())
             case events.CheckpointAsked():
-                self._checkpoint_end.asked = True
+                self._checkpoint_trigger.requested = True
             case events.CheckpointFull():
                 if event.checkpoint == state.checkpoints.filling.number:
-                    self._checkpoint_end.asked = state.intake.paused = True
-                    state.tell_pace()
+                    self._checkpoint_trigger.requested = state.intake.paused = True
+                    state.send_throttles()
             case events.InstantAsked():
                 state.checkpoints.want_instant(event.checkpoint)
             case events.Broken():
                 self._abort(f"writer {event.process} could not go on: {event.why}")
             case events.BarrierPassed() | events.Flushed() | events.Progressed():
                 if (flushing := state.checkpoints.flushing) is not None and flushing.number == event.checkpoint:
-                    flushing.report(event, state.now)
+                    flushing.note_report(event, state.now)
             case _:
                 assert_never(event)
 
@@ -195,16 +195,16 @@ class TableCoordinator:
     def _of_checkpoint(self, event: OfCheckpoint) -> None:
         named = self._state.checkpoints.find(event.generation, event.checkpoint)
         if named is not None:  # else it was given up before
-            self._decisions.answered(named, event)
+            self._decisions.handle_answer(named, event)
 
     def _of_records(self, event: OfRecords) -> None:
         state = self._state
         match event:
             case events.OffsetsWon(number):
-                state.out += state.channels.offsets_won(number, state.standing())
+                state.out += state.channels.offsets_won(number, state.open_conditions())
             case events.OffsetsRefused(number, why):
                 state.out.append(Alarm(f"channel records were refused: {why}"))
-                state.out += state.channels.offsets_refused(number, state.standing())
+                state.out += state.channels.offsets_refused(number, state.open_conditions())
             case _:
                 assert_never(event)
 
@@ -223,13 +223,13 @@ class TableCoordinator:
         state = self._state
         match event:
             case events.SliceFigures():
-                state.intake.counted(event)
+                state.intake.note_figures(event)
             case events.CompactorsCounted(count):
-                state.intake.ladder.compactors = count
+                state.intake.backpressure.compactors = count
             case _:
                 assert_never(event)
-        state.intake.look(state.checkpoints.filling, state.checkpoints.behind)
-        state.tell_pace()
+        state.intake.resume_if_room(state.checkpoints.filling, state.checkpoints.behind)
+        state.send_throttles()
 
     # What follows.
 
@@ -238,49 +238,51 @@ class TableCoordinator:
         self._end_pauses()
         self._commit_what_is_complete()
         self._give_up_what_is_late()
-        self._generations.begin()
-        self._checkpoint_end.note_dirt(state.checkpoints.filling, state.uncommitted, state.now)
+        self._generations.begin_first_checkpoint()
+        self._checkpoint_trigger.note_uncommitted(state.checkpoints.filling, state.uncommitted, state.now)
         due = self._due() if self._may_end() else None
         if due is not None and due <= state.now:
             self._generations.end_checkpoint()
         if not state.retry.waits:
-            state.out += state.checkpoints.issue()
+            state.out += state.checkpoints.next_instant()
         if state.draining and state.checkpoints.filling.members and not state.intake.paused:
             # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
             state.intake.paused = True
-            state.tell_pace()
-        self._generations.release()
+            state.send_throttles()
+        self._generations.detach_leaving()
 
     def _commit_what_is_complete(self) -> None:
         flushing = self._state.checkpoints.flushing
-        if flushing is not None and flushing.complete and not self._state.retry.waits:
-            why = self._decisions.commit(flushing)
+        if flushing is not None and flushing.is_complete and not self._state.retry.waits:
+            why = self._decisions.send_commit(flushing)
             if why:
                 self._abort(why)
 
     def _end_pauses(self) -> None:
-        self._state.retry.look(self._state.now)
-        if self._state.aborts.look(self._state.now):
-            self._state.look_at_opens()
+        self._state.retry.end_pause(self._state.now)
+        if self._state.aborts.end_pause(self._state.now):
+            self._state.answer_opens()
 
     def _give_up_what_is_late(self) -> None:
         state = self._state
-        if why := self._checkpoint_end.why_late(state.checkpoints.flushing, state.now):
+        if why := self._checkpoint_trigger.why_late(state.checkpoints.flushing, state.now):
             self._abort(why)
-        for process, channel in state.channels.overdue(state.now).items():
-            if state.members.evict(process):
+        for process, channel in state.channels.overdue_writers(state.now).items():
+            if state.members.mark_evicted(process):
                 timeout = state.policy.writer_timeout
                 state.out.append(Evict(process, f"it did not let channel {channel!r} go within {timeout} s"))
 
     def _may_end(self) -> bool:
-        return self._checkpoint_end.is_allowed(self._state.checkpoints, self._state.intake.ladder)
+        return self._checkpoint_trigger.allows_barrier(self._state.checkpoints, self._state.intake.backpressure)
 
     def _due(self) -> float | None:
         state = self._state
         filling = state.checkpoints.filling
         moving = dict(state.eligible).keys() != filling.members.keys()
-        at_once = moving or state.draining or state.channels.wanted >= filling.number
-        return self._checkpoint_end.due(at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch)
+        at_once = moving or state.draining or state.channels.awaited_checkpoint >= filling.number
+        return self._checkpoint_trigger.barrier_due_at(
+            at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch
+        )
 
     def _abort(self, why: str) -> None:
-        self._generations.give_up(why)
+        self._generations.abort_generation(why)

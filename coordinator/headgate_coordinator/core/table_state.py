@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator.core.aborts import Aborts
-from headgate_coordinator.core.channels import Channels, Standing
+from headgate_coordinator.core.channels import ChannelRegistry, OpenConditions
 from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
@@ -17,7 +17,7 @@ from headgate_coordinator.core.members import Members
 from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.retry import Retry
-from headgate_coordinator.core.sequence import Checkpoints
+from headgate_coordinator.core.sequence import CheckpointSequence
 
 
 class TableState:
@@ -39,13 +39,13 @@ class TableState:
         self.out: list[Instruction] = []
         self.draining = False
         self.members = Members()
-        self.channels = Channels(channels)
+        self.channels = ChannelRegistry(channels)
         self.memberships = Memberships(key_groups)
         self.intake = Intake(figures, policy.checkpoint_interval)
-        self.checkpoints = Checkpoints()
+        self.checkpoints = CheckpointSequence()
         self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
         if channels:  # somebody may have kept much while nobody owned the table
-            self.size.restart()
+            self.size.restart_small()
         self.retry = Retry(policy)
         self.aborts = Aborts(policy)
 
@@ -57,64 +57,66 @@ class TableState:
     @property
     def eligible(self) -> list[tuple[str, str]]:
         """Process and address of those who take part in the next checkpoint."""
-        return [] if self.draining else self.members.staying
+        return [] if self.draining else self.members.staying_members
 
     @property
     def uncommitted(self) -> Sequence[int]:
         """Arrow bytes by writer that are in no checkpoint which flushes already."""
-        return self.members.uncommitted(self.checkpoints.flushing)
+        return self.members.uncommitted_bytes(self.checkpoints.flushing)
 
-    def standing(self) -> Standing:
+    def open_conditions(self) -> OpenConditions:
         """What answers to opens depend on."""
         checkpoints = self.checkpoints
-        return Standing(
+        return OpenConditions(
             generation=checkpoints.generation,
             now=self.now,
             writer_timeout=self.policy.writer_timeout,
             taking=dict(self.eligible).keys() & checkpoints.filling.members.keys(),
-            decided=checkpoints.decided,
+            decided=checkpoints.last_decided,
             blocked=checkpoints.blocked or self.aborts.opens_at is not None,
             draining=self.draining,
         )
 
-    def look_at_opens(self) -> None:
+    def answer_opens(self) -> None:
         """Those that wait may be answered now."""
-        self.out += self.channels.look_again(self.standing())
+        self.out += self.channels.answer_opens(self.open_conditions())
 
     def next_membership(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Membership:
         """Of a checkpoint that is to begin; ``before``: all whose rows may still become files."""
-        return replace(self.memberships.membership(number, members), share=self.intake.begin(before), intake=self.size.limit)
+        return replace(
+            self.memberships.next_membership(number, members), share=self.intake.share_of_next(before), intake=self.size.limit
+        )
 
-    def begin_taking(self) -> None:
+    def begin_intake(self) -> None:
         """The filling checkpoint is new: rows come into it, or none as long as slices are full."""
         self.checkpoints.filling.takes_rows = self.intake.is_open
-        self.checkpoints.filling.begun_counted = self.intake.ladder.is_counted
-        self.tell_pace()
+        self.checkpoints.filling.slices_were_counted = self.intake.backpressure.is_counted
+        self.send_throttles()
 
-    def attach(self, processes: Iterable[str]) -> None:
+    def attach_writers(self, processes: Iterable[str]) -> None:
         """They take part in the generation, from the filling checkpoint on."""
         for process in processes:
             self.members.attached.add(process)
-            self.intake.attached(process)
-            self.tell(process, Attach(self.checkpoints.filling.membership))
+            self.intake.reset_writer(process)
+            self.send_order(process, Attach(self.checkpoints.filling.membership))
 
-    def drop(self, each: Checkpoint) -> None:
+    def drop_transaction(self, each: Checkpoint) -> None:
         """Its transaction is given up, if there is one."""
         if each.instant_asked:
             self.out.append(DropCheckpoint(each.generation, each.number))
 
-    def tell_pace(self) -> None:
+    def send_throttles(self) -> None:
         """Whoever has to hear of another one."""
-        for process, order in self.intake.changes(sorted(self.members.attached), self.checkpoints.filling.members):
-            self.tell(process, order)
+        for process, order in self.intake.changed_orders(sorted(self.members.attached), self.checkpoints.filling.members):
+            self.send_order(process, order)
 
-    def tell_all(self, each: Checkpoint, order: Order) -> None:
+    def send_to_members(self, each: Checkpoint, order: Order) -> None:
         """To the members of the checkpoint, unless its generation is over."""
         if each.generation == self.generation:
             for process in each.members:
-                self.tell(process, order)
+                self.send_order(process, order)
 
-    def tell(self, process: str, order: Order) -> None:
+    def send_order(self, process: str, order: Order) -> None:
         """Under the generation of now; to nobody when the process is gone."""
         if process in self.members:
             self.out.append(Send(process, self.generation, order))

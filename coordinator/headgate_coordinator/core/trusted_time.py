@@ -49,11 +49,11 @@ class TrustedTime:
         self._last: tuple[float, float] | None = None
         self._jump: tuple[float, float] | None = None
 
-    def heard(self, witness: str, ms: float, at: float, *, independent: bool) -> None:
+    def note_reading(self, witness: str, ms: float, at: float, *, independent: bool) -> None:
         """``witness`` names it for people."""
         self._readings[witness] = _Reading(ms, at, independent)
 
-    def look(self, wall_ms: float, at: float) -> Verdict:
+    def judge(self, wall_ms: float, at: float) -> Verdict:
         """``at`` never goes back."""
         fresh = {name: each for name, each in self._readings.items() if at - each.at <= FRESH_S}
         ahead = {name: wall_ms - each.expected(at) for name, each in fresh.items()}

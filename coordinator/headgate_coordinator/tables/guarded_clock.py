@@ -38,7 +38,7 @@ class GuardedClock:
     def heard(self, witness: Witness, ms: float, at: float) -> None:
         """``ms``: what its clock said, since the epoch, when our monotonic clock said ``at``."""
         with self._turn:
-            self._time.heard(witness.name, ms, at, independent=witness.independent)
+            self._time.note_reading(witness.name, ms, at, independent=witness.independent)
 
     def look(self) -> Verdict:
         """As of now."""
@@ -46,7 +46,7 @@ class GuardedClock:
 
     def _look(self, wall_ms: int) -> Verdict:
         with self._turn:
-            verdict = self._time.look(wall_ms, self._clock.monotonic())
+            verdict = self._time.judge(wall_ms, self._clock.monotonic())
             told, self._told = self._told, bool(verdict.alarm)
         if told != bool(verdict.alarm):
             _log.warning("clock", alarm=verdict.alarm or "the clock is right again", wall=format_time(wall_ms))

@@ -233,7 +233,7 @@ class OwnedTable:
         while True:
             self._count_compactors()
             self._ask_for_maintenance()
-            # Until the slices are counted nothing is committed, see ``Ladder``.
+            # Until the slices are counted nothing is committed, see ``Backpressure``.
             counted = self._committer.figures.counted
             await self._clock.sleep(self._service_interval if counted else min(COUNTING_S, self._service_interval))
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.channels import Channels, Hold, Live, Standing
+from headgate_coordinator.core.channels import ChannelRegistry, Hold, LiveChannel, OpenConditions
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.decisions import Decisions
 from headgate_coordinator.core.instructions import Attach, Instruction
 from headgate_coordinator.core.refusals import TAKEN_OVER
-from headgate_coordinator.core.sequence import Checkpoints
+from headgate_coordinator.core.sequence import CheckpointSequence
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 
 
@@ -22,7 +22,7 @@ class AbortsOneCheckpointOnly(TableCoordinator):
         if flushing is None or flushing.phase is Phase.SENT:
             super()._abort(why)
         else:
-            self._state.drop(flushing)
+            self._state.drop_transaction(flushing)
             self._state.checkpoints.older = None
 
 
@@ -39,8 +39,8 @@ class AnswersWhileUndecided(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        standing = self._state.standing
-        self._state.standing = lambda: replace(standing(), blocked=False)  # type: ignore[method-assign]
+        standing = self._state.open_conditions
+        self._state.open_conditions = lambda: replace(standing(), blocked=False)  # type: ignore[method-assign]
 
 
 class HearsOldGenerations(TableCoordinator):
@@ -57,11 +57,11 @@ class CommitsWithoutAllFiles(TableCoordinator):
         flushing = self._state.checkpoints.flushing
         if flushing is not None and len(flushing._passed) == len(flushing.members):
             for process in set(flushing.members) - set(flushing._flushed):
-                flushing.report(events.Flushed(process, self.generation, flushing.number, (), {}), self._state.now)
+                flushing.note_report(events.Flushed(process, self.generation, flushing.number, (), {}), self._state.now)
         super()._advance()
 
 
-class _AsAsked(Checkpoints):
+class _AsAsked(CheckpointSequence):
     def want_instant(self, number: int) -> None:
         named = self.find(self.generation, number)
         if named is not None:
@@ -81,19 +81,19 @@ class KeepsUnusedInstants(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        drop = self._state.drop
+        drop = self._state.drop_transaction
 
         def drop_what_has_files(each: Checkpoint) -> None:
             if each.phase is not Phase.FLUSHING or each.files:
                 drop(each)
 
-        self._state.drop = drop_what_has_files  # type: ignore[method-assign]
+        self._state.drop_transaction = drop_what_has_files  # type: ignore[method-assign]
 
 
 class _AtOnce(Decisions):
     def _publish_empty(self) -> None:
         for each in list(self._state.checkpoints.unpublished):
-            if not each.writes:
+            if not each.needs_slot:
                 self._published(each)
 
 
@@ -115,14 +115,14 @@ class IgnoresLosses(TableCoordinator):
         known = event.process in self._state.members
         super()._joined(event)
         if known and event.process in self._state.checkpoints.filling.members:
-            self._state.tell(event.process, Attach(self._state.checkpoints.filling.membership))
+            self._state.send_order(event.process, Attach(self._state.checkpoints.filling.membership))
 
 
 class GoesOnWithoutTheLost(TableCoordinator):
     """RO8: a checkpoint goes on without a member that was lost."""
 
     def _lost(self, process: str, why: str) -> None:
-        self._state.members.remove(process)
+        self._state.members.remove_member(process)
         self._state.members.attached.discard(process)
         for each in (self._state.checkpoints.filling, self._state.checkpoints.flushing):
             if each is not None:
@@ -168,7 +168,7 @@ class CommitsUncounted(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._state.intake.ladder.fits = lambda filling: True  # type: ignore[method-assign]
+        self._state.intake.backpressure.has_room_for = lambda filling: True  # type: ignore[method-assign]
 
 
 class NeverAsksTheLog(TableCoordinator):
@@ -190,7 +190,7 @@ class HearsNoLoads(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._checkpoint_end.note_dirt = lambda filling, uncommitted, now: None  # type: ignore[method-assign]
+        self._checkpoint_trigger.note_uncommitted = lambda filling, uncommitted, now: None  # type: ignore[method-assign]
 
 
 class GivesUpWhatGoesOn(TableCoordinator):
@@ -198,20 +198,20 @@ class GivesUpWhatGoesOn(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        late_at = self._checkpoint_end.late_at
+        late_at = self._checkpoint_trigger.flush_deadline
 
         def late_at_a_fixed_time(flushing: Checkpoint | None) -> float | None:
             if flushing is not None:
-                flushing.moved_at = flushing.barrier_at
+                flushing.progressed_at = flushing.barrier_at
             return late_at(flushing)
 
-        self._checkpoint_end.late_at = late_at_a_fixed_time  # type: ignore[method-assign]
+        self._checkpoint_trigger.flush_deadline = late_at_a_fixed_time  # type: ignore[method-assign]
 
 
 class _WithoutPauses(Decisions):
     def _refused(self, event: Any) -> None:
         super()._refused(event)
-        self._state.retry.at = None
+        self._state.retry.retry_at = None
 
 
 class TriesAgainAtOnce(TableCoordinator):
@@ -235,21 +235,21 @@ class BeginsWithLargeCheckpoints(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._state.size.restart = lambda: None  # type: ignore[method-assign]
+        self._state.size.restart_small = lambda: None  # type: ignore[method-assign]
 
 
 class _WithChannels(TableCoordinator):
     """Another registry."""
 
-    registry: type[Channels]
+    registry: type[ChannelRegistry]
 
     def __init__(self, epoch: int, channels: Mapping[str, Sequence[Any]], *args: Any) -> None:
         super().__init__(epoch, channels, *args)
         self._state.channels = self.registry(channels)
 
 
-class _GrantsBesideHolds(Channels):
-    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+class _GrantsBesideHolds(ChannelRegistry):
+    def _look(self, name: str, standing: OpenConditions) -> Iterator[Instruction]:
         live = self._live.get(name)
         if live is not None and live.opens:
             live.hold = None
@@ -262,9 +262,9 @@ class EndsNoOlderWriter(_WithChannels):
     registry = _GrantsBesideHolds
 
 
-class _DrainsNothing(Channels):
-    def ended(self, event: events.ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
-        return super().ended(replace(event, uncommitted=False), last_checkpoint, standing)
+class _DrainsNothing(ChannelRegistry):
+    def end_hold(self, event: events.ChannelEnded, last_checkpoint: int, standing: OpenConditions) -> Iterator[Instruction]:
+        return super().end_hold(replace(event, uncommitted=False), last_checkpoint, standing)
 
 
 class WaitsForNoCheckpoints(_WithChannels):
@@ -273,9 +273,9 @@ class WaitsForNoCheckpoints(_WithChannels):
     registry = _DrainsNothing
 
 
-class _DrainsOneCheckpointLess(Channels):
-    def ended(self, event: events.ChannelEnded, last_checkpoint: int, standing: Standing) -> Iterator[Instruction]:
-        return super().ended(event, last_checkpoint - 1, standing)
+class _DrainsOneCheckpointLess(ChannelRegistry):
+    def end_hold(self, event: events.ChannelEnded, last_checkpoint: int, standing: OpenConditions) -> Iterator[Instruction]:
+        return super().end_hold(event, last_checkpoint - 1, standing)
 
 
 class WaitsForOneCheckpointLess(_WithChannels):
@@ -284,8 +284,8 @@ class WaitsForOneCheckpointLess(_WithChannels):
     registry = _DrainsOneCheckpointLess
 
 
-class _TellsBeforeTheSlot(Channels):
-    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+class _TellsBeforeTheSlot(ChannelRegistry):
+    def _look(self, name: str, standing: OpenConditions) -> Iterator[Instruction]:
         live = self._live.get(name)
         told = super()._look(name, standing)
         yield from told
@@ -300,17 +300,17 @@ class TellsBeforeTheSlot(_WithChannels):
     registry = _TellsBeforeTheSlot
 
 
-class _RaisesBeforeDraining(Channels):
-    def _look(self, name: str, standing: Standing) -> Iterator[Instruction]:
+class _RaisesBeforeDraining(ChannelRegistry):
+    def _look(self, name: str, standing: OpenConditions) -> Iterator[Instruction]:
         live = self._live.get(name)
         unraised = name not in self._raises and name not in self._in_slot
         if live is not None and live.opens and live.hold is None and unraised and live.opens[0].incarnation == 0:
             self._raises[name] = live.opens[0]
         return super()._look(name, standing)
 
-    def offsets_won(self, number: int, standing: Standing) -> Iterator[Instruction]:
+    def offsets_won(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
         for name, request in self._in_slot.items():
-            live = self._live.get(name, Live())
+            live = self._live.get(name, LiveChannel())
             if live.opens and live.opens[0] is request:
                 live.opens[0] = replace(request, incarnation=self._raised(name, request).incarnation)
         return super().offsets_won(number, standing)
@@ -322,8 +322,8 @@ class RaisesBeforeDraining(_WithChannels):
     registry = _RaisesBeforeDraining
 
 
-class _TakesAnyIncarnation(Channels):
-    def _refusal(self, request: events.OpenRequested, standing: Standing) -> instructions.Refusal | None:
+class _TakesAnyIncarnation(ChannelRegistry):
+    def _refusal(self, request: events.OpenRequested, standing: OpenConditions) -> instructions.Refusal | None:
         record = self._records.get(request.channel)
         known = replace(request, incarnation=record.incarnation) if request.incarnation and record else request
         return super()._refusal(known, standing)
@@ -335,8 +335,8 @@ class TakesAnyIncarnation(_WithChannels):
     registry = _TakesAnyIncarnation
 
 
-class _FencesEarly(Channels):
-    def _end(self, name: str, hold: Hold, refusal: instructions.Refusal, standing: Standing) -> Instruction:
+class _FencesEarly(ChannelRegistry):
+    def _end(self, name: str, hold: Hold, refusal: instructions.Refusal, standing: OpenConditions) -> Instruction:
         newest = self._live[name].opens
         fences = newest and newest[0].incarnation == 0
         return super()._end(name, hold, TAKEN_OVER if fences else refusal, standing)
@@ -348,8 +348,8 @@ class FencesBeforeTheSlot(_WithChannels):
     registry = _FencesEarly
 
 
-class _RefusesUnknownIncarnations(Channels):
-    def _refusal(self, request: events.OpenRequested, standing: Standing) -> instructions.Refusal | None:
+class _RefusesUnknownIncarnations(ChannelRegistry):
+    def _refusal(self, request: events.OpenRequested, standing: OpenConditions) -> instructions.Refusal | None:
         refusal = super()._refusal(request, standing)
         return TAKEN_OVER if refusal is None and request.incarnation and self._is_news(request) else refusal
 
