@@ -61,7 +61,7 @@ class Metrics:
             "headgate_compaction_seconds", "An operation at its compactor", table, registry=registry, buckets=_LONG_SECONDS
         )
 
-    def of(self, table: str) -> "TableMetrics":
+    def for_table(self, table: str) -> "TableMetrics":
         """The series of one table."""
         return TableMetrics(self, self._labels.of(table))
 

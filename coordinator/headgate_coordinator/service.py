@@ -1,22 +1,22 @@
-"""A coordinator, put together: its server, its board, its ownership; from start to drained."""
+"""A coordinator, put together: its server, its state, its ownership; from start to drained."""
 
 import asyncio
 from collections.abc import Callable
 
 import structlog
 
-from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.leadership.elections import Elections
 from headgate_coordinator.leadership.leases import Holder, Leases
-from headgate_coordinator.leadership.witnesses import Witnesses
+from headgate_coordinator.leadership.witnesses import TimeWitnesses
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.services.compaction_service import CompactionService
-from headgate_coordinator.services.control import Coordination
-from headgate_coordinator.services.maintenance_service import Maintenance
-from headgate_coordinator.services.tables_service import Tables
+from headgate_coordinator.services.coordination_service import CoordinationService
+from headgate_coordinator.services.maintenance_service import MaintenanceService
+from headgate_coordinator.services.table_service import TableService
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.storage import Storage
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1.maintenance_pb2_grpc import add_MaintenanceServiceServicer_to_server
 from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server
 from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceServicer_to_server
@@ -56,48 +56,48 @@ async def serve(
     """
     system = system or System.real()
     guard = GuardedClock(system.clock, world.clock)
-    storage = Storage(settings, world, system, guard)
-    board = Board()
+    storage = TableStorage(settings, world, system, guard)
+    state = CoordinatorState()
     created = asyncio.Event()
     registry = metrics("coordinator")
     figures = Metrics(registry)
-    figures.writers.set_function(lambda: len(board.writers))
-    figures.compactors.set_function(lambda: len(board.compactors))
+    figures.writers.set_function(lambda: len(state.writers))
+    figures.compactors.set_function(lambda: len(state.compactors))
     with Threads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings)
-        add_TableServiceServicer_to_server(Tables(board, storage, threads, created), server.grpc)
-        maintenance = Maintenance(board, storage, threads, created, settings.operators, world.clock)
+        add_TableServiceServicer_to_server(TableService(state, storage, threads, created), server.grpc)
+        maintenance = MaintenanceService(state, storage, threads, created, settings.operators, world.clock)
         add_MaintenanceServiceServicer_to_server(maintenance, server.grpc)
-        add_CoordinationServiceServicer_to_server(_coordination(board, settings, world), server.grpc)
-        compaction = CompactionService(board.compactors, world.clock, timeout_s=settings.compactor_timeout)
+        add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.grpc)
+        compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
         add_CompactionServiceServicer_to_server(compaction, server.grpc)
         bound = await server.start()
         address = settings.advertised(bound)
-        own = board.own = Holder(settings.name or address, world.ids.token(), address)
+        own = state.own = Holder(settings.name or address, world.ids.token(), address)
         leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
-        witnesses = Witnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
-        elections = Elections(board, leases, storage, settings, world, figures, threads, created, guard, witnesses)
+        witnesses = TimeWitnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
+        elections = Elections(state, leases, storage, settings, world, figures, threads, created, guard, witnesses)
         try:
-            if complaint := await leases.complaint():
-                _log.warning("redis is not set up for leases", complaint=complaint)
+            if problem := await leases.setup_problem():
+                _log.warning("redis is not set up for leases", problem=problem)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(threads.failed())
                 owning = tasks.create_task(elections.run(draining))
                 owning.add_done_callback(lambda _: watching.cancel())
-                await elections.looked.wait()
+                await elections.first_look_done.wait()
                 await server.health.set(True, *SERVICES)
                 ready(bound)
         finally:
-            for session in [*board.writers, *board.compactors]:
+            for session in [*state.writers, *state.compactors]:
                 session.end("the coordinator has ended", flush=True)
             await server.stop(GRACE_S)
             await leases.close()
 
 
-def _coordination(board: Board, settings: CoordinatorSettings, world: World) -> Coordination:
-    return Coordination(
-        board.writers,
-        board.members,
+def _coordination(state: CoordinatorState, settings: CoordinatorSettings, world: World) -> CoordinationService:
+    return CoordinationService(
+        state.writers,
+        state.coordinator_addresses,
         world.clock,
         writer_timeout_s=settings.writer_timeout,
         heartbeat_s=settings.heartbeat_interval,

@@ -18,7 +18,7 @@ from headgate_coordinator.core.events import (
     SlotWon,
 )
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
-from headgate_coordinator.tables.committer import Committer, forget_idle
+from headgate_coordinator.tables.committer import Committer, forget_idle_channels
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import (
     DeposedError,
@@ -113,7 +113,7 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     reopened = open_table(f"file://{tmp_path}/table")
     assert notes(reopened) == {"a": "x"}
     assert reopened.channels == {"c": [1, 7, "me", NOW_MS]}
-    last = owner.committer.last
+    last = owner.committer.last_commit
     assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
     assert last.bytes > 0
 
@@ -172,7 +172,7 @@ def test_who_is_alone_with_the_table_finds_no_checkpoint_open_and_committed_ones
     owner.do(Commit(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
     lost = owner.instant(2)
     answers: list[object] = []
-    owner.committer.end_with(RunService(lambda table: table.tidy(), answers.append, answers.append))
+    owner.committer.finish_with(RunService(lambda table: table.tidy(), answers.append, answers.append))
     assert answers == [None]
     assert not [name for name in timeline(tmp_path) if name.startswith(lost)]
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
@@ -331,7 +331,7 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
     assert not isinstance(owner.events[0], InstantRefused | CommitRefused | OffsetsRefused)
     if work == "commit":
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
-        assert owner.committer.last.files == 1, "the first try's files are not counted again"
+        assert owner.committer.last_commit.files == 1, "the first try's files are not counted again"
     if work != "instant":
         assert owner.committer.outage.alarm == "", "a slot was won"
 
@@ -394,10 +394,10 @@ def test_channels_that_were_idle_for_long_are_forgotten(owner: Owner, tmp_path: 
     owner.do(WinOffsets(1, {"idle": (1, 0, "me")}))
     later = Committer(owner.table, lambda: NOW_MS + 1000, owner.events.append)
     later.execute(WinOffsets(2, {"fresh": (1, 0, "me")}))
-    forget_idle(owner.table, NOW_MS + 500)
+    forget_idle_channels(owner.table, NOW_MS + 500)
     assert list(open_table(f"file://{tmp_path}/table").channels) == ["fresh"]
     count = len(slots(tmp_path))
-    forget_idle(owner.table, NOW_MS + 500)
+    forget_idle_channels(owner.table, NOW_MS + 500)
     assert len(slots(tmp_path)) == count
 
 
@@ -405,9 +405,9 @@ def test_the_newest_commit_is_known_after_a_takeover(owner: Owner, tmp_path: Pat
     instant = owner.instant(1)
     owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
     successor = Owner(tmp_path, "two")
-    successor.committer.look_back()
-    assert successor.committer.last.instant == instant
-    assert successor.committer.last.at_ms > 0
+    successor.committer.load_past()
+    assert successor.committer.last_commit.instant == instant
+    assert successor.committer.last_commit.at_ms > 0
 
 
 def test_a_committer_may_work_on_any_one_thread(owner: Owner, tmp_path: Path) -> None:

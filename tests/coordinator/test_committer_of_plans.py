@@ -85,7 +85,7 @@ def test_a_plan_is_told_of_once_and_again_by_a_successor(owner: Owner, tmp_path:
     plan = opened(owner)
     assert owner.do(Maintain()) == []
     successor = Owner(tmp_path)
-    successor.committer.look_back()
+    successor.committer.load_past()
     assert successor.of_plans() == [plan]
 
 
@@ -154,12 +154,12 @@ def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner
     owner.table.configure({**few, "hoodie.compact.inline.max.delta.commits": "1000", "headgate.clean.min.age": "0"})
     version = tmp_path / "table/.hoodie/timeline/history/_version_"
     version.write_text("7")
-    owner.maintain_until(lambda: bool(owner.committer.trouble))
-    assert "history" in owner.committer.trouble
+    owner.maintain_until(lambda: bool(owner.committer.maintenance_alarm))
+    assert "history" in owner.committer.maintenance_alarm
     owner.table.upsert(rows(("b", 1, "still taken")))
     version.unlink()
     owner.maintain_until(lambda: len(owner.table.commits()) < 10)
-    assert not owner.committer.trouble
+    assert not owner.committer.maintenance_alarm
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "n24", "b": "still taken"}
 
 
@@ -175,7 +175,7 @@ def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothin
 
 
 def test_settings_that_were_changed_go_to_compactors_and_others_do_not(owner: Owner) -> None:
-    owner.committer.look_back()
+    owner.committer.load_past()
     assert owner.committer.settings == {}
     change = {"hoodie.parquet.bloom.filter.enabled": "true"}
     owner.do(RunService(lambda table: table.configure(change), lambda _: None, _fail))

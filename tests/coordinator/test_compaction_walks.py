@@ -11,14 +11,14 @@ import pytest
 
 from headgate_coordinator.core.compactions import Compactions
 from headgate_coordinator.core.operations import (
+    AttemptFailed,
+    AttemptFinished,
+    AttemptReturned,
     CompactionEvent,
     CompactionInstruction,
     CompactorLost,
-    Failed,
-    Finished,
     FinishPlan,
     FinishRefused,
-    Returned,
 )
 from support.compaction_walk import Walk, WrongError
 from support.operations import compacted
@@ -47,61 +47,61 @@ def test_every_operation_ends_finished_once_or_dropped_and_nothing_is_stuck() ->
 class ForgetsLosses(Compactions):
     """A lost compactor's operation stays with it."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        return [] if isinstance(event, CompactorLost) else super().handle(event, now)
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        return [] if isinstance(event, CompactorLost) else super().handle_event(event, now)
 
 
 class ForgetsReturns(Compactions):
     """What a draining compactor gives back is not handed out again. (Only its end brings it back.)"""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        return [] if isinstance(event, Returned) else super().handle(event, now)
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        return [] if isinstance(event, AttemptReturned) else super().handle_event(event, now)
 
 
 class SwallowsRefusals(Compactions):
     """W5: a commit that failed is logged and forgotten."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        return [] if isinstance(event, FinishRefused) else super().handle(event, now)
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        return [] if isinstance(event, FinishRefused) else super().handle_event(event, now)
 
 
 class DropsAtOnce(Compactions):
     """The store's troubles count as the operation's."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        return super().handle(replace(event, transient=False) if isinstance(event, Failed) else event, now)
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        return super().handle_event(replace(event, transient=False) if isinstance(event, AttemptFailed) else event, now)
 
 
 class LosesTheFirst(Compactions):
     """A plan goes to the committer without its first result."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        done = super().handle(event, now)
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+        done = super().handle_event(event, now)
         return [replace(each, finished=each.finished[1:]) if isinstance(each, FinishPlan) else each for each in done]
 
 
 class CountsLossesAsFailures(Compactions):
     """A compactor that died is the operation's fault."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
         done: list[CompactionInstruction] = []
         if isinstance(event, CompactorLost):
-            for each in self.running():
+            for each in self.running_attempts():
                 if each.process == event.process:
-                    done += super().handle(Failed(each.process, each.attempt, "lost", False), now)
-        return done + super().handle(event, now)
+                    done += super().handle_event(AttemptFailed(each.process, each.attempt, "lost", False), now)
+        return done + super().handle_event(event, now)
 
 
 class TakesOutputsUnseen(Compactions):
     """An attempt that is handed out counts as done when its compactor is lost."""
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
         done: list[CompactionInstruction] = []
         if isinstance(event, CompactorLost):
-            for each in self.running():
+            for each in self.running_attempts():
                 if each.process == event.process:
-                    done += super().handle(Finished(each.process, each.attempt, compacted(each.operation)), now)
-        return done + super().handle(event, now)
+                    done += super().handle_event(AttemptFinished(each.process, each.attempt, compacted(each.operation)), now)
+        return done + super().handle_event(event, now)
 
 
 MUTANTS = [

@@ -6,12 +6,14 @@ from headgate_coordinator.core.compactions import LONGEST_PAUSE, LOSSES, REMEMBE
 from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import (
     Attempt,
+    AttemptFailed,
+    AttemptFinished,
+    AttemptReturned,
+    CapacityOffered,
     CompactionEvent,
     CompactionInstruction,
     CompactorLost,
     Drop,
-    Failed,
-    Finished,
     FinishPlan,
     FinishRefused,
     PlanClosed,
@@ -19,9 +21,7 @@ from headgate_coordinator.core.operations import (
     PlanOutcome,
     PlanProgress,
     Progressed,
-    Returned,
     Run,
-    SlotOffered,
     Tick,
 )
 from support.operations import compacted, operation
@@ -42,23 +42,23 @@ class Owner:
 
     def tell(self, event: CompactionEvent, after: float = 0.0) -> list[CompactionInstruction]:
         self.now += after
-        done = self.core.handle(event, self.now)
+        done = self.core.handle_event(event, self.now)
         due = self.core.deadline()
         assert due is None or due > self.now, "a deadline that has passed already would spin"
         return done
 
     def run(self, process: str = "p", after: float = 0.0) -> Run:
         """What the process gets."""
-        [order] = self.tell(SlotOffered(process), after)
+        [order] = self.tell(CapacityOffered(process), after)
         assert isinstance(order, Run)
         assert order.process == process
         return order
 
     def finish(self, order: Run) -> list[CompactionInstruction]:
-        return self.tell(Finished(order.process, order.attempt, compacted(order.operation)))
+        return self.tell(AttemptFinished(order.process, order.attempt, compacted(order.operation)))
 
     def fail(self, order: Run, *, transient: bool = False) -> list[CompactionInstruction]:
-        return self.tell(Failed(order.process, order.attempt, "it is broken", transient))
+        return self.tell(AttemptFailed(order.process, order.attempt, "it is broken", transient))
 
 
 def test_the_largest_is_handed_out_first_and_each_once() -> None:
@@ -66,7 +66,7 @@ def test_the_largest_is_handed_out_first_and_each_once() -> None:
     assert owner.run("p") == Run("p", Attempt("i1", 1, 1), B)
     assert owner.run("q") == Run("q", Attempt("i1", 0, 1), A)
     assert not owner.core.wants_compactor(owner.now)
-    assert owner.tell(SlotOffered("r")) == []
+    assert owner.tell(CapacityOffered("r")) == []
 
 
 def test_an_older_plan_goes_first_however_small() -> None:
@@ -139,7 +139,7 @@ def test_an_operation_whose_input_is_damaged_is_dropped_at_once_and_the_plan_doe
     damaged = owner.run()
     other = owner.run()
     why = "p/log is damaged from byte 7 on. Restore it"
-    [alarm] = owner.tell(Failed(damaged.process, damaged.attempt, why, transient=False, damage=True))
+    [alarm] = owner.tell(AttemptFailed(damaged.process, damaged.attempt, why, transient=False, damage=True))
     assert alarm == Alarm(f"compaction i1 goes on without p/group-1: {why}")
     assert owner.finish(other) == [FinishPlan("i1", [compacted(A)], {B: why})]
 
@@ -166,7 +166,7 @@ def test_a_store_that_does_not_answer_counts_for_nothing_and_the_pauses_grow() -
 def test_an_operation_that_is_returned_may_be_handed_out_at_once() -> None:
     owner = Owner(PlanOpened("i1", [A], attempts=1))
     order = owner.run("p")
-    assert owner.tell(Returned("p", order.attempt)) == []
+    assert owner.tell(AttemptReturned("p", order.attempt)) == []
     assert owner.run("q").attempt.number == 2
 
 
@@ -192,17 +192,17 @@ def test_what_a_given_up_attempt_says_about_itself_counts_for_nothing() -> None:
     owner.tell(CompactorLost("p"))
     new = owner.run("q")
     for late in (
-        Failed("p", old.attempt, "late", False),
-        Returned("p", old.attempt),
+        AttemptFailed("p", old.attempt, "late", False),
+        AttemptReturned("p", old.attempt),
         Progressed("p", old.attempt, 9, 9),
-        Failed("p", new.attempt, "not mine", False),
-        Failed("q", old.attempt, "not this one", False),
-        Failed("q", Attempt("i1", 7, 1), "no such operation", False),
-        Failed("q", Attempt("i9", 0, 1), "no such plan", False),
-        Finished("q", Attempt("i1", 0, 3), compacted(A)),
+        AttemptFailed("p", new.attempt, "not mine", False),
+        AttemptFailed("q", old.attempt, "not this one", False),
+        AttemptFailed("q", Attempt("i1", 7, 1), "no such operation", False),
+        AttemptFailed("q", Attempt("i9", 0, 1), "no such plan", False),
+        AttemptFinished("q", Attempt("i1", 0, 3), compacted(A)),
     ):
         assert owner.tell(late) == []
-    assert [(each.process, each.rows) for each in owner.core.running()] == [("q", 0)]
+    assert [(each.process, each.rows) for each in owner.core.running_attempts()] == [("q", 0)]
 
 
 def test_a_late_output_is_as_good_as_any_and_ends_the_newer_attempt() -> None:
@@ -211,7 +211,7 @@ def test_a_late_output_is_as_good_as_any_and_ends_the_newer_attempt() -> None:
     old = owner.run("p")
     owner.tell(CompactorLost("p"))
     new = owner.run("q")
-    done = owner.tell(Finished("p", old.attempt, compacted(A)))
+    done = owner.tell(AttemptFinished("p", old.attempt, compacted(A)))
     assert done == [Drop("q", new.attempt), FinishPlan("i1", [compacted(A)], {})]
     assert owner.finish(new) == [], "the same once more"
     assert owner.core.counts.finished == 1
@@ -266,7 +266,7 @@ def test_progress_counts_what_is_read_of_what_there_is() -> None:
     assert owner.core.plans["i1"].bytes_done == 300, "never more than there is"
     owner.finish(large)
     assert owner.core.plans == {"i1": PlanProgress(2, 1, 0, 0, bytes=400, bytes_done=300)}
-    assert owner.core.queued == 1
+    assert owner.core.queued_operations == 1
 
 
 def test_old_outcomes_are_forgotten() -> None:
@@ -282,4 +282,4 @@ def test_a_clock_that_stands_still_does_no_harm(back: float) -> None:
     owner = Owner(PLAN)
     owner.run()
     owner.now -= back
-    assert owner.core.handle(Tick(), owner.now) == []
+    assert owner.core.handle_event(Tick(), owner.now) == []

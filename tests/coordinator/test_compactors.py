@@ -22,19 +22,19 @@ class Table:
     def wants_compactor(self) -> bool:
         return self.waiting > 0
 
-    def offer(self, session: CompactorSession) -> None:
+    def offer_capacity(self, session: CompactorSession) -> None:
         assert self.compactors is not None
         self.waiting -= 1
         self.told.append(("offered", session.process))
-        self.compactors.run(session, wire.RunAttempt(attempt=attempt(self.name, len(self.told))))
+        self.compactors.run_attempt(session, wire.RunAttempt(attempt=attempt(self.name, len(self.told))))
 
-    def reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
+    def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
         self.told.append((report.WhichOneof("message") or "", session.process))
 
-    def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
+    def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
         self.told.append(("progressed", session.process))
 
-    def lost(self, session: CompactorSession) -> None:
+    def compactor_lost(self, session: CompactorSession) -> None:
         self.told.append(("lost", session.process))
         self.waiting += self.back_when_lost
 
@@ -43,10 +43,10 @@ class Table:
 class Tables:
     tables: Mapping[str, Table]
 
-    def workplaces(self) -> Mapping[str, Table]:
+    def operation_sources(self) -> Mapping[str, Table]:
         return self.tables
 
-    def workplace(self, table: str, epoch: int) -> Table | None:
+    def operation_source(self, table: str, epoch: int) -> Table | None:
         return self.tables.get(table) if epoch == 1 else None
 
 
@@ -62,11 +62,11 @@ def compactors(*tables: Table) -> Compactors:
 
 
 def ready(found: Compactors, session: CompactorSession, capacity: int) -> None:
-    found.take(session, wire.WorkRequest(ready=wire.Ready(operations=capacity)))
+    found.handle_compactor_message(session, wire.WorkRequest(ready=wire.Ready(operations=capacity)))
 
 
 def finished(found: Compactors, session: CompactorSession, done: wire.Attempt) -> None:
-    found.take(session, wire.WorkRequest(finished=wire.AttemptFinished(attempt=done)))
+    found.handle_compactor_message(session, wire.WorkRequest(finished=wire.AttemptFinished(attempt=done)))
 
 
 def sent(session: CompactorSession) -> list[str]:
@@ -81,7 +81,7 @@ def sent(session: CompactorSession) -> list[str]:
 def test_a_compactor_gets_as_much_as_it_has_room_for() -> None:
     table = Table("t", waiting=5)
     found = compactors(table)
-    ready(found, session := found.join("one", "host"), 2)
+    ready(found, session := found.add_compactor("one", "host"), 2)
     assert sent(session) == ["run", "run"]
     assert table.waiting == 3
 
@@ -90,41 +90,41 @@ def test_the_compactor_with_most_room_is_first() -> None:
     table = Table("t")
     found = compactors(table)
     for name, capacity in (("small", 1), ("large", 3)):
-        ready(found, found.join(name, "host"), capacity)
+        ready(found, found.add_compactor(name, "host"), capacity)
     table.waiting = 3
-    found.match()
+    found.hand_out_operations()
     assert [process for _, process in table.told] == ["large", "large", "small"]
 
 
 def test_each_table_gets_one_compactor_before_any_gets_its_second() -> None:
     one, other = Table("a", waiting=4), Table("b", waiting=4)
     found = compactors(one, other)
-    ready(found, found.join("one", "host"), 4)
+    ready(found, found.add_compactor("one", "host"), 4)
     assert (one.waiting, other.waiting) == (2, 2)
 
 
 def test_one_that_leaves_gets_nothing_more_and_is_released_when_its_last_attempt_is_over() -> None:
     table = Table("t", waiting=2)
     found = compactors(table)
-    ready(found, session := found.join("one", "host"), 2)
-    found.take(session, wire.WorkRequest(leave=wire.CompactorLeave()))
+    ready(found, session := found.add_compactor("one", "host"), 2)
+    found.handle_compactor_message(session, wire.WorkRequest(leave=wire.CompactorLeave()))
     assert sent(session) == ["run", "run"]
     finished(found, session, attempt("t", 1))
     table.waiting = 1
     ready(found, session, 1)
     assert sent(session) == []
-    found.drop("one", attempt("t", 2))
+    found.drop_attempt("one", attempt("t", 2))
     assert sent(session) == ["drop", "released"]
-    found.drop("one", attempt("t", 2))
+    found.drop_attempt("one", attempt("t", 2))
     assert sent(session) == [], "it is not there any more"
 
 
 def test_what_a_lost_compactor_had_goes_to_who_has_room() -> None:
     table = Table("t", waiting=1, back_when_lost=True)
     found = compactors(table)
-    ready(found, first := found.join("one", "host"), 1)
-    ready(found, second := found.join("two", "host"), 1)
-    found.lose(first, "it fell silent")
+    ready(found, first := found.add_compactor("one", "host"), 1)
+    ready(found, second := found.add_compactor("two", "host"), 1)
+    found.remove_compactor(first, "it fell silent")
     assert table.told == [("offered", "one"), ("lost", "one"), ("offered", "two")]
     assert sent(second) == ["run"]
     assert [session.process for session in found] == ["two"]
@@ -133,12 +133,12 @@ def test_what_a_lost_compactor_had_goes_to_who_has_room() -> None:
 def test_a_compactor_that_comes_back_is_lost_first_and_of_its_older_stream_nothing_counts() -> None:
     table = Table("t", waiting=1)
     found = compactors(table)
-    ready(found, older := found.join("one", "host"), 1)
-    newer = found.join("one", "host")
+    ready(found, older := found.add_compactor("one", "host"), 1)
+    newer = found.add_compactor("one", "host")
     assert older.ended is not None
     assert table.told == [("offered", "one"), ("lost", "one")]
     finished(found, older, attempt("t"))
-    found.lose(older, "its stream ended")
+    found.remove_compactor(older, "its stream ended")
     assert table.told == [("offered", "one"), ("lost", "one")]
     assert found.get("one") is newer
     table.waiting = 1
@@ -149,9 +149,9 @@ def test_a_compactor_that_comes_back_is_lost_first_and_of_its_older_stream_nothi
 def test_reports_reach_the_table_under_the_epoch_that_they_name() -> None:
     table = Table("t")
     found = compactors(table)
-    session = found.join("one", "host")
+    session = found.add_compactor("one", "host")
     progress = wire.AttemptProgress(attempt=attempt("t"))
-    found.take(session, wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=[progress])))
+    found.handle_compactor_message(session, wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=[progress])))
     finished(found, session, attempt("t"))
     old = attempt("t")
     old.epoch = 0

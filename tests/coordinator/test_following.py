@@ -7,15 +7,15 @@ import pytest
 from headgate_coordinator.core.compactions import CompactionPolicy, Compactions
 from headgate_coordinator.core.operations import (
     Attempt,
+    AttemptFailed,
+    AttemptFinished,
+    CapacityOffered,
     CompactionEvent,
-    Failed,
-    Finished,
     PlanClosed,
     PlanOpened,
     Progressed,
-    SlotOffered,
 )
-from headgate_coordinator.services.following import follow
+from headgate_coordinator.services.following import follow_plans
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import World
 from headgate_tables.commitlog.publish import DataFile
@@ -31,7 +31,7 @@ OF_LARGE, OF_SMALL = Attempt(PLAN.instant, 1, 1), Attempt(PLAN.instant, 0, 1)
 class Told:
     """A table's compactions, told by hand; one compactor is connected."""
 
-    connected = 1
+    compactor_count = 1
 
     def __init__(self) -> None:
         self.core = Compactions(CompactionPolicy(), 0.0)
@@ -40,14 +40,14 @@ class Told:
 
     def tell(self, *events: CompactionEvent) -> None:
         for event in events:
-            self.core.handle(event, 0.0)
+            self.core.handle_event(event, 0.0)
         self._change.set()
 
     def end(self) -> None:
         self.over = True
         self._change.set()
 
-    async def change(self) -> None:
+    async def wait_for_change(self) -> None:
         await self._change.wait()
         self._change.clear()
         if self.over:
@@ -68,31 +68,31 @@ def opened(attempts: int = 1) -> PlanOpened:
 
 
 async def everything(told: Told) -> list[api.CompactResponse]:
-    return [answer async for answer in follow(told, [PLAN], World.real().clock, 0.0)]
+    return [answer async for answer in follow_plans(told, [PLAN], World.real().clock, 0.0)]
 
 
 async def test_the_plan_then_how_far_it_is_then_how_it_ended(told: Told) -> None:
-    answers = follow(told, [PLAN], World.real().clock, 0.0)
+    answers = follow_plans(told, [PLAN], World.real().clock, 0.0)
     first = (await anext(answers)).planned
     assert [each.instant for each in first.plans] == [PLAN.instant]
     assert [(each.base_bytes, each.log_files, each.log_bytes) for each in first.plans[0].operations] == [(0, 1, 10), (100, 2, 50)]
     waiting = api.CompactionProgress(operations=2, bytes=160, compactors=1)
     assert (await anext(answers)).progress == waiting, "the core has not heard of the plan yet"
-    told.tell(opened(), SlotOffered("c"), Progressed("c", OF_LARGE, 7, 60))
+    told.tell(opened(), CapacityOffered("c"), Progressed("c", OF_LARGE, 7, 60))
     assert (await anext(answers)).progress == api.CompactionProgress(
         operations=2, running=1, bytes=160, bytes_done=60, compactors=1
     )
-    told.tell(Finished("c", OF_LARGE, compacted(LARGE)))
+    told.tell(AttemptFinished("c", OF_LARGE, compacted(LARGE)))
     assert (await anext(answers)).progress.bytes_done == 150
-    told.tell(SlotOffered("c"), Finished("c", OF_SMALL, compacted(SMALL)), PlanClosed(PLAN.instant, done=True))
+    told.tell(CapacityOffered("c"), AttemptFinished("c", OF_SMALL, compacted(SMALL)), PlanClosed(PLAN.instant, done=True))
     assert (await anext(answers)).progress.finished == 2
     assert (await anext(answers)).ended.plans == [api.CompactedPlan(instant=PLAN.instant, finished=2)]
     assert [each async for each in answers] == []
 
 
 async def test_operations_that_were_dropped_are_named(told: Told) -> None:
-    told.tell(opened(), SlotOffered("c"), Failed("c", OF_LARGE, "damaged", transient=False))
-    told.tell(SlotOffered("c"), Finished("c", OF_SMALL, compacted(SMALL)), PlanClosed(PLAN.instant, done=True))
+    told.tell(opened(), CapacityOffered("c"), AttemptFailed("c", OF_LARGE, "damaged", transient=False))
+    told.tell(CapacityOffered("c"), AttemptFinished("c", OF_SMALL, compacted(SMALL)), PlanClosed(PLAN.instant, done=True))
     *_, progress, ended = await everything(told)
     assert (progress.progress.finished, progress.progress.dropped, progress.progress.bytes_done) == (1, 1, 10)
     ((plan,), (dropped,)) = ended.ended.plans, ended.ended.plans[0].dropped
@@ -106,7 +106,7 @@ async def test_a_plan_that_is_taken_back_ends_it_too(told: Told) -> None:
 
 
 async def test_without_a_plan_there_is_nothing_to_follow(told: Told) -> None:
-    assert [each.planned.plans async for each in follow(told, [], World.real().clock)] == [[]]
+    assert [each.planned.plans async for each in follow_plans(told, [], World.real().clock)] == [[]]
 
 
 async def test_who_follows_learns_that_the_owner_has_gone(told: Told) -> None:

@@ -37,23 +37,23 @@ async def client(redis: str) -> AsyncIterator[Redis]:
 
 async def test_a_free_lease_goes_to_the_first_who_asks(make: Make) -> None:
     one, other = make("one"), make("other")
-    assert await one.take("t")
-    assert not await other.take("t")
+    assert await one.take_lease("t")
+    assert not await other.take_lease("t")
     assert await other.holders(["t", "free"]) == {"t": one.own, "free": None}
 
 
 async def test_a_restarted_coordinator_takes_the_lease_of_its_name_at_once(make: Make) -> None:
-    assert await make("one", "before").take("t")
+    assert await make("one", "before").take_lease("t")
     after = make("one", "after")
-    assert await after.take("t")
+    assert await after.take_lease("t")
     assert await after.holders(["t"]) == {"t": after.own}
 
 
 async def test_the_earlier_process_of_a_name_sees_that_it_has_lost_its_lease(make: Make) -> None:
     before, after = make("one", "before"), make("one", "after")
-    await before.take("t")
-    await after.take("t")
-    beat = await before.beat(["t"])
+    await before.take_lease("t")
+    await after.take_lease("t")
+    beat = await before.renew(["t"])
     assert beat is not None
     assert beat.lost == {"t": after.own}
     assert await after.holders(["t"]) == {"t": after.own}, "a renewal must not take the lease back"
@@ -61,12 +61,12 @@ async def test_the_earlier_process_of_a_name_sees_that_it_has_lost_its_lease(mak
 
 async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(make: Make, client: Redis) -> None:
     one, other = make("one"), make("other")
-    await one.take("t")
-    await other.take("u")
-    await one.beat([])
+    await one.take_lease("t")
+    await other.take_lease("u")
+    await one.renew([])
     for key in [key async for key in client.scan_iter("*")]:
         await client.pexpire(key, 700)
-    assert (await one.beat(["t"])) is not None
+    assert (await one.renew(["t"])) is not None
     left = {await client.get(key): await client.pttl(key) for key in [key async for key in client.scan_iter("*")]}
     assert left.pop(other.own.encode()) <= 700
     assert set(left) == {one.own.encode()}
@@ -75,16 +75,16 @@ async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(mak
 
 async def test_a_lease_runs_out_by_itself(make: Make, client: Redis) -> None:
     one = make("one")
-    await one.take("t")
+    await one.take_lease("t")
     (key,) = [key async for key in client.scan_iter("*:lease:*")]
     assert 0 < await client.pttl(key) <= TTL_S * 1000
-    await one.beat(["t"])
+    await one.renew(["t"])
     assert 0 < await client.pttl(key) <= TTL_S * 1000, "also once it was renewed"
 
 
 async def test_a_lease_that_was_an_earlier_processs_runs_out_by_itself_too(make: Make, client: Redis) -> None:
-    await make("one", "before").take("t")
-    await make("one", "after").take("t")
+    await make("one", "before").take_lease("t")
+    await make("one", "after").take_lease("t")
     (key,) = [key async for key in client.scan_iter("*:lease:*")]
     assert 0 < await client.pttl(key) <= TTL_S * 1000
 
@@ -94,7 +94,7 @@ async def test_who_loses_a_race_for_a_lease_says_no_and_nothing_bad_of_redis(
 ) -> None:
     """Somebody writes between our look and our write."""
     one, thief = make("one", "after"), Holder("thief", "1", "thief:1")
-    await make("one", "before").take("t")
+    await make("one", "before").take_lease("t")
     (key,) = [key async for key in client.scan_iter("*:lease:*")]
     execute = Pipeline.execute
 
@@ -104,43 +104,43 @@ async def test_who_loses_a_race_for_a_lease_says_no_and_nothing_bad_of_redis(
 
     await one.holders(["t"])
     monkeypatch.setattr(Pipeline, "execute", overtaken)
-    assert not await one.take("t")
+    assert not await one.take_lease("t")
     assert one.reachable
     assert await one.holders(["t"]) == {"t": thief}
 
 
 async def test_after_flushall_the_next_beat_holds_everything_again(make: Make, client: Redis) -> None:
     one, other = make("one"), make("other")
-    await one.take("t")
-    await one.beat(["t"])
+    await one.take_lease("t")
+    await one.renew(["t"])
     await client.flushall()
-    beat = await one.beat(["t"])
+    beat = await one.renew(["t"])
     assert beat is not None
     assert (dict(beat.lost), list(beat.recreated), list(beat.coordinators)) == ({}, ["t"], [one.own])
-    beat = await one.beat(["t"])
+    beat = await one.renew(["t"])
     assert beat is not None
     assert not beat.recreated
-    assert not await other.take("t")
+    assert not await other.take_lease("t")
 
 
 async def test_who_was_faster_after_flushall_keeps_the_lease(make: Make, client: Redis) -> None:
     one, other = make("one"), make("other")
-    await one.take("t")
+    await one.take_lease("t")
     await client.flushall()
-    assert await other.take("t")
-    beat = await one.beat(["t"])
+    assert await other.take_lease("t")
+    beat = await one.renew(["t"])
     assert beat is not None
     assert beat.lost == {"t": other.own}
 
 
 async def test_every_coordinator_that_beats_is_found_until_it_leaves(make: Make) -> None:
     one, other = make("one"), make("other")
-    await one.beat([])
-    beat = await other.beat([])
+    await one.renew([])
+    beat = await other.renew([])
     assert beat is not None
     assert list(beat.coordinators) == [one.own, other.own]
-    await one.leave()
-    beat = await one.beat([], stands=False)
+    await one.leave_registry()
+    beat = await one.renew([], stands=False)
     assert beat is not None
     assert list(beat.coordinators) == [other.own]
 
@@ -148,32 +148,32 @@ async def test_every_coordinator_that_beats_is_found_until_it_leaves(make: Make)
 async def test_that_redis_has_lost_its_data_is_noticed_by_whatever_asks_first(make: Make, client: Redis) -> None:
     one, other = make("one"), make("other")
     for leases in (one, other):
-        await leases.beat([])
+        await leases.renew([])
         await leases.holders(["t"])
-        assert leases.forgot == 0
+        assert leases.data_losses == 0
     await client.flushall()
-    await one.beat([])
+    await one.renew([])
     await one.holders(["t"])
     await other.holders(["t"])
-    assert other.forgot == 1
-    await other.beat([])
-    assert (one.forgot, other.forgot) == (1, 1)
+    assert other.data_losses == 1
+    await other.renew([])
+    assert (one.data_losses, other.data_losses) == (1, 1)
 
 
 async def test_only_the_holder_frees_a_lease(make: Make) -> None:
     one, other = make("one"), make("other")
-    await one.take("t")
-    await other.release("t")
+    await one.take_lease("t")
+    await other.release_lease("t")
     assert await one.holders(["t"]) == {"t": one.own}
-    await one.release("t")
+    await one.release_lease("t")
     assert await one.holders(["t"]) == {"t": None}
 
 
 async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else who drains would keep its tables, and its place in the order of who stands, until they run out."""
     one = make("one")
-    await one.take("t")
-    await one.beat(["t"])
+    await one.take_lease("t")
+    await one.renew(["t"])
     looked = Pipeline.get
     renewals = iter((True, True, False, True, False))
 
@@ -184,37 +184,37 @@ async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client:
         return value
 
     monkeypatch.setattr(Pipeline, "get", get)
-    await one.release("t")
-    await one.leave()
+    await one.release_lease("t")
+    await one.leave_registry()
     assert [key async for key in client.scan_iter("*")] == []
 
 
 async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(make: Make, client: Redis) -> None:
     one = make("one")
-    await one.take("t")
-    await one.beat(["t"])
-    await one.release("t")
-    await one.leave()
-    beat = await one.beat(["t"])
+    await one.take_lease("t")
+    await one.renew(["t"])
+    await one.release_lease("t")
+    await one.leave_registry()
+    beat = await one.renew(["t"])
     assert beat is not None
     assert (beat.lost, beat.recreated) == ({}, [])
     assert [key async for key in client.scan_iter("*")] == []
-    await one.take("t")
-    await one.beat(["t"])
+    await one.take_lease("t")
+    await one.renew(["t"])
     assert await one.holders(["t"]) == {"t": one.own}
 
 
 async def test_clusters_of_one_redis_do_not_see_each_other(make: Make, redis: str) -> None:
-    await make("one").take("t")
+    await make("one").take_lease("t")
     stranger = Leases(f"redis://{redis}/0", "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)
-    assert await stranger.take("t")
+    assert await stranger.take_lease("t")
     await stranger.close()
 
 
 async def test_no_name_of_a_user_is_in_a_key(make: Make, client: Redis) -> None:
     one = make("one")
-    await one.take("t{1}:\n*")
-    await one.beat(["t{1}:\n*"])
+    await one.take_lease("t{1}:\n*")
+    await one.renew(["t{1}:\n*"])
     keys = [key async for key in client.scan_iter("*")]
     assert {key.rpartition(":")[2] for key in keys} == {b"t{1}:\n*".hex(), b"one".hex()}
 
@@ -222,17 +222,17 @@ async def test_no_name_of_a_user_is_in_a_key(make: Make, client: Redis) -> None:
 async def test_a_redis_that_is_gone_is_a_state_and_not_an_error(make: Make, tmp_path: Path) -> None:
     process = start_redis(tmp_path / "redis.log")
     leases = make("one", address=process.address)
-    assert await leases.take("t")
+    assert await leases.take_lease("t")
     assert leases.reachable
     process.kill()
-    assert await leases.beat(["t"]) is None
+    assert await leases.renew(["t"]) is None
     assert await leases.holders(["t"]) is None
-    assert not await leases.take("u")
-    await leases.release("t")
+    assert not await leases.take_lease("u")
+    await leases.release_lease("t")
     assert not leases.reachable
-    assert leases.trouble
+    assert leases.last_error
     again = start_redis(tmp_path / "redis.log", int(process.address.rpartition(":")[2]))
-    assert await leases.beat(["t"]) is not None
+    assert await leases.renew(["t"]) is not None
     assert leases.reachable
     again.kill()
 
@@ -240,12 +240,12 @@ async def test_a_redis_that_is_gone_is_a_state_and_not_an_error(make: Make, tmp_
 async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path) -> None:
     process = start_redis(tmp_path / "redis.log")
     leases = make("one", address=process.address)
-    assert await leases.take("t")
+    assert await leases.take_lease("t")
     process.pause()
-    assert await leases.beat(["t"]) is None
+    assert await leases.renew(["t"]) is None
     assert not leases.reachable
     process.resume()
-    while await leases.beat(["t"]) is None:
+    while await leases.renew(["t"]) is None:
         pass
     assert await leases.holders(["t"]) == {"t": leases.own}
     process.kill()
@@ -253,14 +253,14 @@ async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path) 
 
 async def test_a_redis_that_evicts_keys_is_complained_about(make: Make, client: Redis) -> None:
     leases = make("one")
-    assert await leases.complaint() is None
+    assert await leases.setup_problem() is None
     await client.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        complaint = await leases.complaint()
+        problem = await leases.setup_problem()
     finally:
         await client.config_set("maxmemory-policy", "noeviction")
-    assert complaint is not None
-    assert "noeviction" in complaint
+    assert problem is not None
+    assert "noeviction" in problem
 
 
 async def test_a_cancelled_question_ends_as_cancelled(make: Make) -> None:
@@ -282,9 +282,9 @@ async def test_a_cancelled_question_ends_as_cancelled(make: Make) -> None:
 async def test_no_lua_is_needed(make: Make, client: Redis) -> None:
     await client.config_resetstat()
     one = make("one")
-    await one.take("t")
-    await one.beat(["t"])
-    await one.release("t")
+    await one.take_lease("t")
+    await one.renew(["t"])
+    await one.release_lease("t")
     used = set(await client.info("commandstats"))
     assert not {name for name in used if "eval" in name or "script" in name}
     assert {"cmdstat_watch", "cmdstat_multi"} <= used

@@ -242,7 +242,7 @@ async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
     done = await owner(coordinator).Adopt(api.AdoptRequest(table=T, roll_back=True))
     assert list(done.rolled_back) == [foreign]
     await coordinator.until(T, state="owned")
-    await writer.adopted(T)
+    await writer.attached(T)
     assert (await writer.open(T, "c", 1)).committed_offset == 1
     await writer.commit(T, rows(("b", 1, "y")), "c", 2)
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "y"}

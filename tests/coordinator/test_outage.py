@@ -10,8 +10,8 @@ DENIED = StoreDeniedError("PUT bucket/slot: 403", fix="Check the credentials.")
 def test_an_alarm_names_the_first_moment_and_the_last_word() -> None:
     outage = Outage()
     assert outage.alarm == ""
-    outage.failed("slots", StoreUnavailableError("no answer", fix="Wait."), FIRST_MS)
-    outage.failed("slots", DENIED, LATER_MS)
+    outage.note_failure("slots", StoreUnavailableError("no answer", fix="Wait."), FIRST_MS)
+    outage.note_failure("slots", DENIED, LATER_MS)
     assert outage.alarm == (
         "the store has denied access since 2025-11-22 14:03:22 UTC (2 times; it is tried again): "
         "PUT bucket/slot: 403. Check the credentials."
@@ -20,22 +20,22 @@ def test_an_alarm_names_the_first_moment_and_the_last_word() -> None:
 
 def test_it_is_over_once_all_that_failed_has_succeeded() -> None:
     outage = Outage()
-    outage.failed("slots", DENIED, FIRST_MS)
-    outage.failed("tidying", DENIED, LATER_MS)
-    outage.worked("slots")
-    assert outage.of("tidying")
-    assert not outage.of("slots")
+    outage.note_failure("slots", DENIED, FIRST_MS)
+    outage.note_failure("tidying", DENIED, LATER_MS)
+    outage.note_success("slots")
+    assert outage.affects("tidying")
+    assert not outage.affects("slots")
     assert "14:03:22" in outage.alarm
-    outage.worked("tidying")
-    assert not outage.lasts
+    outage.note_success("tidying")
+    assert not outage.is_on
     assert outage.alarm == ""
-    outage.failed("slots", DENIED, LATER_MS)
+    outage.note_failure("slots", DENIED, LATER_MS)
     assert "14:04:22 UTC (1 times" in outage.alarm
 
 
 def test_every_error_has_words() -> None:
     for error in (ClockError("behind", fix="Set it."), TablesError("odd", fix="Look.")):
         outage = Outage("the list")
-        outage.failed("slots", error, FIRST_MS)
+        outage.note_failure("slots", error, FIRST_MS)
         assert outage.alarm.startswith("the list, this has failed since ")
         assert str(error) in outage.alarm

@@ -16,10 +16,10 @@ from headgate_coordinator.core.compactions import CompactionPolicy
 from headgate_coordinator.core.instructions import Refusal
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
-from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.streams.messages import Address
-from headgate_coordinator.streams.writers import Session
+from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.committer import LastCommit
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
@@ -34,17 +34,17 @@ REFUSAL = Refusal("CODE_TABLE_RESTORED", "the table was restored", "Open again."
 class Committer:
     """Does nothing, when its gate is open; ``log``: what it was asked, in order. Its first work is always Maintain."""
 
-    more_to_maintain, trouble = False, ""
+    more_to_maintain, maintenance_alarm = False, ""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
         self.gate = threading.Event()
-        self.last, self.outage = LastCommit(), Outage()
+        self.last_commit, self.outage = LastCommit(), Outage()
         self.settings: dict[str, str] = {}
         self.alarms: list[str] = []
         self.figures = SimpleNamespace(counted=True)
 
-    def look_back(self) -> None: ...
+    def load_past(self) -> None: ...
 
     def tidy(self) -> None: ...
 
@@ -54,7 +54,7 @@ class Committer:
         if isinstance(work, RunService):
             work.run(None)  # type: ignore[arg-type]
 
-    def end_with(self, work: RunService) -> None:
+    def finish_with(self, work: RunService) -> None:
         self.log.append("the end")
         work.run(None)  # type: ignore[arg-type]
 
@@ -65,10 +65,10 @@ class Guard:
     def __init__(self, log: list[str]) -> None:
         self.log = log
 
-    def look(self) -> Any:
+    def verdict(self) -> Any:
         return SimpleNamespace(alarm="")
 
-    async def believed(self) -> None:
+    async def until_believed(self) -> None:
         self.log.append("is the clock believed?")
 
 
@@ -79,21 +79,21 @@ class Scene:
         self.log: list[str] = []
         self.committer = Committer(self.log)
         self.registry = CollectorRegistry()
-        board = self.board = Board()
-        self.sessions = [board.writers.join(writer, f"{writer}:1") for writer in writers]
+        state = self.state = CoordinatorState()
+        self.sessions = [state.writers.add_writer(writer, f"{writer}:1") for writer in writers]
         parts: Any = (
             Address("t", 7, "", "", True),
             TableCoordinator(7, {}, CheckpointPolicy(first_checkpoint_bytes=0), 2, 0.0),
             lambda report: self.committer,
-            board.writers,
-            board.compactors,
+            state.writers,
+            state.compactors,
             ServicePolicy(1000.0, CompactionPolicy()),
             World.real(),
             Guard(self.log),
-            Metrics(self.registry).of("t"),
+            Metrics(self.registry).for_table("t"),
             threads,
         )
-        self.table = board.owned["t"] = OwnedTable(*parts)
+        self.table = state.owned["t"] = OwnedTable(*parts)
 
     async def until(self, entry: str) -> None:
         while entry not in self.log:
@@ -125,10 +125,12 @@ async def test_checkpoints_go_before_what_somebody_asks_for_and_requests_are_don
     """Rule C2: one slot at a time."""
     async with owned() as (scene, _):
         done: list[int] = []
-        asked = [asyncio.ensure_future(scene.table.ask(lambda table, number=number: done.append(number))) for number in range(5)]
+        asked = [
+            asyncio.ensure_future(scene.table.call_table(lambda table, number=number: done.append(number))) for number in range(5)
+        ]
         await settled()
-        scene.table.feed(events.WriterJoined("a", "a:1"))
-        scene.table.feed(events.InstantAsked("a", 1, 1))
+        scene.table.queue_event(events.WriterJoined("a", "a:1"))
+        scene.table.queue_event(events.InstantAsked("a", 1, 1))
         await settled()
         scene.committer.gate.set()
         await asyncio.gather(*asked)
@@ -140,7 +142,7 @@ async def test_checkpoints_go_before_what_somebody_asks_for_and_requests_are_don
 async def test_before_work_that_issues_times_the_clock_has_to_be_believed() -> None:
     async with owned() as (scene, _):
         assert scene.log == ["is the clock believed?", "Maintain"]
-        asking = asyncio.ensure_future(scene.table.ask(lambda table: None))
+        asking = asyncio.ensure_future(scene.table.call_table(lambda table: None))
         await settled()
         scene.committer.gate.set()
         await asking
@@ -150,8 +152,8 @@ async def test_before_work_that_issues_times_the_clock_has_to_be_believed() -> N
 async def test_of_two_who_want_to_be_alone_with_the_table_the_second_is_refused_at_once_and_the_first_gets_its_turn() -> None:
     """Also before the table is drained, which takes as long as a slot is being sent."""
     async with owned() as (scene, running):
-        first = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored"))
-        second = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored twice"))
+        first = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: "restored"))
+        second = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: "restored twice"))
         await settled()
         refused_at_once = second.done()
         scene.committer.gate.set()
@@ -166,9 +168,9 @@ async def test_of_two_who_want_to_be_alone_with_the_table_the_second_is_refused_
 async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> None:
     """Its successor may be about to fence; and who hands a table over keeps no lease for the sake of a request."""
     async with owned() as (scene, running):
-        scene.table.feed(events.DrainAsked())
+        scene.table.queue_event(events.DrainAsked())
         await settled()
-        late = asyncio.ensure_future(scene.table.ask_alone(REFUSAL, lambda table: "restored"))
+        late = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: "restored"))
         await settled()
         refused_at_once = late.done()
         scene.committer.gate.set()
@@ -176,7 +178,7 @@ async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> Non
         with pytest.raises(ReopenTable):
             await late
         assert refused_at_once
-        assert not scene.table.ended_for_a_request
+        assert not scene.table.ended_by_request
         assert "the end" not in scene.log
 
 
@@ -209,7 +211,7 @@ async def test_a_writer_that_leaves_already_has_no_part_in_the_first_checkpoint(
             await asyncio.wait([running])
 
 
-def said(session: Session) -> list[str]:
+def said(session: WriterSession) -> list[str]:
     """What waits to be sent to a writer, by kind; orders about a table by their own."""
     kinds = []
     while not session._queue.empty():
@@ -221,11 +223,11 @@ def said(session: Session) -> list[str]:
 
 async def test_a_writer_that_leaves_is_free_when_the_table_can_do_without_it_and_not_before() -> None:
     async with owned() as (scene, running):
-        writers = scene.board.writers
-        leaves, stays = writers.join("a", "a:1"), writers.join("b", "b:1")
+        writers = scene.state.writers
+        leaves, stays = writers.add_writer("a", "a:1"), writers.add_writer("b", "b:1")
         await settled()
         assert "attach" in said(leaves)
-        writers.take(leaves, wire.ControlRequest(leave=wire.Leave()))
+        writers.handle_writer_message(leaves, wire.ControlRequest(leave=wire.Leave()))
         assert said(leaves) == [], "the table has not even heard of it"
         await settled()
         assert not {"detach", "released"} & {*said(leaves)}, "it has a part in checkpoints that are not over"
@@ -238,7 +240,7 @@ async def test_a_writer_that_leaves_is_free_when_the_table_can_do_without_it_and
 
 async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> None:
     async with owned() as (scene, running):
-        asking = asyncio.ensure_future(scene.table.ask(lambda table: None))
+        asking = asyncio.ensure_future(scene.table.call_table(lambda table: None))
         await settled()
         running.cancel()
         scene.committer.gate.set()
@@ -249,15 +251,15 @@ async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> N
 
 async def test_generations_that_were_given_up_are_counted_once() -> None:
     async with owned() as (scene, _):
-        scene.table.feed(events.WriterJoined("a", "a:1"))
-        scene.table.feed(events.Broken("a", 1, "its disk is full"))
+        scene.table.queue_event(events.WriterJoined("a", "a:1"))
+        scene.table.queue_event(events.Broken("a", 1, "its disk is full"))
         for _ in range(3):
-            scene.table.feed(events.Tick())
+            scene.table.queue_event(events.Tick())
         await settled()
         assert scene.registry.get_sample_value("headgate_generations_total", {"table": "t"}) == 1
 
 
 async def test_status_tells_that_the_store_refuses_and_since_when() -> None:
     async with owned() as (scene, _):
-        scene.committer.outage.failed("slots", StoreDeniedError("PUT slot: 403", fix="Renew the token."), 1_763_820_202_000)
-        assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.status("one").alarms)
+        scene.committer.outage.note_failure("slots", StoreDeniedError("PUT slot: 403", fix="Renew the token."), 1_763_820_202_000)
+        assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.table_status("one").alarms)

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.leadership.elections import RANK_WAIT_S, SEEN_S, Elections, rank
-from headgate_coordinator.leadership.leases import Beat, Holder
+from headgate_coordinator.leadership.leases import Holder, Renewal
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World, pass_on
@@ -32,17 +32,17 @@ class Scene:
     """A coordinator, and the Redis and the store that it sees. No table opens."""
 
     own = OWN
-    reachable, trouble = True, ""
+    reachable, last_error = True, ""
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.board = Board(own=OWN)
+        self.state = CoordinatorState(own=OWN)
         self.tables = ["t"]
         self.store_answers = True
         self.held: dict[str, Holder | None] = {}
         self.alive = [OWN]
         self.beats_say: list[Holder] | None = None
-        self.forgot = 0
+        self.data_losses = 0
         self.taken: list[str] = []
         self.looks = self.beats = 0
 
@@ -55,9 +55,9 @@ class Scene:
 
     # As leases.
 
-    async def beat(self, held: Any, *, stands: bool = True) -> Beat:
+    async def renew(self, held: Any, *, stands: bool = True) -> Renewal:
         self.beats += 1
-        return Beat({}, [], list(self.alive if self.beats_say is None else self.beats_say))
+        return Renewal({}, [], list(self.alive if self.beats_say is None else self.beats_say))
 
     async def coordinators(self) -> list[Holder]:
         return list(self.alive)
@@ -66,17 +66,17 @@ class Scene:
         self.looks += 1
         return {table: self.held.get(table) for table in tables}
 
-    async def take(self, table: str) -> bool:
+    async def take_lease(self, table: str) -> bool:
         self.taken.append(table)
         return True
 
-    async def release(self, table: str) -> None: ...
+    async def release_lease(self, table: str) -> None: ...
 
-    async def leave(self) -> None: ...
+    async def leave_registry(self) -> None: ...
 
     # As the storage.
 
-    def names(self) -> list[str]:
+    def table_names(self) -> list[str]:
         if not self.store_answers:
             raise StoreUnavailableError("busy", fix="Wait.")
         return self.tables
@@ -93,7 +93,7 @@ class Scene:
 
 class _Storage:
     def __init__(self, scene: Scene) -> None:
-        self.names, self.own = scene.names, scene.own_table
+        self.table_names, self.open_owned = scene.table_names, scene.own_table
 
 
 @asynccontextmanager
@@ -106,7 +106,7 @@ async def standing() -> AsyncIterator[Scene]:
     metrics: Any = Metrics(CollectorRegistry())
     with ThreadPoolExecutor(1) as threads:
         storage, guard = _Storage(scene), None
-        parts: Any = (scene.board, scene, storage, settings, world, metrics, threads, created, guard, scene)
+        parts: Any = (scene.state, scene, storage, settings, world, metrics, threads, created, guard, scene)
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             running = group.create_task(Elections(*parts).run(draining))
             await scene.looked()
@@ -175,7 +175,7 @@ async def test_nobody_stands_before_holders_that_redis_has_forgotten_could_take_
     """Rule R5: two coordinators would fence each other as often as Redis loses its data."""
     async with standing() as scene:
         scene.taken.clear()
-        scene.forgot = 1
+        scene.data_losses = 1
         scene.tables = ["t", "u"]
         await scene.looked(after=1.0)
         await scene.looked(after=TTL_S - 0.1)
@@ -191,21 +191,21 @@ async def test_coordinators_stay_on_the_list_for_a_while_when_redis_has_forgotte
         await scene.looked()
         scene.alive = [OWN]
         await scene.looked(after=SEEN_S - 1.0)
-        assert set(scene.board.coordinators) == {OWN, OTHER}
-        assert list(scene.board.alive) == [OWN]
+        assert set(scene.state.coordinators) == {OWN, OTHER}
+        assert list(scene.state.alive) == [OWN]
         await scene.looked(after=1.5)
-        assert set(scene.board.coordinators) == {OWN}
+        assert set(scene.state.coordinators) == {OWN}
 
 
 async def test_a_store_that_cannot_be_listed_is_an_alarm_and_the_last_list_holds() -> None:
     async with standing() as scene:
         scene.store_answers = False
         await scene.looked(after=1.0)
-        assert "the store's tables cannot be listed" in scene.board.listing.alarm
-        assert list(scene.board.names) == ["t"]
+        assert "the store's tables cannot be listed" in scene.state.listing_outage.alarm
+        assert list(scene.state.table_names) == ["t"]
         scene.store_answers = True
         scene.tables = ["t", "u"]
         await scene.looked(after=1.0)
         await scene.looked()
-        assert not scene.board.listing.lasts
-        assert list(scene.board.names) == ["t", "u"]
+        assert not scene.state.listing_outage.is_on
+        assert list(scene.state.table_names) == ["t", "u"]

@@ -9,7 +9,7 @@ import pytest
 
 from demo.ports import free_port
 from headgate_coordinator.leadership.leases import Holder, Leases
-from headgate_coordinator.leadership.witnesses import date_of, endpoint_of, is_here
+from headgate_coordinator.leadership.witnesses import endpoint_of, is_this_host, server_time_ms
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def refusing_store() -> Iterator[str]:
 
 
 def test_a_store_that_refuses_still_says_what_time_it_is(refusing_store: str) -> None:
-    said = date_of(refusing_store)
+    said = server_time_ms(refusing_store)
     assert said is not None
     assert abs(said - time.time() * 1000) < 5000
 
 
 def test_a_store_that_does_not_answer_says_nothing() -> None:
-    assert date_of(f"http://127.0.0.1:{free_port()}") is None
-    assert date_of("http://") is None
+    assert server_time_ms(f"http://127.0.0.1:{free_port()}") is None
+    assert server_time_ms("http://") is None
 
 
 def test_an_endpoint_is_that_of_the_options_then_of_the_environment_then_of_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,9 @@ def test_an_endpoint_is_that_of_the_options_then_of_the_environment_then_of_the_
 
 
 def test_only_what_is_certainly_on_this_machine_is_here() -> None:
-    assert [host for host in ("", "localhost", "127.0.0.1", "127.1.2.3", "::1", "10.0.0.1", "redis") if not is_here(host)] == [
+    assert [
+        host for host in ("", "localhost", "127.0.0.1", "127.1.2.3", "::1", "10.0.0.1", "redis") if not is_this_host(host)
+    ] == [
         "10.0.0.1",
         "redis",
     ]

@@ -78,16 +78,16 @@ class Walk:
         self._sent: deque[FinishPlan] = deque()
         self._calm = False
         self.table: TableCompactions
-        self._metrics = Metrics(CollectorRegistry()).of("t")
+        self._metrics = Metrics(CollectorRegistry()).for_table("t")
         self.compactors = Compactors(self)
         self._take_over(sessions=True)
 
     # --- what the registry and the owner's side see of the world ---
 
-    def workplaces(self) -> dict[str, TableCompactions]:
+    def operation_sources(self) -> dict[str, TableCompactions]:
         return {"t": self.table}
 
-    def workplace(self, table: str, epoch: int) -> TableCompactions | None:
+    def operation_source(self, table: str, epoch: int) -> TableCompactions | None:
         return self.table if epoch == self._epoch else None
 
     def monotonic(self) -> float:
@@ -112,7 +112,7 @@ class Walk:
             self._step()
         else:
             raise WrongError(f"stuck: {[name for name, plan in self.plans.items() if not plan.ended]}")
-        if self.table.core.running() or self.table.core.queued or self.table.core.plans:
+        if self.table.core.running_attempts() or self.table.core.queued_operations or self.table.core.plans:
             raise WrongError("the core has work left of plans that have ended")
         for name, plan in self.plans.items():
             self._check(name, plan)
@@ -156,22 +156,22 @@ class Walk:
         self._look_at_attempts()
 
     def _look_at_attempts(self) -> None:
-        running = [(each.attempt.instant, each.attempt.operation) for each in self.table.core.running()]
+        running = [(each.attempt.instant, each.attempt.operation) for each in self.table.core.running_attempts()]
         if len(running) != len(set(running)):
             raise WrongError("an operation is with two compactors")
         known = {peer.process for peer in self._peers if peer.session is not None}
-        if not {each.process for each in self.table.core.running()} <= known:
+        if not {each.process for each in self.table.core.running_attempts()} <= known:
             raise WrongError("an operation is with a compactor that is gone")
 
     # --- what happens by itself ---
 
     def _wait(self) -> None:
         self.now += self.dice.choice([0.1, 1.0, POLICY.pause, POLICY.timeout / 3])
-        for each in self.table.core.running():
+        for each in self.table.core.running_attempts():
             self.failed[each.operation.output] += each.grown_at + POLICY.timeout <= self.now
         due = self.table.core.deadline()
         if due is not None and due <= self.now:
-            self.table.feed(Tick())
+            self.table.handle_event(Tick())
 
     def _some_peer(self, wanted: Any) -> Peer | None:
         return self.dice.choice(found) if (found := [peer for peer in self._peers if wanted(peer)]) else None
@@ -179,7 +179,7 @@ class Walk:
     def _deliver_to_owner(self) -> None:
         peer = self._some_peer(lambda peer: peer.to_owner and peer.session)
         if peer is not None and peer.session is not None:
-            self.compactors.take(peer.session, peer.to_owner.popleft())
+            self.compactors.handle_compactor_message(peer.session, peer.to_owner.popleft())
 
     def _deliver_to_peer(self) -> None:
         peer = self._some_peer(lambda peer: peer.to_peer)
@@ -196,7 +196,7 @@ class Walk:
             peer.running = [each for each in peer.running if each.attempt != message.drop.attempt]
             peer.say_slots()
         elif kind == "released":
-            if any(each.process == peer.process for each in self.table.core.running()):
+            if any(each.process == peer.process for each in self.table.core.running_attempts()):
                 raise WrongError("a compactor that leaves was released while it has operations")
             self._remove(peer)
 
@@ -243,12 +243,12 @@ class Walk:
             return  # cancelled meanwhile: the committer finds it closed
         if outcome == "refused":
             self.faults[outcome] += 1
-            self.table.feed(FinishRefused(sent.instant, "dice"))
+            self.table.handle_event(FinishRefused(sent.instant, "dice"))
             return
         if "not" not in outcome:
             self._won(plan, sent)
         if outcome == "won":
-            self.table.feed(PlanClosed(sent.instant, done=True))
+            self.table.handle_event(PlanClosed(sent.instant, done=True))
         else:
             self.faults[outcome] += 1
             self._take_over(sessions=self.dice.random() < 0.5)
@@ -271,7 +271,7 @@ class Walk:
             self._connect(Peer(f"c{self._born}", self.dice.choice([1, 1, 2])))
 
     def _connect(self, peer: Peer) -> None:
-        peer.session = self.compactors.join(peer.process, "host")
+        peer.session = self.compactors.add_compactor(peer.process, "host")
         peer.to_owner.clear()
         peer.to_peer.clear()
         if peer not in self._peers:
@@ -290,7 +290,7 @@ class Walk:
         self.plans[instant] = Plan(operations)
         if self.dice.random() < 0.3:
             self._poison[self.dice.choice(operations).output] = self.dice.choice(["fails", "kills"])
-        self.table.feed(PlanOpened(instant, operations, ATTEMPTS))
+        self.table.handle_event(PlanOpened(instant, operations, ATTEMPTS))
 
     def _kill(self) -> None:
         if (peer := self._some_peer(lambda peer: True)) is not None:
@@ -317,17 +317,17 @@ class Walk:
         self._connect(peer)
 
     def _lose(self, peer: Peer, why: str) -> None:
-        for each in self.table.core.running():
+        for each in self.table.core.running_attempts():
             if each.process == peer.process:
                 self.lost[each.operation.output] += 1
         if peer.session is not None:
             session, peer.session = peer.session, None
-            self.compactors.lose(session, why)
+            self.compactors.remove_compactor(session, why)
 
     def _remove(self, peer: Peer) -> None:
         if peer.session is not None:
             session, peer.session = peer.session, None
-            self.compactors.lose(session, "gone")
+            self.compactors.remove_compactor(session, "gone")
         self._peers.remove(peer)
 
     def _drain(self) -> None:
@@ -361,13 +361,13 @@ class Walk:
             self.faults["cancelled"] += 1
             name = self.dice.choice(open_ones)
             self.plans[name].ended = "cancelled"
-            self.table.feed(PlanClosed(name, done=False))
+            self.table.handle_event(PlanClosed(name, done=False))
 
     def _take_over(self, *, sessions: bool) -> None:
         """``sessions``: the streams stay, since it is the same coordinator."""
         if self._epoch:
-            for running in self.table.core.running():
-                self.compactors.drop(running.process, self.table._wire(running.attempt))
+            for running in self.table.core.running_attempts():
+                self.compactors.drop_attempt(running.process, self.table._wire(running.attempt))
         self._sent.clear()
         self._epoch += 1
         self.failed.clear()
@@ -377,7 +377,7 @@ class Walk:
                 peer.running.clear()
                 if peer.session is not None:
                     session, peer.session = peer.session, None
-                    session.end("moved")
+                    session.end_stream("moved")
             self.compactors = Compactors(self)
         address = Address("t", self._epoch, "file:///t", "{}", True)
         core = self._core(POLICY, self.now)
@@ -387,4 +387,4 @@ class Walk:
                 self._connect(peer)
         for name, plan in self.plans.items():
             if not plan.ended:
-                self.table.feed(PlanOpened(name, plan.operations, ATTEMPTS))
+                self.table.handle_event(PlanOpened(name, plan.operations, ATTEMPTS))

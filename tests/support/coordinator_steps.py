@@ -37,7 +37,7 @@ def reported_steps(reached: Reached) -> Iterator[None]:
     """Coordinators of this process, however many, call ``reached`` with the name of each step, from several threads."""
     with (
         patch("headgate_coordinator.leadership.elections.TableCoordinator", partial(SteppedCoordinator, reached)),
-        patch("headgate_coordinator.services.control.Stream", partial(SteppedStream, reached)),
+        patch("headgate_coordinator.services.coordination_service.Stream", partial(SteppedStream, reached)),
         patch("headgate_coordinator.tables.storage.open_table", partial(_open_stepped, reached)),
     ):
         yield
@@ -57,9 +57,9 @@ class SteppedCoordinator(TableCoordinator):
         super().__init__(*arguments, **options)
         self._steps = CheckpointSteps(reached)
 
-    def handle(self, event: Event, now: float) -> list[Instruction]:
+    def handle_event(self, event: Event, now: float) -> list[Instruction]:
         self._steps.before_event(event)
-        return _Watched(super().handle(event, now), self._steps.before_instruction)
+        return _Watched(super().handle_event(event, now), self._steps.before_instruction)
 
 
 class _Watched(list[Instruction]):

@@ -50,7 +50,7 @@ class OneTable:
     def tell(self, *events: Event, after: float = 0.0) -> list[Instruction]:
         """What follows from these events, ``after`` seconds later."""
         self.now += after
-        return [instruction for event in events for instruction in self.core.handle(event, self.now)]
+        return [instruction for event in events for instruction in self.core.handle_event(event, self.now)]
 
     def pass_all(self, checkpoint: int, *writers: str) -> list[Instruction]:
         """A checkpoint without rows and offsets comes in from all its members."""

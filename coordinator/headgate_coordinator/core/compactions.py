@@ -12,24 +12,24 @@ from typing import assert_never
 from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import (
     Attempt,
+    AttemptFailed,
+    AttemptFinished,
+    AttemptReturned,
+    CapacityOffered,
     CompactionEvent,
     CompactionInstruction,
     CompactorLost,
-    Counts,
     Drop,
-    Failed,
-    Finished,
     FinishPlan,
     FinishRefused,
+    OperationCounts,
     PlanClosed,
     PlanOpened,
     PlanOutcome,
     PlanProgress,
     Progressed,
-    Returned,
     Run,
-    Running,
-    SlotOffered,
+    RunningAttempt,
     Tick,
 )
 from headgate_tables.backoff import Backoff
@@ -71,7 +71,7 @@ class _Task:
     troubles: int = 0
     trouble: str = ""
     not_before: float = 0.0
-    running: Running | None = None
+    running: RunningAttempt | None = None
     result: Compacted | None = None
     dropped: str = ""
 
@@ -124,7 +124,7 @@ class Compactions:
 
     def __init__(self, policy: CompactionPolicy, now: float) -> None:
         self.outcomes: dict[str, PlanOutcome] = {}
-        self.counts = Counts()
+        self.counts = OperationCounts()
         self._policy = policy
         self._now = now
         self._plans: dict[str, _Plan] = {}
@@ -132,7 +132,7 @@ class Compactions:
 
     # What happens.
 
-    def handle(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
+    def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
         """One event. Returns what is to be done, in order. ``now`` never goes back."""
         self._now = max(now, self._now)
         self._out = []
@@ -143,13 +143,13 @@ class Compactions:
                 self._closed(event)
             case FinishRefused():
                 self._finish_refused(event)
-            case SlotOffered():
+            case CapacityOffered():
                 self._hand_out(event.process)
             case CompactorLost():
                 self._lost(event.process)
-            case Finished():
+            case AttemptFinished():
                 self._finished(event)
-            case Progressed() | Failed() | Returned():
+            case Progressed() | AttemptFailed() | AttemptReturned():
                 self._of_attempt(event)
             case Tick():
                 pass
@@ -201,7 +201,7 @@ class Compactions:
             if task is not None:
                 task.number += 1
                 attempt = Attempt(instant, task.index, task.number)
-                task.running = Running(process, attempt, task.operation, self._now, self._now)
+                task.running = RunningAttempt(process, attempt, task.operation, self._now, self._now)
                 self._out.append(Run(process, attempt, task.operation))
                 return
 
@@ -215,7 +215,7 @@ class Compactions:
                     if task.losses >= LOSSES * plan.attempts:
                         self._drop(plan, task, f"its compactor was lost {task.losses} times")
 
-    def _finished(self, event: Finished) -> None:
+    def _finished(self, event: AttemptFinished) -> None:
         """Of whichever attempt: the output's content is the same whoever wrote it (rule W4)."""
         task = self._task(event.attempt)
         if task is None or task.over or event.attempt.number > task.number:
@@ -225,7 +225,7 @@ class Compactions:
         task.running, task.result = None, event.compacted
         self.counts = replace(self.counts, finished=self.counts.finished + 1)
 
-    def _of_attempt(self, event: Progressed | Failed | Returned) -> None:
+    def _of_attempt(self, event: Progressed | AttemptFailed | AttemptReturned) -> None:
         """Only of the one that runs now: another one was given up, and a newer is on its way."""
         task = self._task(event.attempt)
         running = task.running if task else None
@@ -234,20 +234,20 @@ class Compactions:
         match event:
             case Progressed():
                 self._progressed(task, running, event)
-            case Failed():
+            case AttemptFailed():
                 self._failed(self._plans[event.attempt.instant], task, event)
-            case Returned():
+            case AttemptReturned():
                 task.running = None
             case _:
                 assert_never(event)
 
-    def _progressed(self, task: _Task, running: Running, event: Progressed) -> None:
+    def _progressed(self, task: _Task, running: RunningAttempt, event: Progressed) -> None:
         said = (event.rows, event.bytes, event.batches)
         if said != (running.rows, running.bytes, running.batches):
             running.grown_at, task.troubles, task.trouble = self._now, 0, ""
         running.rows, running.bytes, running.batches = said
 
-    def _failed(self, plan: _Plan, task: _Task, event: Failed) -> None:
+    def _failed(self, plan: _Plan, task: _Task, event: AttemptFailed) -> None:
         task.running = None
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
         if event.damage:  # the other slices of the plan do not wait for what cannot be read
@@ -282,7 +282,7 @@ class Compactions:
                     process, attempt = task.running.process, task.running.attempt
                     self._stop(task)
                     why = f"nothing grew at compactor {process} for {self._policy.timeout:g} s"
-                    self._failed(plan, task, Failed(process, attempt, why, transient=False))
+                    self._failed(plan, task, AttemptFailed(process, attempt, why, transient=False))
 
     def _finish(self) -> None:
         for plan in self._plans.values():
@@ -299,18 +299,18 @@ class Compactions:
         """Whether a SlotOffered would be answered now."""
         return any(task.waits and task.not_before <= now for task in self._tasks())
 
-    def operation(self, attempt: Attempt) -> Operation | None:
+    def operation_of(self, attempt: Attempt) -> Operation | None:
         """What the attempt is about; None when its plan is closed."""
         task = self._task(attempt)
         return task.operation if task else None
 
-    def running(self) -> list[Running]:
+    def running_attempts(self) -> list[RunningAttempt]:
         """The longest first."""
         running = [task.running for task in self._tasks() if task.running is not None]
         return sorted(running, key=lambda each: each.since)
 
     @property
-    def queued(self) -> int:
+    def queued_operations(self) -> int:
         """Operations that wait for a compactor or for their next try."""
         return sum(task.waits for task in self._tasks())
 

@@ -47,7 +47,7 @@ class FinishRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotOffered:
+class CapacityOffered:
     """A compactor takes one more operation. Answered by Run, or nothing when none waits."""
 
     process: str
@@ -72,7 +72,7 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class AttemptFinished:
     """The output is in place and durable."""
 
     process: str
@@ -81,7 +81,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class AttemptFailed:
     """``transient``: the store's fault, not the operation's. ``damage``: of an input, so that another try cannot help."""
 
     process: str
@@ -92,7 +92,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class AttemptReturned:
     """Not begun, or given up in a drain."""
 
     process: str
@@ -105,7 +105,16 @@ class Tick:
 
 
 CompactionEvent: TypeAlias = (
-    PlanOpened | PlanClosed | FinishRefused | SlotOffered | CompactorLost | Progressed | Finished | Failed | Returned | Tick
+    PlanOpened
+    | PlanClosed
+    | FinishRefused
+    | CapacityOffered
+    | CompactorLost
+    | Progressed
+    | AttemptFinished
+    | AttemptFailed
+    | AttemptReturned
+    | Tick
 )
 
 
@@ -139,7 +148,7 @@ CompactionInstruction: TypeAlias = Run | Drop | FinishPlan | Alarm
 
 
 @dataclass(slots=True)
-class Running:
+class RunningAttempt:
     """An attempt that a compactor works on. Times are monotonic seconds."""
 
     process: str
@@ -174,7 +183,7 @@ class PlanOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class OperationCounts:
     """Of this ownership: operations finished and dropped, attempts failed and lost."""
 
     finished: int = 0

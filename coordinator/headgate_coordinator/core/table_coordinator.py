@@ -81,7 +81,7 @@ class TableCoordinator:
 
     # What happens.
 
-    def handle(self, event: Event, now: float) -> list[Instruction]:
+    def handle_event(self, event: Event, now: float) -> list[Instruction]:
         """One event. Returns what is to be done, in order. ``now`` never goes back."""
         state = self._state
         state.now = max(now, state.now)

@@ -17,17 +17,17 @@ from headgate_coordinator.core import events
 from headgate_coordinator.core.compactions import CompactionPolicy
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
-from headgate_coordinator.leadership.board import Board, Trouble
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState, TableTrouble
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.troubles import trouble_of
-from headgate_coordinator.leadership.witnesses import Witnesses
+from headgate_coordinator.leadership.witnesses import TimeWitnesses
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.streams.messages import Address
 from headgate_coordinator.tables.committer import Committer, figures_of
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
-from headgate_coordinator.tables.storage import Storage
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
 from headgate_tables.errors import DeposedError, OperatorNeeded, TablesError
@@ -46,24 +46,24 @@ _T = TypeVar("_T")
 
 
 class Elections:
-    """Keeps ``board`` current and the tables of this coordinator served. ``threads`` runs what blocks. ``created`` is set when
+    """Keeps ``state`` current and the tables of this coordinator served. ``threads`` runs what blocks. ``created`` is set when
     there is a new table, which then need not wait for the next scan.
     """
 
     def __init__(
         self,
-        board: Board,
+        state: CoordinatorState,
         leases: Leases,
-        storage: Storage,
+        storage: TableStorage,
         settings: CoordinatorSettings,
         world: World,
         metrics: Metrics,
         threads: Executor,
         created: asyncio.Event,
         guard: GuardedClock,
-        witnesses: Witnesses,
+        witnesses: TimeWitnesses,
     ) -> None:
-        self._board = board
+        self._state = state
         self._leases = leases
         self._storage = storage
         self._settings = settings
@@ -91,7 +91,7 @@ class Elections:
         self._service_policy = ServicePolicy(
             settings.service_interval, CompactionPolicy(settings.compaction_timeout, settings.compaction_pause)
         )
-        self.looked = asyncio.Event()
+        self.first_look_done = asyncio.Event()
         """Set once the first look has come to its end."""
 
     async def run(self, draining: asyncio.Event) -> None:
@@ -117,12 +117,12 @@ class Elections:
         that does not answer changes nothing.
         """
         while True:
-            beat = await self._leases.beat(list(self._serving), stands=self._stands)
+            beat = await self._leases.renew(list(self._serving), stands=self._stands)
             self._note_redis()
             if beat is not None:
                 self._note_coordinators(beat.coordinators)
                 for table, holder in beat.lost.items():
-                    self._board.holders[table] = holder
+                    self._state.holders[table] = holder
                     self._give_up(table, f"{holder.name or 'somebody'} holds its lease")
                 self._recreated.update(beat.recreated)
                 self._doubt()
@@ -130,33 +130,33 @@ class Elections:
 
     def _doubt(self) -> None:
         """Tables that are being opened are asked about as soon as they are."""
-        for table in self._recreated & self._board.owned.keys():
-            self._board.owned[table].feed(events.LeaseRecreated())
-        self._recreated &= self._serving.keys() - self._board.owned.keys()
+        for table in self._recreated & self._state.owned.keys():
+            self._state.owned[table].queue_event(events.LeaseRecreated())
+        self._recreated &= self._serving.keys() - self._state.owned.keys()
 
     def _note_redis(self) -> None:
-        if self._board.redis_reachable != self._leases.reachable:
+        if self._state.redis_reachable != self._leases.reachable:
             if self._leases.reachable:
                 _log.info("redis answers")
             else:
-                _log.warning("redis does not answer: our tables go on, nothing new is taken", why=self._leases.trouble)
-        self._board.redis_reachable = self._leases.reachable
+                _log.warning("redis does not answer: our tables go on, nothing new is taken", why=self._leases.last_error)
+        self._state.redis_reachable = self._leases.reachable
         self._metrics.redis.set(self._leases.reachable)
 
     def _note_coordinators(self, alive: Sequence[Holder]) -> None:
         now = self._world.clock.monotonic()
         self._seen.update({holder.name: (now, holder) for holder in alive})
         self._seen = {name: seen for name, seen in self._seen.items() if now - seen[0] < SEEN_S}
-        self._board.alive = alive
-        self._board.coordinators = [holder for _, holder in self._seen.values()]
+        self._state.alive = alive
+        self._state.coordinators = [holder for _, holder in self._seen.values()]
 
     async def _look(self, tasks: asyncio.TaskGroup) -> None:
         while self._stands:
             await self._witnesses.ask_redis()
             await self._list()
             await self._stand(tasks)
-            self._metrics.owned.set(len(self._board.owned))
-            self.looked.set()
+            self._metrics.owned.set(len(self._state.owned))
+            self.first_look_done.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.scan_interval / 2):
                     await self._created.wait()
@@ -168,34 +168,34 @@ class Elections:
         self._created.clear()
         self._list_at = now + self._settings.scan_interval
         try:
-            self._board.names = await self._blocking(self._storage.names)
+            self._state.table_names = await self._blocking(self._storage.table_names)
         except TablesError as error:
-            if not self._board.listing.lasts:
+            if not self._state.listing_outage.is_on:
                 _log.warning("the store's tables cannot be listed", error=str(error))
-            self._board.listing.failed("listing", error, self._world.clock.now_ms())
+            self._state.listing_outage.note_failure("listing", error, self._world.clock.now_ms())
             return
-        self._board.listing.worked("listing")
-        for table in self._serving.keys() - set(self._board.names):
+        self._state.listing_outage.note_success("listing")
+        for table in self._serving.keys() - set(self._state.table_names):
             self._give_up(table, "its entry in the store is gone")
 
     async def _stand(self, tasks: asyncio.TaskGroup) -> None:
         """Takes what is free and ours to take by rank, and at once what an earlier process of our name holds."""
-        others = [table for table in self._board.names if table not in self._serving]
+        others = [table for table in self._state.table_names if table not in self._serving]
         holders = await self._leases.holders(others)
         self._note_redis()
         if holders is None:
             return
-        self._board.holders.update(holders)
+        self._state.holders.update(holders)
         if None in holders.values() and (alive := await self._leases.coordinators()) is not None:
             # Of the last beat, who has just drained would still come before us, and its tables wait a second for nobody.
             self._note_coordinators(alive)
-        if self._forgot != self._leases.forgot:
-            self._forgot, self._forgot_at = self._leases.forgot, self._world.clock.monotonic()
+        if self._forgot != self._leases.data_losses:
+            self._forgot, self._forgot_at = self._leases.data_losses, self._world.clock.monotonic()
             _log.warning("redis has lost its data: nobody stands before holders have had the time to take their leases back")
         for table, holder in holders.items():
-            if self._stands and self._may_take(table, holder) and await self._leases.take(table):
+            if self._stands and self._may_take(table, holder) and await self._leases.take_lease(table):
                 _log.info("lease taken", table=table)
-                self._board.holders[table] = self._leases.own
+                self._state.holders[table] = self._leases.own
                 self._free_since.pop(table, None)
                 self._serving[table] = tasks.create_task(self._serve(table))
 
@@ -211,7 +211,7 @@ class Elections:
         if now - self._forgot_at < self._settings.lease_ttl:
             return False
         since = self._free_since.setdefault(table, now)
-        names = {each.name for each in self._board.alive} | {self._leases.own.name}
+        names = {each.name for each in self._state.alive} | {self._leases.own.name}
         return now - since >= rank(table, self._leases.own.name, names) * RANK_WAIT_S
 
     def _give_up(self, table: str, why: str) -> None:
@@ -230,17 +230,17 @@ class Elections:
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return
                 if isinstance(trouble, OperatorNeeded):  # while a folder goes, what is left of it looks like damage
-                    trouble = await self._blocking(lambda: self._storage.gone(table)) or trouble
-                before = self._board.troubles.get(table)
-                self._board.troubles[table] = Trouble(trouble, before.since_ms if before else clock.now_ms())
+                    trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
+                before = self._state.troubles.get(table)
+                self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
                 _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
                 failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
                 await clock.sleep(PAUSES.after(failures))
         finally:
-            self._board.troubles.pop(table, None)
-            self._board.adoptions.refuse(table)
+            self._state.troubles.pop(table, None)
+            self._state.adoptions.refuse_adoption(table)
             del self._serving[table]
-            await self._leases.release(table)
+            await self._leases.release_lease(table)
 
     async def _is_ours(self, table: str) -> bool:
         """After a deposition only what Redis says now counts: without it the other one keeps the table (rule R4)."""
@@ -259,21 +259,21 @@ class Elections:
     async def _own_once(self, table: str) -> bool:
         """Whether it ended for a request, and is ours still."""
         owned = await self._open(table)
-        self._board.troubles.pop(table, None)
-        self._board.owned[table] = owned
+        self._state.troubles.pop(table, None)
+        self._state.owned[table] = owned
         self._doubt()
-        self._board.adoptions.refuse(table)
+        self._state.adoptions.refuse_adoption(table)
         try:
             await owned.run()
         finally:
-            del self._board.owned[table]
-        return owned.ended_for_a_request
+            del self._state.owned[table]
+        return owned.ended_by_request
 
     async def _open(self, table: str) -> OwnedTable:
-        adoption = self._board.adoptions.take(table)
-        handle = await self._blocking(lambda: self._storage.own(table, self._leases.own.address, adoption))
+        adoption = self._state.adoptions.take_adoption(table)
+        handle = await self._blocking(lambda: self._storage.open_owned(table, self._leases.own.address, adoption))
         definition = self._storage.describe(table).definition
-        metrics = self._metrics.of(table)
+        metrics = self._metrics.for_table(table)
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
         clock = self._world.clock
@@ -285,8 +285,8 @@ class Elections:
             address,
             core,
             lambda report: Committer(handle, clock.now_ms, report),
-            self._board.writers,
-            self._board.compactors,
+            self._state.writers,
+            self._state.compactors,
             self._service_policy,
             self._world,
             self._guard,
@@ -296,10 +296,10 @@ class Elections:
 
     async def _drain(self) -> None:
         """Nothing new is taken; each table ends as soon as its checkpoints are decided, all of them after ``drain_timeout``."""
-        await self._leases.leave()
+        await self._leases.leave_registry()
         for table, task in self._serving.items():
-            if owned := self._board.owned.get(table):
-                owned.feed(events.DrainAsked())
+            if owned := self._state.owned.get(table):
+                owned.queue_event(events.DrainAsked())
             else:
                 task.cancel()
         if running := list(self._serving.values()):

@@ -47,7 +47,7 @@ NOBODY = Holder("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class Renewal:
     """What a renewal saw. ``lost``: tables that another process holds now; ``coordinators``: all that are alive, we too.
 
     ``recreated``: leases that were gone. Somebody may have had them in between, so the log has to say who owns the tables.
@@ -68,8 +68,8 @@ class Leases:
     def __init__(self, url: str, cluster: str, own: Holder, *, ttl_s: float) -> None:
         self.own = own
         self.reachable = False
-        self.trouble = "not asked yet"
-        self.forgot = 0
+        self.last_error = "not asked yet"
+        self.data_losses = 0
         self._registered = False
         self._left = False
         self._freed: set[str] = set()
@@ -84,7 +84,7 @@ class Leases:
         """Gives the connections back."""
         await self._redis.aclose()
 
-    async def complaint(self) -> str | None:
+    async def setup_problem(self) -> str | None:
         """What is wrong with the way Redis is set up (rule R3), in one sentence; None when nothing is, or nobody can tell."""
         policy = await self._ask(lambda: self._redis.config_get("maxmemory-policy"))
         if policy is None:
@@ -94,11 +94,11 @@ class Leases:
             return None
         return f"Redis has maxmemory-policy {found}: leases may be evicted and tables change hands; set noeviction"
 
-    async def beat(self, held: Collection[str], *, stands: bool = True) -> Beat | None:
+    async def renew(self, held: Collection[str], *, stands: bool = True) -> Renewal | None:
         """Renews the leases of the tables ``held`` and, unless we are leaving, our entry in the registry, in one transaction."""
         return await self._ask(lambda: self._beat(list(held), stands=stands))
 
-    async def _beat(self, held: Sequence[str], *, stands: bool) -> Beat:
+    async def _beat(self, held: Sequence[str], *, stands: bool) -> Renewal:
         keys = [self._lease(table) for table in held]
         member = self._member(self.own.name)
         async with self._watching([*keys, member]) as pipe:
@@ -122,7 +122,7 @@ class Leases:
                     lost[table] = Holder.decode(value)
             await pipe.execute()
         self._registered = stands
-        return Beat(lost, recreated, await self._coordinators())
+        return Renewal(lost, recreated, await self._coordinators())
 
     async def coordinators(self) -> list[Holder] | None:
         """All that are alive now, by name; a beat says it too, but less often."""
@@ -148,9 +148,9 @@ class Leases:
     def _note_registration(self, found: str | bytes | None) -> None:
         if found is None and self._registered:
             self._registered = False
-            self.forgot += 1
+            self.data_losses += 1
 
-    async def take(self, table: str) -> bool:
+    async def take_lease(self, table: str) -> bool:
         """Takes a free lease, or one that an earlier process of our name holds; False also when Redis does not answer."""
         self._freed.discard(table)
         return await self._ask(lambda: self._take(self._lease(table))) or False
@@ -167,7 +167,7 @@ class Leases:
             await pipe.execute()
         return True
 
-    async def release(self, table: str) -> None:
+    async def release_lease(self, table: str) -> None:
         """Frees the lease if it is ours; without an answer it runs out by itself. No beat renews it any more."""
         self._freed.add(table)
         await self._ask(lambda: self._drop(self._lease(table)))
@@ -177,7 +177,7 @@ class Leases:
         told = await self._ask(lambda: self._redis.time())
         return None if told is None else told[0] * 1000 + told[1] / 1000
 
-    async def leave(self) -> None:
+    async def leave_registry(self) -> None:
         """Takes us out of the registry for good, so that nobody waits for us to stand."""
         self._left = True
         await self._ask(lambda: self._drop(self._member(self.own.name)))
@@ -209,10 +209,10 @@ class Leases:
         except WatchError:
             answer = None  # somebody wrote between our look and our write; the next look sees what
         except (RedisError, OSError, TimeoutError) as error:
-            self.reachable, self.trouble = False, f"{type(error).__name__}: {error}"
+            self.reachable, self.last_error = False, f"{type(error).__name__}: {error}"
             answer = None
         else:
-            self.reachable, self.trouble = True, ""
+            self.reachable, self.last_error = True, ""
         if _cancellations() > before:
             # redis-py loses cancellations that come while it waits, and who asked would go on as if nothing had been
             # (test_a_cancelled_question_ends_as_cancelled).

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from headgate_coordinator.leadership.leases import Leases
-from headgate_coordinator.tables.guarded_clock import GuardedClock, Witness
+from headgate_coordinator.tables.guarded_clock import GuardedClock, TimeWitness
 from headgate_runtime.world import Clock
 
 STORE_EVERY_S = 10.0
@@ -18,7 +18,7 @@ STORE_EVERY_S = 10.0
 ANSWER_S = 5.0
 
 
-class Witnesses:
+class TimeWitnesses:
     """Tells ``guard`` what they say. ``threads``: for the store, which is asked with a blocking request."""
 
     def __init__(
@@ -32,9 +32,9 @@ class Witnesses:
         threads: Executor,
     ) -> None:
         self._leases = leases
-        self._redis = Witness("Redis", independent=not is_here(urlsplit(redis).hostname or ""))
+        self._redis = TimeWitness("Redis", independent=not is_this_host(urlsplit(redis).hostname or ""))
         self._endpoint = endpoint_of(store, options)
-        self._store = Witness("the store", independent=not is_here(urlsplit(self._endpoint).hostname or ""))
+        self._store = TimeWitness("the store", independent=not is_this_host(urlsplit(self._endpoint).hostname or ""))
         self._guard = guard
         self._clock = clock
         self._threads = threads
@@ -43,19 +43,19 @@ class Witnesses:
         """One that does not answer says nothing."""
         asked = self._clock.monotonic()
         if (ms := await self._leases.time_ms()) is not None:
-            self._guard.heard(self._redis, ms, (asked + self._clock.monotonic()) / 2)
+            self._guard.note_reading(self._redis, ms, (asked + self._clock.monotonic()) / 2)
 
     async def ask_store(self) -> None:
         """Again and again, until it is cancelled; at once at the beginning."""
         while self._endpoint:
             asked = self._clock.monotonic()
-            ms = await asyncio.get_running_loop().run_in_executor(self._threads, date_of, self._endpoint)
+            ms = await asyncio.get_running_loop().run_in_executor(self._threads, server_time_ms, self._endpoint)
             if ms is not None:
-                self._guard.heard(self._store, ms, (asked + self._clock.monotonic()) / 2)
+                self._guard.note_reading(self._store, ms, (asked + self._clock.monotonic()) / 2)
             await self._clock.sleep(STORE_EVERY_S)
 
 
-def is_here(host: str) -> bool:
+def is_this_host(host: str) -> bool:
     """Whether a host name or address is certainly this machine's, as far as the text says."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -72,7 +72,7 @@ def endpoint_of(store: str, options: Mapping[str, str]) -> str:
     return given.get("endpoint") or given.get("endpoint_url") or f"https://s3.{region}.amazonaws.com"
 
 
-def date_of(endpoint: str) -> float | None:
+def server_time_ms(endpoint: str) -> float | None:
     """The Date header there, in ms since the epoch, the middle of its second; None without an answer that has one."""
     place = urlsplit(endpoint)
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection

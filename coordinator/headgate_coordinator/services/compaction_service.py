@@ -30,9 +30,9 @@ class CompactionService(rpc.CompactionServiceServicer):
 
     async def Work(self, request_iterator: AsyncIterator[wire.WorkRequest], context: Context) -> None:  # type: ignore[override]
         hello = await self._hello(request_iterator, context)
-        session = self._compactors.join(hello.process, hello.host)
+        session = self._compactors.add_compactor(hello.process, hello.host)
         stream: Stream[wire.WorkRequest, wire.WorkResponse] = Stream(
-            session, partial(self._compactors.take, session), self._clock, self._timeout_s
+            session, partial(self._compactors.handle_compactor_message, session), self._clock, self._timeout_s
         )
         why = "its stream was cancelled"
         try:
@@ -40,7 +40,7 @@ class CompactionService(rpc.CompactionServiceServicer):
             welcome = wire.WorkResponse(welcome=wire.CompactorWelcome(heartbeat_ms=heartbeat_ms))
             why = await stream.serve(request_iterator, context, welcome)
         finally:
-            self._compactors.lose(session, why)
+            self._compactors.remove_compactor(session, why)
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.WorkRequest], context: Context) -> wire.CompactorHello:

@@ -11,7 +11,7 @@ from headgate_runtime.world import Clock
 from headgate_tables.hudi.operation import Plan
 
 
-class Followed(Protocol):
+class FollowedCompactions(Protocol):
     """A table's compactions, as its owner knows them."""
 
     @property
@@ -19,21 +19,21 @@ class Followed(Protocol):
         """What is open and what has ended lately."""
 
     @property
-    def connected(self) -> int:
+    def compactor_count(self) -> int:
         """Compactors that this coordinator knows."""
 
-    async def change(self) -> None:
+    async def wait_for_change(self) -> None:
         """Returns when something has happened. Raises ReopenTable when the ownership has ended."""
 
 
-async def follow(
-    compactions: Followed, plans: Sequence[Plan], clock: Clock, pause_s: float = 0.2
+async def follow_plans(
+    compactions: FollowedCompactions, plans: Sequence[Plan], clock: Clock, pause_s: float = 0.2
 ) -> AsyncIterator[api.CompactResponse]:
     """`planned`, then `progress` each time that it has changed, at most once in ``pause_s`` seconds, then `ended`.
 
     Ends with `planned` when there is no plan. Raises ReopenTable when the ownership ends first: the plans live on.
     """
-    yield api.CompactResponse(planned=answers.planned(plans, compactions.connected))
+    yield api.CompactResponse(planned=answers.planned(plans, compactions.compactor_count))
     if not plans:
         return
     before = None
@@ -46,14 +46,14 @@ async def follow(
             before = progress
             yield api.CompactResponse(progress=progress)
         elif not over:
-            await compactions.change()
+            await compactions.wait_for_change()
         await clock.sleep(pause_s)  # what follows at once is told together
     ended = [answers.ended(plan.instant, compactions.core.outcomes[plan.instant]) for plan in plans]
     yield api.CompactResponse(ended=api.CompactionEnded(plans=ended))
 
 
-def _progress(compactions: Followed, plans: Sequence[Plan]) -> api.CompactionProgress:
-    told = api.CompactionProgress(compactors=compactions.connected)
+def _progress(compactions: FollowedCompactions, plans: Sequence[Plan]) -> api.CompactionProgress:
+    told = api.CompactionProgress(compactors=compactions.compactor_count)
     for plan in plans:
         known = compactions.core.plans.get(plan.instant) or _of_ended(plan, compactions.core.outcomes.get(plan.instant))
         told.operations += known.operations

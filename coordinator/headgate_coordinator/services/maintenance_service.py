@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar, assert_never
 import structlog
 
 from headgate_coordinator.core.refusals import ADOPTED, RESTORED
-from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
-from headgate_coordinator.services.following import follow
+from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
-from headgate_coordinator.tables.storage import Storage
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
@@ -33,21 +33,21 @@ _SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice
 """What a request asks for, by the field that is set, as logs and refusals name it."""
 
 
-class Maintenance(rpc.MaintenanceServiceServicer):
+class MaintenanceService(rpc.MaintenanceServiceServicer):
     """``operators``: principals that may call it; empty: everyone. ``created`` is set with each new table. ``threads`` runs what
     blocks.
     """
 
     def __init__(
         self,
-        board: Board,
-        storage: Storage,
+        state: CoordinatorState,
+        storage: TableStorage,
         threads: Executor,
         created: asyncio.Event,
         operators: Sequence[str],
         clock: Clock,
     ) -> None:
-        self._board = board
+        self._state = state
         self._clock = clock
         self._storage = storage
         self._threads = threads
@@ -57,22 +57,22 @@ class Maintenance(rpc.MaintenanceServiceServicer):
     async def Compact(self, request: api.CompactRequest, context: Any) -> AsyncIterator[api.CompactResponse]:
         owned = await self._owner(request.table, context, "compact", plan_only=request.plan_only)
         if request.plan_only:
-            found = await _asked(owned.ask(lambda table: table.compact(plan_only=True)))
-            yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.connected))
+            found = await _asked(owned.call_table(lambda table: table.compact(plan_only=True)))
+            yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.compactor_count))
             return
         try:
-            async for answer in follow(owned.compactions, await owned.ask(_plan), self._clock):
+            async for answer in follow_plans(owned.compactions, await owned.call_table(_plan), self._clock):
                 yield answer
         except TablesError as error:
             raise _refused(error) from error
 
     async def Clean(self, request: api.CleanRequest, context: Any) -> api.CleanResponse:
         owned = await self._owner(request.table, context, "clean", plan_only=request.plan_only)
-        return answers.cleaned(await _asked(owned.ask(lambda table: table.clean(plan_only=request.plan_only))))
+        return answers.cleaned(await _asked(owned.call_table(lambda table: table.clean(plan_only=request.plan_only))))
 
     async def Archive(self, request: api.ArchiveRequest, context: Any) -> api.ArchiveResponse:
         owned = await self._owner(request.table, context, "archive", plan_only=request.plan_only)
-        return answers.archived(await _asked(owned.ask(lambda table: table.archive(plan_only=request.plan_only))))
+        return answers.archived(await _asked(owned.call_table(lambda table: table.archive(plan_only=request.plan_only))))
 
     async def Savepoint(self, request: api.SavepointRequest, context: Any) -> api.SavepointResponse:
         what = request.WhichOneof("what")
@@ -95,14 +95,14 @@ class Maintenance(rpc.MaintenanceServiceServicer):
                     assert_never(what)
             return answers.saved(instant, table)
 
-        return await _asked(owned.ask(call))
+        return await _asked(owned.call_table(call))
 
     async def Restore(self, request: api.RestoreRequest, context: Any) -> api.RestoreResponse:
         owned = await self._owner(request.table, context, "restore", instant=request.instant, plan_only=request.plan_only)
         # Also before a real one: an instant that is not saved must end no channel.
-        found = await _asked(owned.ask(lambda table: table.restore(request.instant, plan_only=True)))
+        found = await _asked(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
         if not request.plan_only:
-            found = await _asked(owned.ask_alone(RESTORED, lambda table: table.restore(request.instant)))
+            found = await _asked(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
         return answers.restored(found)
 
     async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
@@ -114,19 +114,19 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         def call(table: Table) -> AdoptResult:
             return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
 
-        if (owned := self._board.owned.get(name)) is not None:
-            return answers.adopted(await _asked(owned.ask_alone(ADOPTED, call)))
-        if name in self._board.troubles:
-            return answers.adopted(await _asked(self._board.adoptions.ask(name, call)))
-        if name in await _asked(self._blocking(self._storage.names)):
-            raise RpcError(self._board.why_not_here(name))
-        found = await _asked(self._blocking(lambda: self._storage.adopt_new(name, self._board.own.address, call)))
+        if (owned := self._state.owned.get(name)) is not None:
+            return answers.adopted(await _asked(owned.call_table_alone(ADOPTED, call)))
+        if name in self._state.troubles:
+            return answers.adopted(await _asked(self._state.adoptions.request_adoption(name, call)))
+        if name in await _asked(self._blocking(self._storage.table_names)):
+            raise RpcError(self._state.not_served_error(name))
+        found = await _asked(self._blocking(lambda: self._storage.adopt_new(name, self._state.own.address, call)))
         self._created.set()
         return answers.adopted(found)
 
     async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
         owned = await self._owner(request.table, context, "repair")
-        repaired = await _asked(owned.ask(Table.repair))
+        repaired = await _asked(owned.call_table(Table.repair))
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
@@ -139,10 +139,10 @@ class Maintenance(rpc.MaintenanceServiceServicer):
                 "to accept times in the future adopts nothing, so it goes with neither buckets nor roll_back",
                 "Ask for it alone, and adopt in a request of its own.",
             )
-        if (owned := self._board.owned.get(name)) is not None:
-            floor = await _asked(owned.ask(Table.accept_future_times))
-        elif name in self._board.troubles:
-            floor = await _asked(self._board.adoptions.ask(name, Table.accept_future_times))
+        if (owned := self._state.owned.get(name)) is not None:
+            floor = await _asked(owned.call_table(Table.accept_future_times))
+        elif name in self._state.troubles:
+            floor = await _asked(self._state.adoptions.request_adoption(name, Table.accept_future_times))
         else:
             raise RpcError(await self._why_not_here(name))
         return api.AdoptResponse(goes_on_from=floor)
@@ -154,7 +154,7 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         def call(table: Table) -> api.ConfigureResponse:
             return answers.settings(table.configure(changes) if changes else table.settings)
 
-        return await _asked(owned.ask(call))
+        return await _asked(owned.call_table(call))
 
     async def Slice(self, request: api.SliceRequest, context: Any) -> api.SliceResponse:
         what = request.WhichOneof("what")
@@ -174,12 +174,12 @@ class Maintenance(rpc.MaintenanceServiceServicer):
                     assert_never(what)
             return answers.stuck(stuck_loads(table))
 
-        return await _asked(owned.ask(call))
+        return await _asked(owned.call_table(call))
 
     async def _owner(self, table: str, context: Any, what: str, **details: Any) -> OwnedTable:
         """The table, if it is owned here and the caller may touch it. Raises RpcError."""
         self._check_operator(context, table, what, **details)
-        owned = self._board.owned.get(table)
+        owned = self._state.owned.get(table)
         if owned is None:
             raise RpcError(await self._why_not_here(table))
         return owned
@@ -196,9 +196,9 @@ class Maintenance(rpc.MaintenanceServiceServicer):
         _log.info("request of an operator", table=table, request=what, principal=caller, **details)
 
     async def _why_not_here(self, table: str) -> errors_pb2.Error:
-        """A table that was made a moment ago need not be on the board yet."""
-        if table in self._board.names or table in await _asked(self._blocking(self._storage.names)):
-            return self._board.why_not_here(table)
+        """A table that was made a moment ago need not be on the state yet."""
+        if table in self._state.table_names or table in await _asked(self._blocking(self._storage.table_names)):
+            return self._state.not_served_error(table)
         return wire_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:

@@ -25,40 +25,40 @@ class CompactorSession(Outbox[wire.WorkResponse]):
         self.attempts: set[tuple[str, int, Attempt]] = set()
 
 
-class Workplace(Protocol):
+class OperationSource(Protocol):
     """A table that may have operations to hand out."""
 
     @property
     def wants_compactor(self) -> bool:
         """Whether an offer would be taken now."""
 
-    def offer(self, session: CompactorSession) -> None:
+    def offer_capacity(self, session: CompactorSession) -> None:
         """One operation may go to this compactor."""
 
-    def reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
+    def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
         """It has finished, failed or returned the attempt."""
 
-    def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
+    def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
         """How far the attempt is."""
 
-    def lost(self, session: CompactorSession) -> None:
+    def compactor_lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""
 
 
-class Workplaces(Protocol):
+class OperationSources(Protocol):
     """The tables of this coordinator."""
 
-    def workplaces(self) -> Mapping[str, Workplace]:
+    def operation_sources(self) -> Mapping[str, OperationSource]:
         """Those that are owned now, by name."""
 
-    def workplace(self, table: str, epoch: int) -> Workplace | None:
+    def operation_source(self, table: str, epoch: int) -> OperationSource | None:
         """The table, if it is owned under that epoch."""
 
 
 class Compactors:
     """All sessions by process id, in the order of their hellos."""
 
-    def __init__(self, tables: Workplaces) -> None:
+    def __init__(self, tables: OperationSources) -> None:
         self._tables = tables
         self._sessions: dict[str, CompactorSession] = {}
         self._last = ""
@@ -74,23 +74,23 @@ class Compactors:
         """The living session of a process."""
         return self._sessions.get(process)
 
-    def join(self, process: str, host: str) -> CompactorSession:
+    def add_compactor(self, process: str, host: str) -> CompactorSession:
         """A hello. An older stream of the process is over."""
         if older := self._sessions.get(process):
-            self.lose(older, "the compactor came back")
+            self.remove_compactor(older, "the compactor came back")
         session = self._sessions[process] = CompactorSession(process, host)
         return session
 
-    def lose(self, session: CompactorSession, why: str) -> None:
+    def remove_compactor(self, session: CompactorSession, why: str) -> None:
         """The stream is over; a session that is not registered any more changes nothing."""
-        session.end(why)
+        session.end_stream(why)
         if self._sessions.get(session.process) is session:
             del self._sessions[session.process]
-            for table in self._tables.workplaces().values():
-                table.lost(session)
-            self.match()
+            for table in self._tables.operation_sources().values():
+                table.compactor_lost(session)
+            self.hand_out_operations()
 
-    def take(self, session: CompactorSession, message: wire.WorkRequest) -> None:
+    def handle_compactor_message(self, session: CompactorSession, message: wire.WorkRequest) -> None:
         """What a compactor says after its hello. Of a stream that was replaced or cut nothing counts any more.
 
         Raises UnknownMessageError.
@@ -100,11 +100,11 @@ class Compactors:
         match message.WhichOneof("message"):
             case "ready":
                 session.free = message.ready.operations
-                self.match()
+                self.hand_out_operations()
             case "heartbeat":
                 for progress in message.heartbeat.attempts:
-                    if table := self._tables.workplace(progress.attempt.table, progress.attempt.epoch):
-                        table.progressed(session, attempt_of(progress.attempt), progress)
+                    if table := self._tables.operation_source(progress.attempt.table, progress.attempt.epoch):
+                        table.attempt_progressed(session, attempt_of(progress.attempt), progress)
             case "finished":
                 self._report(session, message.finished.attempt, message)
             case "failed":
@@ -117,7 +117,7 @@ class Compactors:
             case "hello" | None:
                 raise UnknownMessageError("a message of a compactor behind its hello")
 
-    def match(self) -> None:
+    def hand_out_operations(self) -> None:
         """Hands out what can be handed out now."""
         if self._matching:
             return
@@ -125,16 +125,16 @@ class Compactors:
         try:
             while (session := self._freest()) and (table := self._next_table()):
                 session.free -= 1
-                table.offer(session)
+                table.offer_capacity(session)
         finally:
             self._matching = False
 
-    def run(self, session: CompactorSession, order: wire.RunAttempt) -> None:
+    def run_attempt(self, session: CompactorSession, order: wire.RunAttempt) -> None:
         """Hands an attempt out."""
         session.attempts.add(_name(order.attempt))
         session.send(wire.WorkResponse(run=order))
 
-    def drop(self, process: str, attempt: wire.Attempt) -> None:
+    def drop_attempt(self, process: str, attempt: wire.Attempt) -> None:
         """The compactor need not go on with it, if it is there at all."""
         session = self.get(process)
         if session is not None and _name(attempt) in session.attempts:
@@ -144,8 +144,8 @@ class Compactors:
 
     def _report(self, session: CompactorSession, attempt: wire.Attempt, message: wire.WorkRequest) -> None:
         session.attempts.discard(_name(attempt))
-        if table := self._tables.workplace(attempt.table, attempt.epoch):
-            table.reported(session, attempt_of(attempt), message)
+        if table := self._tables.operation_source(attempt.table, attempt.epoch):
+            table.attempt_reported(session, attempt_of(attempt), message)
         self._free(session)
 
     def _free(self, session: CompactorSession) -> None:
@@ -158,9 +158,9 @@ class Compactors:
         ready = [each for each in self._sessions.values() if each.free and not each.leaving and each.ended is None]
         return max(ready, key=lambda each: each.free, default=None)
 
-    def _next_table(self) -> Workplace | None:
+    def _next_table(self) -> OperationSource | None:
         """By name, going round: each table gets one compactor before any gets its second."""
-        wanting = {name: table for name, table in self._tables.workplaces().items() if table.wants_compactor}
+        wanting = {name: table for name, table in self._tables.operation_sources().items() if table.wants_compactor}
         if not wanting:
             return None
         self._last = min((name for name in wanting if name > self._last), default=min(wanting))

@@ -25,7 +25,7 @@ class Outbox(Generic[_Sent]):
 
     def __init__(self, limit: int, complaint: str) -> None:
         self.ended: str | None = None
-        self.heard = 0
+        self.received = 0
         self._limit = limit
         self._complaint = complaint
         self._cut = asyncio.Event()
@@ -36,11 +36,11 @@ class Outbox(Generic[_Sent]):
         if self.ended is not None:
             return
         if self._queue.qsize() >= self._limit:
-            self.end(self._complaint)
+            self.end_stream(self._complaint)
         else:
             self._queue.put_nowait(message)
 
-    def end(self, why: str, *, flush: bool = False) -> None:
+    def end_stream(self, why: str, *, flush: bool = False) -> None:
         """Cuts the stream, if ``flush`` behind what is queued; the registration ends as the stream's coroutine does."""
         if self.ended is None:
             self.ended = why
@@ -48,7 +48,7 @@ class Outbox(Generic[_Sent]):
             if not flush:
                 self._cut.set()
 
-    async def cut(self) -> None:
+    async def until_cut(self) -> None:
         """Returns when the stream has to end now, whatever is queued or being sent."""
         await self._cut.wait()
 
@@ -90,7 +90,7 @@ class Stream(Generic[_Heard, _Sent]):
 
     async def _read(self, requests: AsyncIterator[_Heard]) -> None:
         async for message in requests:
-            self._outbox.heard += 1
+            self._outbox.received += 1
             try:
                 self._take(message)
             except UnknownMessageError as unknown:
@@ -100,13 +100,13 @@ class Stream(Generic[_Heard, _Sent]):
     async def _watch(self) -> None:
         silent = 0
         while silent < LOOKS:
-            heard = self._outbox.heard
+            heard = self._outbox.received
             await self._clock.sleep(self._timeout_s / LOOKS)
-            silent = 0 if self._outbox.heard != heard else silent + 1
+            silent = 0 if self._outbox.received != heard else silent + 1
         raise _StreamEndedError(f"nothing was heard of it for {self._timeout_s:g} s")
 
     async def _until_cut(self) -> None:
-        await self._outbox.cut()
+        await self._outbox.until_cut()
         raise _StreamEndedError(self._outbox.ended or "")
 
     async def _write(self, context: Any, welcome: _Sent) -> None:

@@ -17,26 +17,26 @@ MOST_BYTES = 1 << 53
 """That a writer can say of what it took: sums of such numbers still fit the messages that tell them on."""
 
 
-class Watcher(Protocol):
+class WriterListener(Protocol):
     """Who wants to know about writers: the tables of this coordinator."""
 
-    def joined(self, session: "Session") -> None:
+    def writer_joined(self, session: "WriterSession") -> None:
         """A writer said hello."""
 
-    def lost(self, session: "Session", why: str) -> None:
+    def writer_lost(self, session: "WriterSession", why: str) -> None:
         """Its stream has ended."""
 
-    def leaving(self, session: "Session") -> None:
+    def writer_leaving(self, session: "WriterSession") -> None:
         """It drains."""
 
-    def loaded(self, session: "Session", table: str, uncommitted_bytes: int) -> None:
+    def load_reported(self, session: "WriterSession", table: str, uncommitted_bytes: int) -> None:
         """What it holds of the table has changed."""
 
-    def reported(self, session: "Session", report: wire.TableReport) -> None:
+    def table_reported(self, session: "WriterSession", report: wire.TableReport) -> None:
         """It says something about one table."""
 
 
-class Session(Outbox[wire.ControlResponse]):
+class WriterSession(Outbox[wire.ControlResponse]):
     """One control stream. ``pending``: tables that have not released the writer since it said that it leaves."""
 
     def __init__(self, process: str, address: str) -> None:
@@ -57,39 +57,39 @@ class Session(Outbox[wire.ControlResponse]):
 class Writers:
     """All sessions by process id, in the order of their hellos."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: WriterListener) -> None:
         self._watcher = watcher
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, WriterSession] = {}
         self._asked = 0
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[WriterSession]:
         return iter(list(self._sessions.values()))
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def get(self, process: str) -> Session | None:
+    def get(self, process: str) -> WriterSession | None:
         """The living session of a process."""
         return self._sessions.get(process)
 
-    def join(self, process: str, address: str) -> Session:
+    def add_writer(self, process: str, address: str) -> WriterSession:
         """A hello. An older stream of the process is over, and so is a process that had the address before."""
         for older in self:
             if older.process == process or older.address == address:
-                self.lose(older, "the writer came back")
-        session = Session(process, address)
+                self.remove_writer(older, "the writer came back")
+        session = WriterSession(process, address)
         self._sessions[process] = session
-        self._watcher.joined(session)
+        self._watcher.writer_joined(session)
         return session
 
-    def lose(self, session: Session, why: str) -> None:
+    def remove_writer(self, session: WriterSession, why: str) -> None:
         """The stream is over; a session that is not registered any more changes nothing."""
-        session.end(why)
+        session.end_stream(why)
         if self._sessions.get(session.process) is session:
             del self._sessions[session.process]
-            self._watcher.lost(session, session.ended or why)
+            self._watcher.writer_lost(session, session.ended or why)
 
-    def take(self, session: Session, message: wire.ControlRequest) -> None:
+    def handle_writer_message(self, session: WriterSession, message: wire.ControlRequest) -> None:
         """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more.
 
         Raises UnknownMessageError.
@@ -102,34 +102,34 @@ class Writers:
             case "leave":
                 if not session.leaving:
                     session.leaving = True
-                    self._watcher.leaving(session)
+                    self._watcher.writer_leaving(session)
             case "table":
-                self._watcher.reported(session, message.table)
+                self._watcher.table_reported(session, message.table)
             case "hello" | None:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
-    def _take_loads(self, session: Session, loads: Mapping[str, int]) -> None:
+    def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:
         if sum(loads.values()) > MOST_BYTES:
             raise UnknownMessageError("a heartbeat with a load that no machine has")
         for table in [*loads, *(table for table in session.loads if table not in loads)]:
             # Also when nothing changed: rows that were dropped and sent again may weigh what the dropped ones did.
-            self._watcher.loaded(session, table, loads.get(table, 0))
+            self._watcher.load_reported(session, table, loads.get(table, 0))
         session.loads = {table: size for table, size in loads.items() if size}
 
-    def released(self, table: str, process: str | None = None) -> None:
+    def note_detached(self, table: str, process: str | None = None) -> None:
         """The process (None: every one) has no part in the table any more; the last table frees a writer that leaves."""
         for session in self:
             if process in (None, session.process):
                 session.pending.discard(table)
-                self.free(session)
+                self.release_if_free(session)
 
-    def free(self, session: Session) -> None:
+    def release_if_free(self, session: WriterSession) -> None:
         """Says so once nothing of any table of ours is left with a writer that leaves."""
         if session.leaving and not session.released and not session.pending:
             session.released = True
             session.send(wire.ControlResponse(released=wire.Released()))
 
-    def by_load(self) -> list[Session]:
+    def by_load(self) -> list[WriterSession]:
         """Those that take channels, least loaded first; among equals another one is first each time, so that channels spread."""
         self._asked += 1
         sessions = [session for session in self if not session.leaving]

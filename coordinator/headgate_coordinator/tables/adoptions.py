@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from headgate_coordinator.tables.requests import Requests
+from headgate_coordinator.tables.requests import TableRequests
 from headgate_coordinator.tables.work import RunService
 from headgate_tables.errors import ReopenTable
 from headgate_tables.hudi import Table
@@ -12,26 +12,28 @@ from headgate_tables.hudi import Table
 _T = TypeVar("_T")
 
 
-class Adoptions:
+class PendingAdoptions:
     """Belongs to an event loop; the calls are made on other threads. At most one waits for a table."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, RunService] = {}
-        self._asked: dict[str, Requests] = {}
+        self._asked: dict[str, TableRequests] = {}
 
-    async def ask(self, table: str, call: Callable[[Table], _T]) -> _T:
+    async def request_adoption(self, table: str, call: Callable[[Table], _T]) -> _T:
         """Raises what ``call`` raises; ReopenTable when another adoption waits, or the table came to serve without one."""
         if table in self._waiting:
             raise ReopenTable("the table is being adopted", fix="Send the same again shortly.")
-        requests = self._asked[table] = Requests(asyncio.get_running_loop(), lambda work: self._waiting.update({table: work}))
-        return await requests.ask(call)
+        requests = self._asked[table] = TableRequests(
+            asyncio.get_running_loop(), lambda work: self._waiting.update({table: work})
+        )
+        return await requests.call_table(call)
 
-    def take(self, table: str) -> RunService | None:
+    def take_adoption(self, table: str) -> RunService | None:
         """What waits for the table, to be run before it is owned."""
         return self._waiting.pop(table, None)
 
-    def refuse(self, table: str) -> None:
+    def refuse_adoption(self, table: str) -> None:
         """The table serves, or is another coordinator's: who still waits has to ask again."""
         self._waiting.pop(table, None)
         if (requests := self._asked.pop(table, None)) is not None:
-            requests.end()
+            requests.refuse_all()

@@ -47,10 +47,10 @@ class Committer:
     """``table``: owned by this process. ``report`` takes events, from the committer's thread. ``now_ms``: the wall clock."""
 
     def __init__(self, table: Table, now_ms: Callable[[], int], report: Callable[[Event | CompactionEvent], None]) -> None:
-        self.last = LastCommit()
+        self.last_commit = LastCommit()
         self.settings: Mapping[str, str] = {}
         self.more_to_maintain = False
-        self.trouble = ""
+        self.maintenance_alarm = ""
         self.outage = Outage()
         self._in_doubt = False
         self.alarms: Sequence[str] = ()
@@ -89,7 +89,7 @@ class Committer:
         if self._in_doubt:
             self._ask_log()
 
-    def end_with(self, work: RunService) -> None:
+    def finish_with(self, work: RunService) -> None:
         """Nothing comes after it: transactions that are open still are given up first."""
         for generation, number in list(self._open):
             self._drop(generation, number)
@@ -100,7 +100,7 @@ class Committer:
         with self._attempt(_TIDYING):
             self._table.tidy()
 
-    def look_back(self) -> None:
+    def load_past(self) -> None:
         """What there was before this ownership: open plans, and the newest commit if the store answers. Maintenance tells of an
         instant that is lost.
         """
@@ -110,24 +110,24 @@ class Committer:
         except (RetryLater, MissingFileError):
             return
         if commits:
-            self.last = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
+            self.last_commit = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
 
     def _maintain(self) -> None:
         """What a busy store refuses is due again later, and so is what waits for the table to be listed. A damaged file
         keeps from services, and says so; rows go on being committed.
         """
-        self.more_to_maintain, self.trouble = False, ""
+        self.more_to_maintain, self.maintenance_alarm = False, ""
         if self._table.stages:
             # Nobody may send rows. On an object store the look has a price, and a checkpoint looks anyway.
             self._table.check_there()
-        if self.outage.of(_SLOTS) and not self._takes_slots():
+        if self.outage.affects(_SLOTS) and not self._takes_slots():
             return
         try:
             with self._attempt(_MAINTENANCE):
                 step = self._table.maintain()
                 self.more_to_maintain = step.more and bool(step.did)
         except (CorruptFileError, MissingFileError) as error:
-            self.trouble = f"the table is not maintained: {error}"
+            self.maintenance_alarm = f"the table is not maintained: {error}"
         self._look_at_plans()
 
     def _takes_slots(self) -> bool:
@@ -143,10 +143,10 @@ class Committer:
         try:
             yield attempt
         except RetryLater as error:
-            self.outage.failed(work, error, self._now_ms())
+            self.outage.note_failure(work, error, self._now_ms())
             attempt.refused = str(error)
         else:
-            self.outage.worked(work)
+            self.outage.note_success(work)
 
     def _ask_log(self) -> None:
         """A store that does not answer is asked again behind the next work, which comes at each service interval."""
@@ -190,7 +190,7 @@ class Committer:
             self._open[work.generation, work.checkpoint] = transaction
             transaction.announce()
         except RetryLater as error:
-            self.outage.failed(_SLOTS, error, self._now_ms())
+            self.outage.note_failure(_SLOTS, error, self._now_ms())
             self._report(events.InstantRefused(work.generation, work.checkpoint, str(error)))
             return
         self._report(events.InstantIssued(work.generation, work.checkpoint, transaction.instant))
@@ -217,7 +217,7 @@ class Committer:
             decided=lambda: self._report(events.SlotWon(work.generation, work.checkpoint)),
         )
         del self._open[work.generation, work.checkpoint]
-        self.last = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
+        self.last_commit = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
     def _commit_offsets(self, work: Commit) -> None:
         """Rule RO5: offsets alone publish no instant, and nothing at all writes nothing."""
@@ -271,7 +271,7 @@ def stuck_loads(table: Table) -> list[stuck_slices.StuckLoad]:
     return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 
-def forget_idle(table: Table, before_ms: int) -> None:
+def forget_idle_channels(table: Table, before_ms: int) -> None:
     """Channels whose last commit is older are forgotten (rule CH5). Before the core is made, so that no one holds them."""
     idle = [name for name, record in table.channels.items() if record[3] < before_ms]
     if idle:

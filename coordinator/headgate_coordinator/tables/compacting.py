@@ -24,7 +24,7 @@ from headgate_tables.hudi.operation import Compacted, Operation
 
 _log = structlog.get_logger()
 
-_Ended: TypeAlias = operations.Finished | operations.Failed | operations.Returned
+_Ended: TypeAlias = operations.AttemptFinished | operations.AttemptFailed | operations.AttemptReturned
 """How an attempt ends at its compactor."""
 
 
@@ -53,40 +53,40 @@ class TableCompactions:
         self._over = False
         self._counted = core.counts
 
-    # From compactors (``compactors.Workplace``).
+    # From compactors (``compactors.OperationSource``).
 
     @property
     def wants_compactor(self) -> bool:
         """Whether an operation waits that may begin now."""
         return self.core.wants_compactor(self._clock.monotonic())
 
-    def offer(self, session: CompactorSession) -> None:
+    def offer_capacity(self, session: CompactorSession) -> None:
         """One operation may go to this compactor."""
-        self._handle(operations.SlotOffered(session.process))
+        self._handle(operations.CapacityOffered(session.process))
 
-    def reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
+    def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
         """It has finished, failed or returned the attempt."""
-        event = _event_of(session.process, attempt, report, self.core.operation(attempt))
+        event = _event_of(session.process, attempt, report, self.core.operation_of(attempt))
         if event is not None:
             self._note(session, event)
-            self.feed(event)
+            self.handle_event(event)
 
-    def progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
+    def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
         """How far the attempt is."""
         said = (progress.rows_done, progress.bytes_done, progress.batches)
         self._handle(operations.Progressed(session.process, attempt, *said))
 
-    def lost(self, session: CompactorSession) -> None:
+    def compactor_lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""
         self._handle(operations.CompactorLost(session.process))
 
     # From the committer and the clock.
 
-    def feed(self, event: CompactionEvent) -> None:
+    def handle_event(self, event: CompactionEvent) -> None:
         """Does what follows at once; operations that may begin now go to whoever is free."""
         self._handle(event)
         if self.wants_compactor:
-            self._compactors.match()
+            self._compactors.hand_out_operations()
 
     async def run(self) -> None:
         """Until cancelled: deadlines of the core. Nobody works for the table any more when this ends."""
@@ -98,17 +98,17 @@ class TableCompactions:
                     async with asyncio.timeout(None if due is None else max(0.0, due - self._clock.monotonic())):
                         await self._changed.wait()
                 except TimeoutError:
-                    self.feed(operations.Tick())
+                    self.handle_event(operations.Tick())
         finally:
             self._over = True
             self._next_change.set()
-            for running in self.core.running():
-                self._compactors.drop(running.process, self._wire(running.attempt))
+            for running in self.core.running_attempts():
+                self._compactors.drop_attempt(running.process, self._wire(running.attempt))
             self._metrics.compactions_running.set(0)
             self._metrics.compactions_queued.set(0)
 
     def _handle(self, event: CompactionEvent) -> None:
-        for instruction in self.core.handle(event, self._clock.monotonic()):
+        for instruction in self.core.handle_event(event, self._clock.monotonic()):
             self._do(instruction)
         self._changed.set()
         self._next_change.set()
@@ -119,9 +119,9 @@ class TableCompactions:
         match instruction:
             case Run(process, attempt, operation):
                 if session := self._compactors.get(process):
-                    self._compactors.run(session, self._order(attempt, operation))
+                    self._compactors.run_attempt(session, self._order(attempt, operation))
             case Drop(process, attempt):
-                self._compactors.drop(process, self._wire(attempt))
+                self._compactors.drop_attempt(process, self._wire(attempt))
             case FinishPlan():
                 self._finish(instruction)
             case Alarm(text):
@@ -148,11 +148,11 @@ class TableCompactions:
     # What is shown.
 
     @property
-    def connected(self) -> int:
+    def compactor_count(self) -> int:
         """Compactors that this coordinator knows."""
         return len(self._compactors)
 
-    async def change(self) -> None:
+    async def wait_for_change(self) -> None:
         """Returns when something has happened. Raises ReopenTable when the ownership has ended."""
         if not self._over:
             await self._next_change.wait()
@@ -161,18 +161,18 @@ class TableCompactions:
 
     def _note(self, session: CompactorSession, event: _Ended) -> None:
         match event:
-            case operations.Failed():
+            case operations.AttemptFailed():
                 self._log_failure(session, event)
-            case operations.Finished():
-                for running in self.core.running():
+            case operations.AttemptFinished():
+                for running in self.core.running_attempts():
                     if running.attempt == event.attempt:
                         self._metrics.compaction_seconds.observe(self._clock.monotonic() - running.since)
-            case operations.Returned():
+            case operations.AttemptReturned():
                 pass
             case _:
                 assert_never(event)
 
-    def _log_failure(self, session: CompactorSession, event: operations.Failed) -> None:
+    def _log_failure(self, session: CompactorSession, event: operations.AttemptFailed) -> None:
         attempt = event.attempt
         _log.warning(
             "operation failed",
@@ -192,17 +192,17 @@ class TableCompactions:
         metrics.compactions_failed.inc(counts.failed - before.failed)
         metrics.compactions_lost.inc(counts.lost - before.lost)
         metrics.compactions_dropped.inc(counts.dropped - before.dropped)
-        metrics.compactions_running.set(len(self.core.running()))
-        metrics.compactions_queued.set(self.core.queued)
+        metrics.compactions_running.set(len(self.core.running_attempts()))
+        metrics.compactions_queued.set(self.core.queued_operations)
         self._counted = counts
 
     @property
     def alarms(self) -> Sequence[str]:
         """What an operator should know now."""
-        alone = self.core.queued and not len(self._compactors)
+        alone = self.core.queued_operations and not len(self._compactors)
         return [*self.core.alarms, *(["operations wait and no compactor is connected"] if alone else [])]
 
-    def status(self) -> list[tables_pb2.OperationStatus]:
+    def operation_statuses(self) -> list[tables_pb2.OperationStatus]:
         """Running operations, the longest first."""
         now = self._clock.monotonic()
         sessions = {session.process: session for session in self._compactors}
@@ -218,7 +218,7 @@ class TableCompactions:
                 of_bytes=running.operation.input_bytes,
                 seconds=max(0.0, now - running.since),
             )
-            for running in self.core.running()
+            for running in self.core.running_attempts()
         ]
 
 
@@ -231,12 +231,12 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
             done = report.finished
             file = DataFile(operation.path, done.size, done.sha256, "")
             counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
-            return operations.Finished(process, attempt, Compacted(operation, file, *counts))
+            return operations.AttemptFinished(process, attempt, Compacted(operation, file, *counts))
         case "failed":
             kind = report.failed.kind
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
-            return operations.Failed(process, attempt, report.failed.why or "it did not say why", transient, damage)
+            return operations.AttemptFailed(process, attempt, report.failed.why or "it did not say why", transient, damage)
         case "returned":
-            return operations.Returned(process, attempt)
+            return operations.AttemptReturned(process, attempt)
         case _:
             raise UnknownMessageError("a report of a compactor")

@@ -14,7 +14,7 @@ class CoreMetrics:
         self._metrics = metrics
         self._generation = core.generation
 
-    def note(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         """The core has handled it."""
         core, metrics = self._core, self._metrics
         metrics.uncommitted.set(core.uncommitted_bytes)

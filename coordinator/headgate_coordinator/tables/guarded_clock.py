@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class TimeWitness:
     """Who else knows the time; ``independent``: it runs on another machine."""
 
     name: str
@@ -35,12 +35,12 @@ class GuardedClock:
         self._turn = threading.Lock()
         self._told = False
 
-    def heard(self, witness: Witness, ms: float, at: float) -> None:
+    def note_reading(self, witness: TimeWitness, ms: float, at: float) -> None:
         """``ms``: what its clock said, since the epoch, when our monotonic clock said ``at``."""
         with self._turn:
             self._time.note_reading(witness.name, ms, at, independent=witness.independent)
 
-    def look(self) -> Verdict:
+    def verdict(self) -> Verdict:
         """As of now."""
         return self._look(self._wall.now_ms())
 
@@ -68,7 +68,7 @@ class GuardedClock:
     def sleep(self, seconds: float) -> None:
         self._wall.sleep(seconds)
 
-    async def believed(self) -> None:
+    async def until_believed(self) -> None:
         """Returns when times may be issued."""
-        while not self.look().believed:
+        while not self.verdict().believed:
             await self._clock.sleep(LOOK_S)

@@ -26,22 +26,22 @@ class Outage:
         self._last: TablesError | None = None
 
     @property
-    def lasts(self) -> bool:
+    def is_on(self) -> bool:
         """Whether anything failed that has not succeeded since."""
         return bool(self._work)
 
-    def of(self, work: str) -> bool:
+    def affects(self, work: str) -> bool:
         """Whether this failed and has not succeeded since."""
         return work in self._work
 
-    def failed(self, work: str, error: TablesError, now_ms: int) -> None:
+    def note_failure(self, work: str, error: TablesError, now_ms: int) -> None:
         """``error``: why, with the operation and the file."""
         self._since_ms = self._since_ms if self._work else now_ms
         self._work.add(work)
         self._failures += 1
         self._last = error
 
-    def worked(self, work: str) -> None:
+    def note_success(self, work: str) -> None:
         """Over once all that failed has succeeded."""
         self._work.discard(work)
         if not self._work:

@@ -21,12 +21,12 @@ from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.streams.compactors import Compactors
 from headgate_coordinator.streams.messages import Address, event_of, order_of, refused
-from headgate_coordinator.streams.writers import Session, Writers
+from headgate_coordinator.streams.writers import Writers, WriterSession
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.requests import Requests
+from headgate_coordinator.tables.requests import TableRequests
 from headgate_coordinator.tables.table_status import table_status
 from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -81,7 +81,7 @@ class OwnedTable:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._work: asyncio.PriorityQueue[tuple[int, int, Work]] = asyncio.PriorityQueue()
         self._order = itertools.count()
-        self._requests = Requests(self._loop, lambda work: self._put(work, _SERVICES))
+        self._requests = TableRequests(self._loop, lambda work: self._put(work, _SERVICES))
         self._last_work: RunService | None = None
         self._committer = committer(self._report)
         self._service_interval = service_policy.interval
@@ -101,22 +101,22 @@ class OwnedTable:
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
 
-    def feed(self, event: Event) -> None:
+    def queue_event(self, event: Event) -> None:
         """From the event loop's own thread."""
         self._events.put_nowait(event)
 
     def _report(self, event: Event | CompactionEvent) -> None:
         """From the committer's thread."""
         if isinstance(event, CompactionEvent):
-            self._loop.call_soon_threadsafe(self.compactions.feed, event)
+            self._loop.call_soon_threadsafe(self.compactions.handle_event, event)
         else:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
-    def joined(self, session: Session) -> None:
+    def writer_joined(self, session: WriterSession) -> None:
         """A writer that does not leave gets a part in the table."""
         if not session.leaving:
             self._parts.add(session.process)
-            self.feed(events.WriterJoined(session.process, session.address))
+            self.queue_event(events.WriterJoined(session.process, session.address))
 
     def _find_writers(self) -> None:
         """In one event: with the first of them alone, the first checkpoint would have one member, and the others would wait for
@@ -128,54 +128,54 @@ class OwnedTable:
             if not session.leaving:
                 self._parts.add(session.process)
                 found.append(events.WriterJoined(session.process, session.address))
-        self.feed(events.WritersFound(tuple(found)))
+        self.queue_event(events.WritersFound(tuple(found)))
 
-    def lost(self, session: Session, why: str) -> None:
+    def writer_lost(self, session: WriterSession, why: str) -> None:
         """It has no part in anything any more."""
         if session.process in self._parts:
             self._parts.discard(session.process)
-            self.feed(events.WriterLost(session.process, why))
+            self.queue_event(events.WriterLost(session.process, why))
 
-    def leaving(self, session: Session) -> None:
+    def writer_leaving(self, session: WriterSession) -> None:
         """The core answers with a Detach once it can do without the writer."""
         if session.process in self._parts:
             session.pending.add(self.address.table)
-            self.feed(events.WriterLeaving(session.process))
+            self.queue_event(events.WriterLeaving(session.process))
 
-    def loaded(self, session: Session, uncommitted_bytes: int) -> None:
+    def load_reported(self, session: WriterSession, uncommitted_bytes: int) -> None:
         """A heartbeat named the table."""
         if session.process in self._parts:
-            self.feed(events.LoadReported(session.process, uncommitted_bytes))
+            self.queue_event(events.LoadReported(session.process, uncommitted_bytes))
 
-    def reported(self, session: Session, report: wire.TableReport) -> None:
+    def table_reported(self, session: WriterSession, report: wire.TableReport) -> None:
         """Of another ownership or a writer without a part nothing counts (rule RO2), but an open is answered.
 
         Raises UnknownMessageError.
         """
         event = event_of(session.process, report)
         if report.epoch == self.address.epoch and session.process in self._parts:
-            self.feed(event)
+            self.queue_event(event)
         elif isinstance(event, events.OpenRequested):
             error = wire_error(errors_pb2.CODE_UNAVAILABLE, "the table has just changed hands", "Open the channel again shortly.")
             session.send(wire.ControlResponse(table=refused(report, error)))
 
-    async def ask(self, call: Callable[[Table], _T]) -> _T:
+    async def call_table(self, call: Callable[[Table], _T]) -> _T:
         """``call`` of the table's handle, between two slots; checkpoints go first. Raises what it raises, or ReopenTable."""
-        return await self._requests.ask(call)
+        return await self._requests.call_table(call)
 
-    async def ask_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
+    async def call_table_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
         """Ends every channel with ``refusal``, and all that is not decided; then ``call`` is alone with the table (rule CH8).
 
         The ownership ends with that, whatever comes of it. Raises as ``ask``; ReopenTable also when somebody else came first.
         """
         if self._last_work is not None or self._drained:
             raise ReopenTable("the table is being handed over", fix="Send the same again shortly.")
-        self._last_work, answer = self._requests.work(call)
-        self.feed(events.EndAsked(refusal))
+        self._last_work, answer = self._requests.new_request(call)
+        self.queue_event(events.EndAsked(refusal))
         return await answer
 
     @property
-    def ended_for_a_request(self) -> bool:
+    def ended_by_request(self) -> bool:
         """And not to be handed over."""
         return self._last_work is not None
 
@@ -191,21 +191,21 @@ class OwnedTable:
                 for task in working:
                     task.cancel()
             if self._last_work is not None:
-                await self._loop.run_in_executor(thread, self._committer.end_with, self._last_work)
+                await self._loop.run_in_executor(thread, self._committer.finish_with, self._last_work)
         finally:
             self._let_go()
             try:
                 # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
                 await asyncio.shield(self._loop.run_in_executor(self._threads, thread.end))
             finally:
-                self._requests.end()
+                self._requests.refuse_all()
 
     async def _decide(self) -> None:
         while not self._drained:
             event = await self._next_event()
-            for instruction in self._core.handle(event, self._clock.monotonic()):
+            for instruction in self._core.handle_event(event, self._clock.monotonic()):
                 self._do(instruction)
-            self._core_metrics.note(event)
+            self._core_metrics.record_event(event)
 
     async def _next_event(self) -> Event:
         due = self._core.deadline()
@@ -218,11 +218,11 @@ class OwnedTable:
             return events.Tick()
 
     async def _commit(self, thread: Executor) -> None:
-        await self._loop.run_in_executor(thread, self._committer.look_back)
+        await self._loop.run_in_executor(thread, self._committer.load_past)
         while True:
             _, _, work = await self._work.get()
             if issues_times(work):
-                await self._guard.believed()
+                await self._guard.until_believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
             self._ask_for_maintenance(behind=work)
             if self._work.empty():
@@ -240,7 +240,7 @@ class OwnedTable:
     def _count_compactors(self) -> None:
         if (count := len(self._compactors)) != self._compactor_count:
             self._compactor_count = count
-            self.feed(events.CompactorsCounted(count))
+            self.queue_event(events.CompactorsCounted(count))
 
     def _ask_for_maintenance(self, behind: Work | None = None) -> None:
         """At each interval, and ``behind`` work that leaves something to do. One step waits at a time."""
@@ -257,7 +257,7 @@ class OwnedTable:
                 self._send(instruction)
             case instructions.Evict(process, why):
                 if session := self._writers.get(process):
-                    session.end(why)
+                    session.end_stream(why)
             case instructions.Alarm(text):
                 self._metrics.alarms.inc()
                 _log.warning("alarm", table=self.address.table, alarm=text)
@@ -284,15 +284,15 @@ class OwnedTable:
         session.send(wire.ControlResponse(table=order_of(self.address, send.generation, send.order)))
         if isinstance(send.order, instructions.Detach):
             self._parts.discard(send.process)
-            self._writers.released(self.address.table, send.process)
+            self._writers.note_detached(self.address.table, send.process)
 
     def _let_go(self) -> None:
         """Writers forget what they hold of the table; a successor may have told them so already, under its own epoch."""
         for process in sorted(self._parts):
             self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
-        self._writers.released(self.address.table)
+        self._writers.note_detached(self.address.table)
         self._metrics.uncommitted.set(0)
 
-    def status(self, owner: str) -> tables_pb2.TableStatus:
+    def table_status(self, owner: str) -> tables_pb2.TableStatus:
         """For TableService.Status."""
-        return table_status(self.address, owner, self._core, self._committer, self.compactions, self._guard.look().alarm)
+        return table_status(self.address, owner, self._core, self._committer, self.compactions, self._guard.verdict().alarm)

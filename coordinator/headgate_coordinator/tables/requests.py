@@ -12,7 +12,7 @@ from headgate_tables.hudi import Table
 _T = TypeVar("_T")
 
 
-class Requests:
+class TableRequests:
     """Belongs to an event loop. ``put`` hands work to the committer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, put: Callable[[RunService], None]) -> None:
@@ -21,16 +21,16 @@ class Requests:
         self._waiting: set[asyncio.Future[Any]] = set()
         self._over = False
 
-    async def ask(self, call: Callable[[Table], _T]) -> _T:
+    async def call_table(self, call: Callable[[Table], _T]) -> _T:
         """``call`` of the table, on the committer's thread between two slots. Who stops waiting does not stop the call.
 
         Raises what it raises; ReopenTable when the ownership ends before it is done.
         """
-        work, answer = self.work(call)
+        work, answer = self.new_request(call)
         self._put(work)
         return await answer
 
-    def work(self, call: Callable[[Table], _T]) -> "tuple[RunService, asyncio.Future[_T]]":
+    def new_request(self, call: Callable[[Table], _T]) -> "tuple[RunService, asyncio.Future[_T]]":
         """Work for the committer that somebody else hands over, and its answer."""
         answer: asyncio.Future[_T] = self._loop.create_future()
         if self._over:
@@ -49,7 +49,7 @@ class Requests:
 
         return RunService(call, tell(answer.set_result), tell(answer.set_exception)), answer
 
-    def end(self) -> None:
+    def refuse_all(self) -> None:
         """The ownership has ended: nobody gets an answer any more."""
         self._over = True
         for answer in list(self._waiting):

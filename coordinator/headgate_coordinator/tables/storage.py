@@ -8,7 +8,7 @@ import pyarrow as pa
 import structlog
 
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_coordinator.tables.committer import forget_idle
+from headgate_coordinator.tables.committer import forget_idle_channels
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedTable:
     """A table as its CONFIG slot has it, and where readers find it."""
 
     name: str
@@ -36,7 +36,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewTable:
     """A table to be created; ``buckets`` 0 takes the default."""
 
     name: str
@@ -49,7 +49,7 @@ class Wanted:
     exist_ok: bool
 
 
-class Storage:
+class TableStorage:
     """Everything raises TablesError. Definitions change with an adoption only, so they are read rarely."""
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
@@ -59,27 +59,27 @@ class Storage:
         self._guard = guard
         self._system = replace(system, clock=guard)
         self._catalog = Catalog(settings.store, self._options, self._system)
-        self._described: dict[str, tuple[float, Described]] = {}
+        self._described: dict[str, tuple[float, DescribedTable]] = {}
 
-    def names(self) -> list[str]:
+    def table_names(self) -> list[str]:
         """All tables, sorted."""
         names = self._catalog.names()
         for gone in self._described.keys() - names:
             self._described.pop(gone, None)
         return names
 
-    def describe(self, name: str) -> Described:
+    def describe(self, name: str) -> DescribedTable:
         """Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
         until, found = self._described.get(name, (0.0, None))
         if found is None or until < self._world.clock.monotonic():
             found = self._describe(self._open_listed(name), name)
         return found
 
-    def list(self) -> tuple[list[Described], list[str]]:
+    def list(self) -> tuple[list[DescribedTable], list[str]]:
         """All tables by name, and the names of those that cannot be described now: one that is gone is in nobody's way."""
-        described: list[Described] = []
+        described: list[DescribedTable] = []
         unreadable: list[str] = []
-        for name in self.names():
+        for name in self.table_names():
             try:
                 described.append(self.describe(name))
             except TablesError as error:
@@ -87,7 +87,7 @@ class Storage:
                 unreadable.append(name)
         return described, unreadable
 
-    def create(self, wanted: Wanted) -> Described:
+    def create(self, wanted: NewTable) -> DescribedTable:
         """The table, then its entry. A table whose entry is missing, since its creation stopped there, is completed.
 
         Raises TableGoneError when the entry is there and the table is not: it may come back, with all its rows. Raises
@@ -113,7 +113,7 @@ class Storage:
         self._catalog.add(wanted.name, wanted.name)
         return self._describe(table, wanted.name)
 
-    def own(self, name: str, address: str, adoption: RunService | None = None) -> Table:
+    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> Table:
         """Opens and fences; ``address`` is where to connect for those who find the table owned.
 
         ``adoption``: what has to be done to the table before it can be owned.
@@ -123,8 +123,8 @@ class Storage:
         table = self._open_listed(name, address)
         self._describe(table, name)
         table.own()
-        if self._guard.look().witnessed:  # one clock alone forgets nobody
-            forget_idle(table, self._guard.now_ms() - self._retention_ms)
+        if self._guard.verdict().witnessed:  # one clock alone forgets nobody
+            forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
@@ -147,7 +147,7 @@ class Storage:
         with table:
             adoption.run(table)
 
-    def gone(self, name: str) -> TableGoneError | None:
+    def why_gone(self, name: str) -> TableGoneError | None:
         """Whether the folder of a table with an entry is gone; anything else that is wrong with the table is not said here."""
         try:
             self._open_listed(name)
@@ -179,13 +179,13 @@ class Storage:
             holder=Holder("cluster", self._system.host, self._system.pid, address),
         )
 
-    def _describe(self, table: Table, name: str) -> Described:
+    def _describe(self, table: Table, name: str) -> DescribedTable:
         if table.definition is None:
             raise UnsupportedTableError(
                 f"{table.url} has an entry, but was not made by this library",
                 fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
             )
-        described = Described(name, table.url, table.definition)
+        described = DescribedTable(name, table.url, table.definition)
         self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
         return described
 

@@ -11,14 +11,14 @@ def table_status(
     address: Address, owner: str, core: TableCoordinator, committer: Committer, compactions: TableCompactions, clock_alarm: str
 ) -> tables_pb2.TableStatus:
     """``owner``: this coordinator's name; ``clock_alarm``: what is wrong with its clock, or empty."""
-    last = committer.last
+    last = committer.last_commit
     alarms = (
         clock_alarm,
         committer.outage.alarm,
         *core.alarms,
         *compactions.alarms,
         *committer.alarms,
-        committer.trouble,
+        committer.maintenance_alarm,
     )
     return tables_pb2.TableStatus(
         name=address.table,
@@ -35,6 +35,6 @@ def table_status(
         checkpoint_files=last.files,
         checkpoint_bytes=last.bytes,
         alarms=list(filter(None, alarms)),
-        operations=compactions.status(),
-        operations_queued=compactions.core.queued,
+        operations=compactions.operation_statuses(),
+        operations_queued=compactions.core.queued_operations,
     )

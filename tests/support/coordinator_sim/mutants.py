@@ -174,8 +174,8 @@ class CommitsUncounted(TableCoordinator):
 class NeverAsksTheLog(TableCoordinator):
     """R1: an owner learns only from a slot that it wants to win that it is deposed."""
 
-    def handle(self, event: Any, now: float) -> list[Instruction]:
-        return [each for each in super().handle(event, now) if not isinstance(each, instructions.AskLog)]
+    def handle_event(self, event: Any, now: float) -> list[Instruction]:
+        return [each for each in super().handle_event(event, now) if not isinstance(each, instructions.AskLog)]
 
 
 class AsksOnlyBehindAborts(TableCoordinator):

@@ -239,7 +239,7 @@ class Owner:
         if self.over:
             return
         self._patience.told(event, now)
-        for instruction in self.core.handle(event, now):
+        for instruction in self.core.handle_event(event, now):
             self._patience.says(instruction, now)
             self._do(instruction)
         due = self.core.deadline()

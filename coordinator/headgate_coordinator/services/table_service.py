@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import structlog
 
-from headgate_coordinator.leadership.board import Board
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services.schema_limits import read_schema
-from headgate_coordinator.tables.storage import Described, Storage, Wanted
+from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
 from headgate_runtime.descriptions import describe
@@ -20,18 +20,18 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 
 
-class Tables(rpc.TableServiceServicer):
+class TableService(rpc.TableServiceServicer):
     """``created`` is set with each new table, so that nobody waits for the next scan. ``threads`` runs what blocks."""
 
-    def __init__(self, board: Board, storage: Storage, threads: Executor, created: asyncio.Event) -> None:
-        self._board = board
+    def __init__(self, state: CoordinatorState, storage: TableStorage, threads: Executor, created: asyncio.Event) -> None:
+        self._state = state
         self._storage = storage
         self._threads = threads
         self._created = created
 
     async def CreateTable(self, request: api.CreateTableRequest, context: Any) -> api.CreateTableResponse:  # noqa: ARG002 - gRPC's
         schema = read_schema(request.schema)
-        wanted = Wanted(
+        wanted = NewTable(
             request.name,
             schema,
             list(request.record_key),
@@ -54,14 +54,14 @@ class Tables(rpc.TableServiceServicer):
         return api.ListTablesResponse(tables=map(_description, described), unreadable=unreadable)
 
     async def FindWriters(self, request: api.FindWritersRequest, context: Any) -> api.FindWritersResponse:  # noqa: ARG002 - gRPC's
-        return api.FindWritersResponse(addresses=[session.address for session in self._board.writers.by_load()])
+        return api.FindWritersResponse(addresses=[session.address for session in self._state.writers.by_load()])
 
     async def Status(self, request: api.StatusRequest, context: Any) -> api.StatusResponse:  # noqa: ARG002 - gRPC's
-        board = self._board
-        tables = [request.table] if request.table else [*board.owned, *board.troubles]
+        state = self._state
+        tables = [request.table] if request.table else [*state.owned, *state.troubles]
         return api.StatusResponse(
-            coordinator=board.own.name,
-            coordinators=[api.CoordinatorStatus(name=each.name, address=each.address) for each in board.coordinators],
+            coordinator=state.own.name,
+            coordinators=[api.CoordinatorStatus(name=each.name, address=each.address) for each in state.coordinators],
             writers=[
                 api.WriterStatus(
                     process=session.process,
@@ -69,7 +69,7 @@ class Tables(rpc.TableServiceServicer):
                     leaving=session.leaving,
                     uncommitted_bytes=session.uncommitted_bytes,
                 )
-                for session in board.writers
+                for session in state.writers
             ],
             compactors=[
                 api.CompactorStatus(
@@ -79,11 +79,11 @@ class Tables(rpc.TableServiceServicer):
                     free=session.free,
                     running=len(session.attempts),
                 )
-                for session in board.compactors
+                for session in state.compactors
             ],
-            tables=[board.status(table) for table in sorted(tables)],
-            redis_reachable=board.redis_reachable,
-            alarms=[alarm] if (alarm := board.listing.alarm) else [],
+            tables=[state.table_status(table) for table in sorted(tables)],
+            redis_reachable=state.redis_reachable,
+            alarms=[alarm] if (alarm := state.listing_outage.alarm) else [],
         )
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
@@ -95,5 +95,5 @@ class Tables(rpc.TableServiceServicer):
             raise RpcError(from_tables(error)) from error
 
 
-def _description(table: Described) -> api.TableDescription:
+def _description(table: DescribedTable) -> api.TableDescription:
     return describe(table.name, table.url, table.definition)

@@ -17,7 +17,7 @@ from headgate_runtime.world import Clock
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
 
 
-class Coordination(rpc.CoordinationServiceServicer):
+class CoordinationService(rpc.CoordinationServiceServicer):
     """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators."""
 
     def __init__(
@@ -42,16 +42,16 @@ class Coordination(rpc.CoordinationServiceServicer):
         self, request_iterator: AsyncIterator[wire.ControlRequest], context: Context
     ) -> None:
         hello = await self._hello(request_iterator, context)
-        session = self._writers.join(hello.process, hello.address)
+        session = self._writers.add_writer(hello.process, hello.address)
         stream: Stream[wire.ControlRequest, wire.ControlResponse] = Stream(
-            session, partial(self._writers.take, session), self._clock, self._timeout_s
+            session, partial(self._writers.handle_writer_message, session), self._clock, self._timeout_s
         )
         why = "its control stream was cancelled"
         try:
             welcome = wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms))
             why = await stream.serve(request_iterator, context, welcome)
         finally:
-            self._writers.lose(session, why)
+            self._writers.remove_writer(session, why)
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.ControlRequest], context: Context) -> wire.Hello:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from headgate_coordinator.leadership.leases import NOBODY, Holder
 from headgate_coordinator.streams.compactors import Compactors
 from headgate_coordinator.streams.messages import refused
-from headgate_coordinator.streams.writers import Session, Writers
-from headgate_coordinator.tables.adoptions import Adoptions
+from headgate_coordinator.streams.writers import Writers, WriterSession
+from headgate_coordinator.tables.adoptions import PendingAdoptions
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.outage import Outage, lasting
 from headgate_coordinator.tables.owned_table import OwnedTable
@@ -21,7 +21,7 @@ from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class TableTrouble:
     """Why a table does not serve: the last error, and when the first came, in ms since the epoch."""
 
     error: TablesError
@@ -39,21 +39,21 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Board:
+class CoordinatorState:
     """``names``: tables of the store at the last look that it answered; ``listing``: why it does not answer now. ``owned``: those
     that serve here. ``troubles``: why a table whose lease is ours does not serve. ``holders``: who had a lease when Redis was
     last asked. ``alive``: coordinators that Redis named then; ``coordinators``: and those that it named shortly before.
     ``adoptions`` wait for the next try to open a table.
     """
 
-    names: Sequence[str] = ()
-    listing: Outage = field(default_factory=lambda: Outage("the store's tables cannot be listed"))
+    table_names: Sequence[str] = ()
+    listing_outage: Outage = field(default_factory=lambda: Outage("the store's tables cannot be listed"))
     owned: dict[str, OwnedTable] = field(default_factory=dict)
-    troubles: dict[str, Trouble] = field(default_factory=dict)
+    troubles: dict[str, TableTrouble] = field(default_factory=dict)
     holders: dict[str, Holder | None] = field(default_factory=dict)
     alive: Sequence[Holder] = ()
     coordinators: Sequence[Holder] = ()
-    adoptions: Adoptions = field(default_factory=Adoptions)
+    adoptions: PendingAdoptions = field(default_factory=PendingAdoptions)
     own: Holder = NOBODY
     redis_reachable: bool = False
     writers: Writers = field(init=False)
@@ -63,39 +63,39 @@ class Board:
         self.writers = Writers(self)
         self.compactors = Compactors(self)
 
-    def joined(self, session: Session) -> None:
+    def writer_joined(self, session: WriterSession) -> None:
         for table in self.owned.values():
-            table.joined(session)
+            table.writer_joined(session)
 
-    def lost(self, session: Session, why: str) -> None:
+    def writer_lost(self, session: WriterSession, why: str) -> None:
         for table in self.owned.values():
-            table.lost(session, why)
+            table.writer_lost(session, why)
 
-    def leaving(self, session: Session) -> None:
+    def writer_leaving(self, session: WriterSession) -> None:
         for table in self.owned.values():
-            table.leaving(session)
-        self.writers.free(session)
+            table.writer_leaving(session)
+        self.writers.release_if_free(session)
 
-    def loaded(self, session: Session, table: str, uncommitted_bytes: int) -> None:
+    def load_reported(self, session: WriterSession, table: str, uncommitted_bytes: int) -> None:
         if owned := self.owned.get(table):
-            owned.loaded(session, uncommitted_bytes)
+            owned.load_reported(session, uncommitted_bytes)
 
-    def reported(self, session: Session, report: wire.TableReport) -> None:
+    def table_reported(self, session: WriterSession, report: wire.TableReport) -> None:
         if owned := self.owned.get(report.table):
-            owned.reported(session, report)
+            owned.table_reported(session, report)
         elif report.HasField("open"):
-            session.send(wire.ControlResponse(table=refused(report, self.why_not_here(report.table))))
+            session.send(wire.ControlResponse(table=refused(report, self.not_served_error(report.table))))
 
-    def workplaces(self) -> Mapping[str, TableCompactions]:
+    def operation_sources(self) -> Mapping[str, TableCompactions]:
         """For compactors: the tables that are owned here."""
         return {name: owned.compactions for name, owned in self.owned.items()}
 
-    def workplace(self, table: str, epoch: int) -> TableCompactions | None:
+    def operation_source(self, table: str, epoch: int) -> TableCompactions | None:
         """Of another ownership nothing counts."""
         owned = self.owned.get(table)
         return owned.compactions if owned is not None and owned.address.epoch == epoch else None
 
-    def why_not_here(self, table: str) -> errors_pb2.Error:
+    def not_served_error(self, table: str) -> errors_pb2.Error:
         """What an open of a table is told that this coordinator does not serve."""
         trouble, holder = self.troubles.get(table), self.holders.get(table)
         if trouble is not None and trouble.quarantines:
@@ -110,16 +110,16 @@ class Board:
             )
         return wire_error(errors_pb2.CODE_UNAVAILABLE, "nobody serves the table just now", "Open the channel again shortly.")
 
-    def members(self) -> Sequence[str]:
+    def coordinator_addresses(self) -> Sequence[str]:
         """Addresses of living coordinators, this one first."""
         others = [holder.address for holder in self.coordinators if holder.address != self.own.address]
         return [self.own.address, *others] if self.own.address else others
 
-    def status(self, table: str) -> tables_pb2.TableStatus:
+    def table_status(self, table: str) -> tables_pb2.TableStatus:
         """One table's state as far as it is known here."""
         owner = self.holders.get(table)
         if owned := self.owned.get(table):
-            return owned.status(self.own.name)
+            return owned.table_status(self.own.name)
         if trouble := self.troubles.get(table):
             state = "quarantined" if trouble.quarantines else "unowned"
             return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm])
