@@ -6,7 +6,7 @@ Within ``reported_steps`` the classes of the service are replaced by ones that r
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ _SHOWN_BEFORE = (".requested", ".inflight")
 def reported_steps(reached: Reached) -> Iterator[None]:
     """Coordinators of this process, however many, call ``reached`` with the name of each step, from several threads."""
     with (
-        patch("headgate_coordinator.leadership.elections.TableCoordinator", partial(SteppedCoordinator, reached)),
+        patch("headgate_coordinator.leadership.ownerships.TableCoordinator", partial(SteppedCoordinator, reached)),
         patch("headgate_coordinator.services.coordination_service.Stream", partial(SteppedStream, reached)),
         patch("headgate_coordinator.tables.storage.open_table", partial(_open_stepped, reached)),
     ):
@@ -83,7 +83,7 @@ class SteppedStream(Stream[wire.ControlRequest, wire.ControlResponse]):
         self._reached = reached
 
     async def serve(self, requests: AsyncIterator[wire.ControlRequest], context: Any, welcome: wire.ControlResponse) -> str:
-        return await super().serve(requests, _SteppedContext(context, self._reached), welcome)
+        return await super().serve(requests, cast(Any, _SteppedContext(context, self._reached)), welcome)
 
 
 class _SteppedContext:

@@ -32,8 +32,9 @@ from headgate_coordinator.core.operations import (
     RunningAttempt,
     Tick,
 )
+from headgate_coordinator.core.plan_tasks import OperationTask, PlanTasks
 from headgate_tables.backoff import Backoff
-from headgate_tables.hudi.operation import Compacted, Operation
+from headgate_tables.hudi.operation import Operation
 
 LOSSES = 3
 """Lost compactors count as one failed attempt when they are so many: one that runs out of memory never says that it failed."""
@@ -57,68 +58,6 @@ class CompactionPolicy:
         return Backoff(self.pause, self.pause * LONGEST_PAUSE).after(max(tries, 1))
 
 
-@dataclass(slots=True)
-class _Task:
-    """One operation. ``number``: of its newest attempt; ``troubles``: the store's, since it last did its part. ``dropped``: why
-    the plan goes on without it; "": it does not.
-    """
-
-    index: int
-    operation: Operation
-    number: int = 0
-    failures: int = 0
-    losses: int = 0
-    troubles: int = 0
-    trouble: str = ""
-    not_before: float = 0.0
-    running: RunningAttempt | None = None
-    result: Compacted | None = None
-    dropped: str = ""
-
-    @property
-    def over(self) -> bool:
-        return self.result is not None or bool(self.dropped)
-
-    @property
-    def waits(self) -> bool:
-        return self.running is None and not self.over
-
-
-@dataclass(slots=True)
-class _Plan:
-    """``tasks`` by their operation's index. ``again_at``: when a refused end is tried again; ``sent``: the committer has it."""
-
-    instant: str
-    attempts: int
-    tasks: Sequence[_Task]
-    sent: bool = False
-    refusals: int = 0
-    again_at: float | None = None
-    trouble: str = ""
-
-    @property
-    def over(self) -> bool:
-        return all(task.over for task in self.tasks)
-
-    def next_task(self, now: float) -> _Task | None:
-        """The largest that may begin: the plan is done with its last operation, so that large ones must not be last."""
-        ready = [task for task in self.tasks if task.waits and task.not_before <= now]
-        return max(ready, key=lambda task: (task.operation.input_bytes, -task.index), default=None)
-
-    def progress(self) -> PlanProgress:
-        finished = [task for task in self.tasks if task.result is not None]
-        running = [task.running for task in self.tasks if task.running is not None]
-        done = sum(task.operation.input_bytes for task in finished)
-        return PlanProgress(
-            operations=len(self.tasks),
-            finished=len(finished),
-            dropped=sum(bool(task.dropped) for task in self.tasks),
-            running=len(running),
-            bytes=sum(task.operation.input_bytes for task in self.tasks),
-            bytes_done=done + sum(min(each.bytes, each.operation.input_bytes) for each in running),
-        )
-
-
 class Compactions:
     """Times are monotonic seconds. Instructions are to be executed in order."""
 
@@ -127,7 +66,7 @@ class Compactions:
         self.counts = OperationCounts()
         self._policy = policy
         self._now = now
-        self._plans: dict[str, _Plan] = {}
+        self._plans: dict[str, PlanTasks] = {}
         self._out: list[CompactionInstruction] = []
 
     # What happens.
@@ -171,8 +110,8 @@ class Compactions:
 
     def _opened(self, event: PlanOpened) -> None:
         if event.instant not in self._plans:
-            tasks = [_Task(index, operation) for index, operation in enumerate(event.operations)]
-            self._plans[event.instant] = _Plan(event.instant, event.attempts, tasks)
+            tasks = [OperationTask(index, operation) for index, operation in enumerate(event.operations)]
+            self._plans[event.instant] = PlanTasks(event.instant, event.attempts, tasks)
 
     def _closed(self, event: PlanClosed) -> None:
         plan = self._plans.pop(event.instant, None)
@@ -241,13 +180,13 @@ class Compactions:
             case _:
                 assert_never(event)
 
-    def _progressed(self, task: _Task, running: RunningAttempt, event: Progressed) -> None:
+    def _progressed(self, task: OperationTask, running: RunningAttempt, event: Progressed) -> None:
         said = (event.rows, event.bytes, event.batches)
         if said != (running.rows, running.bytes, running.batches):
             running.grown_at, task.troubles, task.trouble = self._now, 0, ""
         running.rows, running.bytes, running.batches = said
 
-    def _failed(self, plan: _Plan, task: _Task, event: AttemptFailed) -> None:
+    def _failed(self, plan: PlanTasks, task: OperationTask, event: AttemptFailed) -> None:
         task.running = None
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
         if event.damage:  # the other slices of the plan do not wait for what cannot be read
@@ -262,13 +201,13 @@ class Compactions:
         if task.failures >= plan.attempts:
             self._drop(plan, task, f"it failed {task.failures} times, the last time because {event.why}")
 
-    def _drop(self, plan: _Plan, task: _Task, why: str) -> None:
+    def _drop(self, plan: PlanTasks, task: OperationTask, why: str) -> None:
         task.dropped = why
         self.counts = replace(self.counts, dropped=self.counts.dropped + 1)
         place = task.operation.at(task.operation.file_id)
         self._out.append(Alarm(f"compaction {plan.instant} goes on without {place}: {why}"))
 
-    def _stop(self, task: _Task) -> None:
+    def _stop(self, task: OperationTask) -> None:
         if task.running is not None:
             self._out.append(Drop(task.running.process, task.running.attempt))
             task.running = None
@@ -342,10 +281,10 @@ class Compactions:
                 )
         return found
 
-    def _task(self, attempt: Attempt) -> _Task | None:
+    def _task(self, attempt: Attempt) -> OperationTask | None:
         plan = self._plans.get(attempt.instant)
         return plan.tasks[attempt.operation] if plan and 0 <= attempt.operation < len(plan.tasks) else None
 
-    def _tasks(self) -> Iterator[_Task]:
+    def _tasks(self) -> Iterator[OperationTask]:
         for plan in self._plans.values():
             yield from plan.tasks

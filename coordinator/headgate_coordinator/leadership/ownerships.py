@@ -1,0 +1,148 @@
+"""Serving the tables whose leases this coordinator holds: one ownership after the other, from the fence to its end."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+import structlog
+
+from headgate_coordinator.core.compactions import CompactionPolicy
+from headgate_coordinator.core.policy import CheckpointPolicy
+from headgate_coordinator.core.table_coordinator import TableCoordinator
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState, TableTrouble
+from headgate_coordinator.leadership.leases import Leases
+from headgate_coordinator.leadership.troubles import trouble_of
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.tables.committer import Committer, figures_of
+from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
+from headgate_coordinator.tables.storage import TableStorage
+from headgate_runtime.world import World
+from headgate_tables.backoff import Backoff
+from headgate_tables.errors import DeposedError, OperatorNeeded, TablesError
+
+PAUSES = Backoff(first=0.2, longest=5.0)
+"""Between tries at a table that will not open: each try is a few reads, and a fence when it succeeds (rule R5)."""
+CALM_S = 10.0
+"""After an ownership that lasted so long the next pause is the first again."""
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+
+class Ownerships:
+    """Keeps ``state`` current about the tables that it serves. ``threads`` runs what blocks. ``draining``: no ownership follows
+    the one that ends.
+    """
+
+    def __init__(
+        self,
+        state: CoordinatorState,
+        leases: Leases,
+        storage: TableStorage,
+        settings: CoordinatorSettings,
+        world: World,
+        metrics: Metrics,
+        threads: Executor,
+        guard: GuardedClock,
+    ) -> None:
+        self.draining = False
+        self._state = state
+        self._leases = leases
+        self._storage = storage
+        self._settings = settings
+        self._world = world
+        self._metrics = metrics
+        self._threads = threads
+        self._guard = guard
+        self._policy = CheckpointPolicy(
+            settings.checkpoint_interval,
+            settings.checkpoint_min_interval,
+            settings.checkpoint_bytes,
+            settings.checkpoint_timeout,
+            settings.writer_timeout,
+        )
+        self._service_policy = ServicePolicy(
+            settings.service_interval, CompactionPolicy(settings.compaction_timeout, settings.compaction_pause)
+        )
+
+    async def serve(self, table: str, owned: Callable[[], None]) -> None:
+        """Owns the table again and again, until it is drained, cancelled, or another coordinator's.
+
+        ``owned`` is called at the beginning of each ownership.
+        """
+        failures = 0
+        clock = self._world.clock
+        try:
+            while True:
+                began = clock.monotonic()
+                trouble = await self._own(table, owned)
+                if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
+                    return
+                if isinstance(trouble, OperatorNeeded):  # while a folder goes, what is left of it looks like damage
+                    trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
+                before = self._state.troubles.get(table)
+                self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
+                _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
+                failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
+                await clock.sleep(PAUSES.after(failures))
+        finally:
+            self._state.troubles.pop(table, None)
+
+    async def _is_ours(self, table: str) -> bool:
+        """After a deposition only what Redis says now counts: without it the other one keeps the table (rule R4)."""
+        holders = await self._leases.holders([table])
+        return holders is not None and holders[table] == self._leases.own
+
+    async def _own(self, table: str, owned: Callable[[], None]) -> TablesError | None:
+        """One ownership, from the fence to its end; None after a drain. An error of one table ends its ownership alone."""
+        try:
+            while await self._own_once(table, owned) and not self.draining:
+                pass
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever it is, other tables go on; it is logged, an alarm, and tried again
+            return trouble_of(table, error)
+
+    async def _own_once(self, table: str, began: Callable[[], None]) -> bool:
+        """Whether it ended for a request, and is ours still."""
+        owned = await self._open(table)
+        self._state.troubles.pop(table, None)
+        self._state.owned[table] = owned
+        began()
+        self._state.adoptions.refuse_adoption(table)
+        try:
+            await owned.run()
+        finally:
+            del self._state.owned[table]
+        return owned.ended_by_request
+
+    async def _open(self, table: str) -> OwnedTable:
+        adoption = self._state.adoptions.take_adoption(table)
+        handle = await self._blocking(lambda: self._storage.open_owned(table, self._leases.own.address, adoption))
+        definition = self._storage.describe(table).definition
+        metrics = self._metrics.for_table(table)
+        metrics.fences.inc()
+        _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
+        clock = self._world.clock
+        drop_beaten, restored = self._settings.drop_beaten, handle.restored
+        address = Address.of(table, handle.epoch, handle.url, definition, drop_beaten=drop_beaten, restored=restored)
+        limits = await self._blocking(lambda: figures_of(handle))
+        core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic(), limits)
+        return OwnedTable(
+            address,
+            core,
+            lambda report: Committer(handle, clock.now_ms, report),
+            self._state.writers,
+            self._state.compactors,
+            self._service_policy,
+            self._world,
+            self._guard,
+            metrics,
+            self._threads,
+        )
+
+    async def _blocking(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
