@@ -172,7 +172,7 @@ def test_who_is_alone_with_the_table_finds_no_checkpoint_open_and_committed_ones
     owner.do(Commit(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
     lost = owner.instant(2)
     answers: list[object] = []
-    owner.committer.finish_with(RunService(lambda table: table.tidy(), answers.append, answers.append))
+    owner.committer.finish_with(RunService(lambda table: answers.append(table.tidy()), answers.append))
     assert answers == [None]
     assert not [name for name in timeline(tmp_path) if name.startswith(lost)]
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
@@ -194,7 +194,7 @@ def test_what_a_request_meets_is_told_to_who_asked_and_ends_the_ownership_if_it_
         raise error
 
     failed: list[BaseException] = []
-    work = RunService(fail, lambda result: None, failed.append)
+    work = RunService(fail, failed.append)
     if ends:
         with pytest.raises(type(error)):
             owner.do(work)

@@ -166,7 +166,7 @@ def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner
 def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothing(owner: Owner, tmp_path: Path) -> None:
     plan = opened(owner)
     results = owner.merge(plan)
-    cancel = RunService(lambda table: table.cancel_plan(plan.instant), lambda _: None, _fail)
+    cancel = RunService(lambda table: table.cancel_plan(plan.instant), _fail)
     assert owner.do(cancel) == [PlanClosed(plan.instant, done=False)]
     assert owner.do(FinishPlan(plan.instant, results, {})) == []
     table = open_table(f"file://{tmp_path}/table")
@@ -178,7 +178,7 @@ def test_settings_that_were_changed_go_to_compactors_and_others_do_not(owner: Ow
     owner.committer.load_past()
     assert owner.committer.settings == {}
     change = {"hoodie.parquet.bloom.filter.enabled": "true"}
-    owner.do(RunService(lambda table: table.configure(change), lambda _: None, _fail))
+    owner.do(RunService(lambda table: table.configure(change), _fail))
     assert owner.committer.settings == change
 
 

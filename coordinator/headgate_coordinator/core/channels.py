@@ -6,7 +6,6 @@ The records are what slots say. Everything else is in memory, belongs to one gen
 from collections import deque
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any
 
 from headgate_coordinator.core.events import ChannelEnded, OpenRequested
 from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
@@ -72,7 +71,7 @@ class LiveChannel:
 class ChannelRegistry:
     """Opens of a channel are answered in the order in which they came; different channels do not wait for each other."""
 
-    def __init__(self, records: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, records: Mapping[str, Sequence[int | str]]) -> None:
         self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
         self._live: dict[str, LiveChannel] = {}
         self._restless: dict[str, None] = {}

@@ -4,7 +4,7 @@ It mirrors Hudi's StreamWriteOperatorCoordinator, with two checkpoints at a time
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
@@ -28,7 +28,7 @@ class TableCoordinator:
     def __init__(
         self,
         epoch: int,
-        channels: Mapping[str, Sequence[Any]],
+        channels: Mapping[str, Sequence[int | str]],
         policy: CheckpointPolicy,
         key_groups: int,
         now: float,

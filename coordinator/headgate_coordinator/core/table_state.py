@@ -4,7 +4,6 @@ done.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from headgate_coordinator.core.aborts import Aborts
 from headgate_coordinator.core.channels import ChannelRegistry, OpenConditions
@@ -28,7 +27,7 @@ class TableState:
 
     def __init__(
         self,
-        channels: Mapping[str, Sequence[Any]],
+        channels: Mapping[str, Sequence[int | str]],
         policy: CheckpointPolicy,
         key_groups: int,
         now: float,

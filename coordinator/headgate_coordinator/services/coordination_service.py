@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
@@ -35,7 +35,9 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         self._timeout_s = writer_timeout_s
         self._heartbeat_ms = round(heartbeat_s * 1000)
 
-    async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:  # noqa: ARG002 - gRPC's
+    async def Members(
+        self, _request: wire.MembersRequest, _context: grpc.aio.ServicerContext[wire.MembersRequest, wire.MembersResponse]
+    ) -> wire.MembersResponse:
         return wire.MembersResponse(addresses=self._members())
 
     async def Control(  # type: ignore[override]

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any, Final, TypeVar, assert_never
+from typing import Final, TypeVar, assert_never
 
 import structlog
+from grpc.aio import ServicerContext
 
 from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
@@ -54,8 +55,10 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         self._created = created
         self._operators = operators
 
-    async def Compact(self, request: api.CompactRequest, context: Any) -> AsyncIterator[api.CompactResponse]:
-        owned = await self._owner(request.table, context, "compact", plan_only=request.plan_only)
+    async def Compact(
+        self, request: api.CompactRequest, context: ServicerContext[api.CompactRequest, api.CompactResponse]
+    ) -> AsyncIterator[api.CompactResponse]:
+        owned = await self._owner(request.table, principal(context), "compact", plan_only=request.plan_only)
         if request.plan_only:
             found = await _asked(owned.call_table(lambda table: table.compact(plan_only=True)))
             yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.compactor_count))
@@ -66,19 +69,25 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         except TablesError as error:
             raise _refused(error) from error
 
-    async def Clean(self, request: api.CleanRequest, context: Any) -> api.CleanResponse:
-        owned = await self._owner(request.table, context, "clean", plan_only=request.plan_only)
+    async def Clean(
+        self, request: api.CleanRequest, context: ServicerContext[api.CleanRequest, api.CleanResponse]
+    ) -> api.CleanResponse:
+        owned = await self._owner(request.table, principal(context), "clean", plan_only=request.plan_only)
         return answers.cleaned(await _asked(owned.call_table(lambda table: table.clean(plan_only=request.plan_only))))
 
-    async def Archive(self, request: api.ArchiveRequest, context: Any) -> api.ArchiveResponse:
-        owned = await self._owner(request.table, context, "archive", plan_only=request.plan_only)
+    async def Archive(
+        self, request: api.ArchiveRequest, context: ServicerContext[api.ArchiveRequest, api.ArchiveResponse]
+    ) -> api.ArchiveResponse:
+        owned = await self._owner(request.table, principal(context), "archive", plan_only=request.plan_only)
         return answers.archived(await _asked(owned.call_table(lambda table: table.archive(plan_only=request.plan_only))))
 
-    async def Savepoint(self, request: api.SavepointRequest, context: Any) -> api.SavepointResponse:
+    async def Savepoint(
+        self, request: api.SavepointRequest, context: ServicerContext[api.SavepointRequest, api.SavepointResponse]
+    ) -> api.SavepointResponse:
         what = request.WhichOneof("what")
         if what is None:
             raise _says_nothing("comment, remove or list")
-        owned = await self._owner(request.table, context, _SAVEPOINT_WORK[what], instant=request.remove)
+        owned = await self._owner(request.table, principal(context), _SAVEPOINT_WORK[what], instant=request.remove)
         user = principal(context)
 
         def call(table: Table) -> api.SavepointResponse:
@@ -97,19 +106,25 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
 
         return await _asked(owned.call_table(call))
 
-    async def Restore(self, request: api.RestoreRequest, context: Any) -> api.RestoreResponse:
-        owned = await self._owner(request.table, context, "restore", instant=request.instant, plan_only=request.plan_only)
+    async def Restore(
+        self, request: api.RestoreRequest, context: ServicerContext[api.RestoreRequest, api.RestoreResponse]
+    ) -> api.RestoreResponse:
+        owned = await self._owner(
+            request.table, principal(context), "restore", instant=request.instant, plan_only=request.plan_only
+        )
         # Also before a real one: an instant that is not saved must end no channel.
         found = await _asked(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
         if not request.plan_only:
             found = await _asked(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
         return answers.restored(found)
 
-    async def Adopt(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
+    async def Adopt(
+        self, request: api.AdoptRequest, context: ServicerContext[api.AdoptRequest, api.AdoptResponse]
+    ) -> api.AdoptResponse:
         name = request.table
         if request.future_times:
-            return await self._accept_future_times(request, context)
-        self._check_operator(context, name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
+            return await self._accept_future_times(request, principal(context))
+        self._check_operator(principal(context), name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
 
         def call(table: Table) -> AdoptResult:
             return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
@@ -124,15 +139,17 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         self._created.set()
         return answers.adopted(found)
 
-    async def Repair(self, request: api.RepairRequest, context: Any) -> api.RepairResponse:
-        owned = await self._owner(request.table, context, "repair")
+    async def Repair(
+        self, request: api.RepairRequest, context: ServicerContext[api.RepairRequest, api.RepairResponse]
+    ) -> api.RepairResponse:
+        owned = await self._owner(request.table, principal(context), "repair")
         repaired = await _asked(owned.call_table(Table.repair))
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
-    async def _accept_future_times(self, request: api.AdoptRequest, context: Any) -> api.AdoptResponse:
+    async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
         """Channels stay open: checkpoints wait, and go on."""
         name = request.table
-        self._check_operator(context, name, "acceptance of times in the future")
+        self._check_operator(caller, name, "acceptance of times in the future")
         if request.buckets or request.roll_back:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT,
@@ -147,20 +164,26 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
             raise RpcError(await self._why_not_here(name))
         return api.AdoptResponse(goes_on_from=floor)
 
-    async def Configure(self, request: api.ConfigureRequest, context: Any) -> api.ConfigureResponse:
+    async def Configure(
+        self, request: api.ConfigureRequest, context: ServicerContext[api.ConfigureRequest, api.ConfigureResponse]
+    ) -> api.ConfigureResponse:
         changes: dict[str, str | None] = {**request.settings, **dict.fromkeys(request.unset)}
-        owned = await self._owner(request.table, context, "configure", changes=changes)
+        owned = await self._owner(request.table, principal(context), "configure", changes=changes)
 
         def call(table: Table) -> api.ConfigureResponse:
             return answers.settings(table.configure(changes) if changes else table.settings)
 
         return await _asked(owned.call_table(call))
 
-    async def Slice(self, request: api.SliceRequest, context: Any) -> api.SliceResponse:
+    async def Slice(
+        self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]
+    ) -> api.SliceResponse:
         what = request.WhichOneof("what")
         if what is None:
             raise _says_nothing("set_aside, take_in or list")
-        owned = await self._owner(request.table, context, _SLICE_WORK[what], slice=request.set_aside or request.take_in)
+        owned = await self._owner(
+            request.table, principal(context), _SLICE_WORK[what], slice=request.set_aside or request.take_in
+        )
 
         def call(table: Table) -> api.SliceResponse:
             match what:
@@ -176,16 +199,15 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
 
         return await _asked(owned.call_table(call))
 
-    async def _owner(self, table: str, context: Any, what: str, **details: Any) -> OwnedTable:
+    async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
         """The table, if it is owned here and the caller may touch it. Raises RpcError."""
-        self._check_operator(context, table, what, **details)
+        self._check_operator(caller, table, what, **details)
         owned = self._state.owned.get(table)
         if owned is None:
             raise RpcError(await self._why_not_here(table))
         return owned
 
-    def _check_operator(self, context: Any, table: str, what: str, **details: Any) -> None:
-        caller = principal(context)
+    def _check_operator(self, caller: str, table: str, what: str, **details: object) -> None:
         if self._operators and caller not in self._operators:
             _log.warning("request of a principal that is no operator", table=table, request=what, principal=caller)
             raise rpc_error(

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
+from grpc.aio import ServicerContext
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services.schema_limits import read_schema
@@ -29,7 +30,9 @@ class TableService(rpc.TableServiceServicer):
         self._threads = threads
         self._created = created
 
-    async def CreateTable(self, request: api.CreateTableRequest, context: Any) -> api.CreateTableResponse:  # noqa: ARG002 - gRPC's
+    async def CreateTable(
+        self, request: api.CreateTableRequest, _context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
+    ) -> api.CreateTableResponse:
         schema = read_schema(request.schema)
         wanted = NewTable(
             request.name,
@@ -45,18 +48,26 @@ class TableService(rpc.TableServiceServicer):
         self._created.set()
         return api.CreateTableResponse(table=_description(described))
 
-    async def DescribeTable(self, request: api.DescribeTableRequest, context: Any) -> api.DescribeTableResponse:  # noqa: ARG002 - gRPC's
+    async def DescribeTable(
+        self, request: api.DescribeTableRequest, _context: ServicerContext[api.DescribeTableRequest, api.DescribeTableResponse]
+    ) -> api.DescribeTableResponse:
         described = await self._blocking(lambda: self._storage.describe(request.name))
         return api.DescribeTableResponse(table=_description(described))
 
-    async def ListTables(self, request: api.ListTablesRequest, context: Any) -> api.ListTablesResponse:  # noqa: ARG002 - gRPC's
+    async def ListTables(
+        self, _request: api.ListTablesRequest, _context: ServicerContext[api.ListTablesRequest, api.ListTablesResponse]
+    ) -> api.ListTablesResponse:
         described, unreadable = await self._blocking(self._storage.list)
         return api.ListTablesResponse(tables=map(_description, described), unreadable=unreadable)
 
-    async def FindWriters(self, request: api.FindWritersRequest, context: Any) -> api.FindWritersResponse:  # noqa: ARG002 - gRPC's
+    async def FindWriters(
+        self, _request: api.FindWritersRequest, _context: ServicerContext[api.FindWritersRequest, api.FindWritersResponse]
+    ) -> api.FindWritersResponse:
         return api.FindWritersResponse(addresses=[session.address for session in self._state.writers.by_load()])
 
-    async def Status(self, request: api.StatusRequest, context: Any) -> api.StatusResponse:  # noqa: ARG002 - gRPC's
+    async def Status(
+        self, request: api.StatusRequest, _context: ServicerContext[api.StatusRequest, api.StatusResponse]
+    ) -> api.StatusResponse:
         state = self._state
         tables = [request.table] if request.table else [*state.owned, *state.troubles]
         return api.StatusResponse(

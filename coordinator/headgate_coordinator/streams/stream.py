@@ -5,7 +5,7 @@ The stream is the registration: who is on it is there from the hello to the stre
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import grpc
 import grpc.aio
@@ -73,7 +73,9 @@ class Stream(Generic[_Heard, _Sent]):
         self._clock = clock
         self._timeout_s = timeout_s
 
-    async def serve(self, requests: AsyncIterator[_Heard], context: Any, welcome: _Sent) -> str:
+    async def serve(
+        self, requests: AsyncIterator[_Heard], context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent
+    ) -> str:
         """Until it ends; returns why. ``welcome`` goes out first."""
         why = ""
         try:
@@ -109,7 +111,7 @@ class Stream(Generic[_Heard, _Sent]):
         await self._outbox.until_cut()
         raise _StreamEndedError(self._outbox.ended or "")
 
-    async def _write(self, context: Any, welcome: _Sent) -> None:
+    async def _write(self, context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent) -> None:
         await context.write(welcome)
         while (message := await self._outbox.next_message()) is not None:
             await context.write(message)

@@ -7,7 +7,7 @@ and answered as events.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from headgate_coordinator.core import events, stuck_slices
 from headgate_coordinator.core.events import Event
@@ -243,7 +243,7 @@ class Committer:
         except RetryLater:
             return  # the instant has ended; staged files that the store would not delete now go with it in a sweep
 
-    def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, list[Any]]:
+    def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, list[int | str]]:
         now = self._now_ms()
         return {name: [*record, now] for name, record in channels.items()}
 

@@ -39,15 +39,19 @@ class TableRequests:
             self._waiting.add(answer)
             answer.add_done_callback(self._waiting.discard)
 
-        def settle(set_it: Callable[[Any], None], outcome: Any) -> None:
-            """On the loop: whoever waits may have gone."""
+        def settle(answer_it: Callable[[], None]) -> None:
+            """On the loop: the caller may have stopped waiting."""
             if not answer.done():
-                set_it(outcome)
+                answer_it()
 
-        def tell(set_it: Callable[[Any], None]) -> Callable[[Any], None]:
-            return lambda outcome: self._call_soon(settle, set_it, outcome)
+        def call_and_answer(table: Table) -> None:
+            result = call(table)
+            self._call_soon(lambda: settle(lambda: answer.set_result(result)))
 
-        return RunService(call, tell(answer.set_result), tell(answer.set_exception)), answer
+        def fail(error: BaseException) -> None:
+            self._call_soon(lambda: settle(lambda: answer.set_exception(error)))
+
+        return RunService(call_and_answer, fail), answer
 
     def refuse_all(self) -> None:
         """The ownership has ended: nobody gets an answer any more."""
@@ -56,9 +60,9 @@ class TableRequests:
             if not answer.done():
                 answer.set_exception(_gone())
 
-    def _call_soon(self, *call: Any) -> None:
+    def _call_soon(self, call: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-            self._loop.call_soon_threadsafe(*call)
+            self._loop.call_soon_threadsafe(call)
 
 
 def _gone() -> ReopenTable:

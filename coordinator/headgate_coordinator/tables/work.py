@@ -4,7 +4,7 @@ union.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import FinishPlan
@@ -14,26 +14,23 @@ from headgate_tables.hudi import Table
 
 @dataclass(frozen=True, slots=True)
 class RunService:
-    """Something that somebody outside of checkpoints asked for. ``call`` gets the table, on the committer's thread.
+    """A request from outside of checkpoints. ``call`` gets the table, on the committer's thread, and delivers its own result.
 
-    ``done`` or ``failed`` is called once, from that thread, with what came of it.
+    ``failed`` gets, from that thread, what ``call`` raises.
     """
 
-    call: Callable[[Table], Any]
-    done: Callable[[Any], None]
+    call: Callable[[Table], None]
     failed: Callable[[BaseException], None]
 
     def run(self, table: Table) -> None:
         """What the caller can put right is his alone; anything else says something about the table, or us, and is raised too."""
         try:
-            result = self.call(table)
+            self.call(table)
         except (RetryLater, FixCall) as error:
             self.failed(error)
         except BaseException as error:
             self.failed(error)
             raise
-        else:
-            self.done(result)
 
 
 @dataclass(frozen=True, slots=True)
