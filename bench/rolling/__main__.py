@@ -9,6 +9,7 @@ from bench.rolling.rows import expected_rows, shown_rows
 from bench.tables.scratch import scratch_folder
 from nemesis.commits import CommitWatch
 from support.cluster import Cluster
+from support.planted import ALL_ROWS
 from support.producers import Producers, create_table
 from support.workload import Workload
 
@@ -33,11 +34,10 @@ class Restart:
 def main() -> None:
     options = _options()
     workload = Workload(event_time=False)
-    flags = {
-        "coordinator": ["--checkpoint-interval", f"{options.interval}s", *([] if options.drop_beaten else ["--no-drop-beaten"])]
-    }
+    flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s"]}
+    plant = {} if options.drop_beaten else ALL_ROWS
     parts = {"coordinators": len(COORDINATORS), "writers": len(WRITERS), "compactors": 1}
-    with scratch_folder("rolling") as folder, Cluster(folder / "cluster", options=flags, **parts) as cluster:
+    with scratch_folder("rolling") as folder, Cluster(folder / "cluster", options=flags, plant=plant, **parts) as cluster:
         url = create_table(cluster.address, "rolling", workload)
         rate, ahead = options.rate / len(NAMES), options.ahead // len(NAMES)
         told = {"rows": 0, "rate": rate, "ahead": ahead, "batch": 500, "timeout": 60.0}

@@ -14,6 +14,7 @@ from demo.ports import free_port
 from demo.witness import half_archived
 from headgate_tables.hudi import open_table
 from support.cluster import Cluster
+from support.planted import ALL_ROWS
 from support.producers import Producers, create_table
 from support.workload import Workload
 
@@ -26,11 +27,11 @@ GROWTH = 1.15
 def main() -> None:
     options = _options()
     ports = {name: free_port() for name in ("coordinator-1", "writer-1", "writer-2")}
-    flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s", "--no-drop-beaten"]}
+    flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s"]}
     flags |= {name: ["--metrics-listen", f"127.0.0.1:{port}"] for name, port in ports.items()}
     workload = Workload(deletes=False)
     with scratch_folder("soak") as folder:
-        with Cluster(folder / "cluster", options=flags) as cluster:
+        with Cluster(folder / "cluster", options=flags, plant=ALL_ROWS) as cluster:
             url = create_table(cluster.address, "soak", workload, buckets=2)
             rate = options.rate / len(NAMES)
             with Producers(cluster.address, "soak", workload, folder, rows=0, rate=rate, batch=500, timeout=300) as producers:

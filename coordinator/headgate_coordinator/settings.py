@@ -107,9 +107,6 @@ class CoordinatorSettings(ServiceSettings):
         description="a compactor is lost after this silence and others get its operations; shorter: a dead one is noticed sooner "
         "and work that a busy one has done is thrown away. It is asked to say something ten times as often",
     )
-    drop_beaten: bool = Field(
-        True, description="a flush drops rows that a row of the same key and flush beats; off only in tests that count rows"
-    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

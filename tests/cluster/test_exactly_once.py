@@ -9,6 +9,7 @@ import pytest
 
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
+from support.planted import ALL_ROWS
 from support.producers import Producers, create_table
 from support.workload import Workload
 
@@ -33,8 +34,7 @@ def test_what_two_producers_send_is_there_once(workload: Workload, tmp_path: Pat
 
 def test_where_nothing_is_dropped_in_a_flush_every_number_is_in_the_log(tmp_path: Path) -> None:
     workload = Workload(deletes=False)
-    options = {"coordinator": [*SOON, "--no-drop-beaten"]}
-    report = under(tmp_path, workload, lambda cluster, producers: cluster.restart("writer-1"), options=options, drop_beaten=False)
+    report = under(tmp_path, workload, lambda cluster, producers: cluster.restart("writer-1"), plant=ALL_ROWS, drop_beaten=False)
     assert report.dropped == 0
 
 
@@ -131,10 +131,11 @@ def break_streams(cluster: Cluster, producers: Producers) -> None:
 
 
 def test_a_cluster_whose_duplicate_check_is_off_is_found_out(tmp_path: Path) -> None:
-    options = {"coordinator": ["--checkpoint-interval", "2s", "--no-drop-beaten"]}
+    options = {"coordinator": ["--checkpoint-interval", "2s"]}
+    plant = {"coordinator": ("grants_at_once",), **ALL_ROWS}
     told: dict[str, Any] = {"options": options, "links": True, "drop_beaten": False}
     with pytest.raises(AssertionError, match="'doubled': "):
-        under(tmp_path, Workload(deletes=False), break_streams, plant={"coordinator": "grants_at_once"}, **told)
+        under(tmp_path, Workload(deletes=False), break_streams, plant=plant, **told)
 
 
 def under(
@@ -146,7 +147,7 @@ def under(
     links: bool = False,
     options: Mapping[str, list[str]] | None = None,
     drop_beaten: bool = True,
-    plant: Mapping[str, str] | None = None,
+    plant: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Any:
     """Two producers write, the nemesis does its work twice, everybody gets on, and the table is judged."""
     options = options or {"coordinator": SOON}

@@ -16,6 +16,7 @@ from support.cluster import Cluster
 from support.committed_log import open_bytes, ours
 from support.exactly_once import assert_exactly_once, check_log, check_merged, read_merged
 from support.journal import History
+from support.planted import ALL_ROWS
 from support.processes import Process
 from support.producers import Producers, create_table
 from support.shares import Written, processes, ratio, wait_for_checkpoints
@@ -23,8 +24,8 @@ from support.workload import Workload
 
 PATIENT = ["--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
 """A busy machine loses no writer: what rewinds a table here is a defect, not a slow heartbeat."""
-ALL_ROWS = Workload(deletes=False, hot_keys=1000, partitions=8)
-"""With ``--no-drop-beaten``: every row that a writer took is in its files. Half of the partitions get three times as much."""
+EVERY_ROW = Workload(deletes=False, hot_keys=1000, partitions=8)
+"""For writers that keep beaten rows: every row that one took is in its files. Half of the partitions get three times as much."""
 EVENLY, CHECKPOINTS = 1.5, 3
 """So far apart the shares of two writers may be, and so many checkpoints it may take until they are (issue 4)."""
 
@@ -54,7 +55,7 @@ class Watched:
         assert_exactly_once(self.url, self.histories(), self.workload)
 
     def judge_all_rows(self) -> None:
-        """As ``judge`` for ALL_ROWS, without the reader that takes most of a test with many files (others read with it)."""
+        """As ``judge`` for EVERY_ROW, without the reader that takes most of a test with many files (others read with it)."""
         entries = ours(self.store)
         report = check_log(entries, self.histories(), self.workload, drop_beaten=False)
         report.anomalies += check_merged(read_merged(self.url), entries, self.histories(), self.workload)
@@ -79,10 +80,10 @@ def watched(cluster: Cluster, folder: Path, workload: Workload, *names: str, buc
 
 
 def test_a_writer_is_added_and_one_is_drained_under_load(tmp_path: Path) -> None:
-    options = {"coordinator": ["--checkpoint-interval", "1s", "--no-drop-beaten", *PATIENT]}
+    options = {"coordinator": ["--checkpoint-interval", "1s", *PATIENT]}
     with (
-        Cluster(tmp_path / "cluster", writers=3, options=options) as cluster,
-        watched(cluster, tmp_path, ALL_ROWS, "one", "two", buckets=8, rate=2000, batch=100) as table,
+        Cluster(tmp_path / "cluster", writers=3, options=options, plant=ALL_ROWS) as cluster,
+        watched(cluster, tmp_path, EVERY_ROW, "one", "two", buckets=8, rate=2000, batch=100) as table,
     ):
         three = table.settled(list(processes(cluster).values()))
         cluster.start("writer-4")
@@ -104,12 +105,12 @@ def test_the_load_is_even_three_checkpoints_after_writers_changed_in_each_of_ten
 
     Their producers flush after each thousand rows and go on when these are durable: so many rows a checkpoint, on any machine.
     """
-    options = {"coordinator": ["--checkpoint-interval", "1h", "--no-drop-beaten", *PATIENT]}
+    options = {"coordinator": ["--checkpoint-interval", "1h", *PATIENT]}
     closed_loop = {"rate": 0, "batch": 100, "flush_every": 10}
-    with Cluster(tmp_path / "cluster", writers=3, options=options) as cluster, ExitStack() as stack:
+    with Cluster(tmp_path / "cluster", writers=3, options=options, plant=ALL_ROWS) as cluster, ExitStack() as stack:
         tables = [
             stack.enter_context(
-                watched(cluster, tmp_path, replace(ALL_ROWS, layout=layout), f"one-{layout}", buckets=8, **closed_loop)
+                watched(cluster, tmp_path, replace(EVERY_ROW, layout=layout), f"one-{layout}", buckets=8, **closed_loop)
             )
             for layout in range(1, 11)
         ]

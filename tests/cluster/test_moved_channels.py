@@ -12,6 +12,7 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.journal import Attempt, History
+from support.planted import ALL_ROWS
 from support.producer import Producer, producers
 from support.producers import create_table
 from support.workload import Workload
@@ -22,10 +23,10 @@ PATIENT = ["--checkpoint-interval", "1h", "--checkpoint-min-interval", "100ms", 
 
 async def test_what_reaches_a_writer_behind_the_end_of_its_channel_is_not_taken_twice(tmp_path: Path) -> None:
     """Rule CH3. Channels of which all was committed send on, one after the other, while their writer is told to leave."""
-    options = {"coordinator": ["--no-drop-beaten", *PATIENT]}
+    options = {"coordinator": PATIENT}
     workload = Workload(deletes=False)
     names = [f"client-{number}" for number in range(64)]
-    with Cluster(tmp_path / "cluster", options=options) as cluster:
+    with Cluster(tmp_path / "cluster", options=options, plant=ALL_ROWS) as cluster:
         url = create_table(cluster.address, "t", workload, buckets=2)
         async with producers(cluster.address_of("writer-1")) as one, producers(cluster.address_of("writer-2")) as other:
             clients = [await opened(one, name) for name in names]

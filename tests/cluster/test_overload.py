@@ -12,14 +12,14 @@ from support.workload import Workload
 
 WORKLOAD = Workload()
 ROWS = 30_000
-SMALL = ["--checkpoint-interval", "500ms", "--checkpoint-timeout", "2s", "--no-drop-beaten"]
+SMALL = ["--checkpoint-interval", "500ms", "--checkpoint-timeout", "2s"]
 """All rows of a producer come within a second and take a writer six, three times as long as a checkpoint may stand still."""
 
 
 @contextmanager
 def overloaded(folder: Path, *, coordinators: int) -> Iterator[tuple[Cluster, Producers, str]]:
     """Two producers send as fast as they can what writers write slowly."""
-    options, plant = {"coordinator": SMALL}, {"writer": "encodes_slowly"}
+    options, plant = {"coordinator": SMALL}, {"writer": ("encodes_slowly", "keeps_beaten_rows")}
     with Cluster(folder / "cluster", coordinators=coordinators, options=options, plant=plant) as cluster:
         url = create_table(cluster.address, "t", WORKLOAD, limited=False)
         with Producers(cluster.address, "t", WORKLOAD, folder, rows=ROWS, batch=1000) as producers:

@@ -43,7 +43,7 @@ class Writer:
 
 def coordinator_state(**known: Any) -> CoordinatorState:
     found = CoordinatorState(own=OWN, **known)
-    address = Address("mine", 3, "", "", drop_beaten=True, restored="")
+    address = Address("mine", 3, "", "", restored="")
     found.owned["mine"] = cast(OwnedTable, Owned(address))
     return found
 
@@ -123,7 +123,7 @@ def is_told(session: WriterSession) -> bool:
 
 async def test_a_writer_that_leaves_is_free_once_when_the_last_table_has_let_it_go() -> None:
     found = coordinator_state()
-    found.owned["other"] = cast(OwnedTable, Owned(Address("other", 1, "", "", drop_beaten=True)))
+    found.owned["other"] = cast(OwnedTable, Owned(Address("other", 1, "", "")))
     stays, leaves = found.writers.add_writer("stays", "stays:1"), leave(found, "leaves")
     assert not is_told(leaves)
     found.writers.note_detached("mine", "stays")

@@ -8,7 +8,7 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 
-TO = Address("t", 3, "file:///t", "{}", drop_beaten=True)
+TO = Address("t", 3, "file:///t", "{}")
 
 
 def test_a_pause_is_no_rate_and_no_refusal() -> None:

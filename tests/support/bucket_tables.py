@@ -69,8 +69,8 @@ class OwnedTable:
         assert definition is not None
         return definition
 
-    def attached(self, *, drop_beaten: bool = True) -> AttachedTable:
-        return AttachedTable("t", self.epoch, 1, self.table.url, self.definition, drop_beaten, self.store)
+    def attached(self) -> AttachedTable:
+        return AttachedTable("t", self.epoch, 1, self.table.url, self.definition, self.store)
 
     def begin(self) -> Transaction:
         """A checkpoint's transaction; its instant is announced."""

@@ -34,7 +34,7 @@ class Cluster:
 
     ``links``: every server stands behind a proxy, so that ``cut`` works; costs throughput. ``store``: another place than a
     folder of its own. ``kill_at`` and ``pause_at``: by part, "step:n" at which its first process kills or stops itself.
-    ``plant``: by kind of part, a bug of ``support.planted``.
+    ``plant``: by kind of part, bugs and burdens of ``support.planted``.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         kill_at: Mapping[str, str] | None = None,
         pause_at: Mapping[str, str] | None = None,
-        plant: Mapping[str, str] | None = None,
+        plant: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.folder = folder
         self.store = store or f"file://{folder}/store"
@@ -191,7 +191,7 @@ class Cluster:
             flags = ["--record", str(self._record(name)), "--clock", str(self._clock(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
-            flags += ["--plant", self._plant[kind]] if kind in self._plant else []
+            flags += [word for plant in self._plant.get(kind, ()) for word in ("--plant", plant)]
             arguments = [
                 "--listen",
                 listen,

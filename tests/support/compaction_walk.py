@@ -379,7 +379,7 @@ class Walk:
                     session, peer.session = peer.session, None
                     session.end_stream("moved")
             self.compactors = Compactors(self)
-        address = Address("t", self._epoch, "file:///t", "{}", True)
+        address = Address("t", self._epoch, "file:///t", "{}")
         core = self._core(POLICY, self.now)
         self.table = TableCompactions(address, core, self.compactors, self._sent.append, dict, self, self._metrics)
         if not sessions:

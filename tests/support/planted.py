@@ -1,4 +1,4 @@
-"""Bugs and burdens that are planted into a service, one at a time: what tests have to find, or to bear.
+"""Bugs and burdens that are planted into a service: what tests have to find, or to bear.
 
 ``support.stepping --plant NAME`` calls the one of that name in the service's process before it starts.
 """
@@ -38,4 +38,21 @@ def encodes_slowly() -> None:
     ChangeWriter._encode = encode  # type: ignore[method-assign]
 
 
-PLANTS: Mapping[str, Callable[[], None]] = {plant.__name__: plant for plant in (grants_at_once, encodes_slowly)}
+def keeps_beaten_rows(patch: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Flushes of a writer keep every row, in the order of arrival, so that a test can count them without a merge.
+
+    ``patch``: in tests of one process, a ``MonkeyPatch.setattr``, which is undone.
+    """
+    from headgate_writer import flushing
+
+    right = flushing._ranks
+    patch(flushing, "_ranks", lambda bundle, portion: right(bundle, portion) & ~1)  # deletes have the rank of upserts
+    patch(flushing, "_winners", lambda bundles, ranks, chosen, definition: chosen)
+
+
+ALL_ROWS: Mapping[str, tuple[str, ...]] = {"writer": (keeps_beaten_rows.__name__,)}
+"""For ``Cluster``: every row that a writer took is in its files."""
+
+PLANTS: Mapping[str, Callable[[], None]] = {
+    plant.__name__: plant for plant in (grants_at_once, encodes_slowly, keeps_beaten_rows)
+}

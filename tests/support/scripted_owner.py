@@ -94,13 +94,11 @@ class OwnedTable:
             intake_bytes=self.intake_bytes,
         )
 
-    def attach(self, writers: Sequence[WriterLink], number: int = 1, *, drop_beaten: bool = True) -> None:
+    def attach(self, writers: Sequence[WriterLink], number: int = 1) -> None:
         """Makes them the members of that checkpoint."""
         definition = json.dumps(self.definition.encode())
         for writer in writers:
-            attach = wire.Attach(
-                membership=self.membership(number, writers), url=self.url, definition=definition, drop_beaten=drop_beaten
-            )
+            attach = wire.Attach(membership=self.membership(number, writers), url=self.url, definition=definition)
             self.order(writer, attach=attach)
 
     def barrier(self, writers: Sequence[WriterLink], number: int, following: Sequence[WriterLink] | None = None) -> None:

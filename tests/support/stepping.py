@@ -70,13 +70,13 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--kill-at", action="append", default=[], metavar="STEP:N")
     parser.add_argument("--pause-at", action="append", default=[], metavar="STEP:N")
-    parser.add_argument("--plant", choices=PLANTS)
+    parser.add_argument("--plant", action="append", default=[], choices=PLANTS)
     parser.add_argument("--clock", type=Path)
     mine, arguments = _split(sys.argv[1:])
     told = parser.parse_args(mine)
     acts = {_hit(at): signal.SIGKILL for at in told.kill_at} | {_hit(at): signal.SIGSTOP for at in told.pause_at}
-    if told.plant:
-        PLANTS[told.plant]()
+    for plant in told.plant:
+        PLANTS[plant]()
     if told.clock:
         follow_clock(told.clock)
     run_with(told.module, arguments, Steps(told.record, acts).reached)

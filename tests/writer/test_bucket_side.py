@@ -18,6 +18,7 @@ from headgate_writer.progress import Progress
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
 from support.hand_clock import HandClock
+from support.planted import keeps_beaten_rows
 
 
 def some(*entries: tuple[str, int, str], part: str = "p") -> list[dict[str, Any]]:
@@ -349,9 +350,13 @@ async def test_orders_of_checkpoints_that_are_decided_change_nothing(tmp_path: P
         assert not heard.broken
 
 
-async def test_nothing_is_dropped_when_the_table_says_so_and_arrival_decides_the_order(tmp_path: Path) -> None:
+async def test_a_writer_that_keeps_beaten_rows_for_a_test_writes_all_in_the_order_of_arrival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests of the cluster count on it."""
+    keeps_beaten_rows(monkeypatch.setattr)
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.attached(drop_beaten=False)) as (side, heard):
+    async with bucket_side(table.attached()) as (side, heard):
         side.membership(membership(1, ME))
         take(side, table, 1, some(("a", 1, "first"), ("b", 1, "b")))
         take(side, table, 1, some(("a", 1, "")), [True])

@@ -20,6 +20,7 @@ from headgate_writer.buffers import Budget, CheckpointBuffer, Waiting, next_flus
 from headgate_writer.flushing import take_apart
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
+from support.planted import keeps_beaten_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.UUID(int=1))
@@ -67,7 +68,7 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
         there -= int(buffer.sizes[codes].sum())
         portion = buffer.take_out(codes)
         add(1_000 + there, [(1, 1, 1)])  # comes while the flush is under way
-        changes, rest = take_apart(portion, TABLE, drop_beaten=False)
+        changes, rest = take_apart(portion, TABLE)
         for change in changes:
             gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
         buffer.taken(portion, rest)
@@ -75,6 +76,7 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heap, "_SMALL", small)
         patch.setattr(heap, "_FAN_IN", fan_in)
+        keeps_beaten_rows(patch.setattr)
         for number, batch in enumerate(batches):
             add(number, batch)
             if data.draw(st.booleans()):
@@ -214,6 +216,7 @@ from headgate_writer.buffers import CheckpointBuffer
 from headgate_writer.routing import RoutedRows
 from headgate_tables.hudi.definition import Definition
 from support.arrow_batches import routed
+from support.planted import keeps_beaten_rows
 import uuid
 table = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.UUID(int=1))
 def rss():

@@ -16,12 +16,13 @@ from headgate_tables.hudi.changes import Changes, ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import file_id
 from headgate_writer import flushing, heap
-from headgate_writer.buffers import CheckpointBuffer
+from headgate_writer.buffers import CheckpointBuffer, Portion
 from headgate_writer.flushing import flush, take_apart
 from headgate_writer.heap import Filed
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OwnedTable
+from support.planted import keeps_beaten_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 3, False, True, uuid.UUID(int=1))
@@ -61,6 +62,13 @@ def winners(entries: Sequence[Entry], *, ordered: bool) -> set[tuple[str, str, i
     return {(f"p{part}", f"k{key}", ts if ordered or not delete else None, delete) for key, part, ts, delete in standing.values()}
 
 
+def taken_apart(portion: Portion) -> tuple[list[Changes], list[Filed]]:
+    """Beaten rows included, so that all can be counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        keeps_beaten_rows(patch.setattr)
+        return take_apart(portion, TABLE)
+
+
 _entries = st.lists(
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2), st.integers(1, 4), st.booleans()), min_size=1, max_size=8),
     min_size=1,
@@ -82,7 +90,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flushing, "_FEW_ROWS", few_rows)
         patch.setattr(heap, "_BUNDLE", bundle)
-        changes, rest = take_apart(buffer.take_out(np.arange(len(buffer.groups))), definition, drop_beaten=True)
+        changes, rest = take_apart(buffer.take_out(np.arange(len(buffer.groups))), definition)
     assert not rest
     found = written(changes)
     assert len(found) == len(set(found))
@@ -105,12 +113,12 @@ def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(
     everything = np.arange(len(buffer.groups))
     codes = np.array(sorted(data.draw(st.sets(st.sampled_from(everything.tolist()), min_size=1))))
     portion = buffer.take_out(codes)
-    early, rest = take_apart(portion, TABLE, drop_beaten=False)
+    early, rest = taken_apart(portion)
     assert not portion.batches, "what is taken apart is freed at once"
     buffer.taken(portion, rest)
     others = np.setdiff1d(everything, codes)
     assert buffer.sizes[codes].tolist() == [0] * len(codes)
-    late = take_apart(buffer.take_out(others), TABLE, drop_beaten=False)[0] if len(others) else []
+    late = taken_apart(buffer.take_out(others))[0] if len(others) else []
     for change in [*early, *late]:
         notes = [int(note) for note in change.rows["note"].to_pylist() if note is not None]
         assert notes == sorted(notes)
@@ -126,7 +134,7 @@ def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_gi
     writer = ChangeWriter(table.store, table.definition, epoch=table.epoch, process=ME, ordinal=0)
     codes = np.array([4, 1, 0])
     portion = buffer.take_out(codes)
-    statuses, rest = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1, drop_beaten=True)
+    statuses, rest = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1)
     assert sum(len(batch.codes) for batch in rest) + sum(file.rows + file.deletes for file in statuses) == 60
     for file, code, version in zip(statuses, codes.tolist(), [3, 1, 2], strict=True):
         partition, bucket = buffer.groups[code]
@@ -146,7 +154,7 @@ def test_taking_apart_many_tiny_buckets_does_not_cost_a_slice_for_each_of_them_a
         parts = generator.integers(0, 400, 500)
         rows = [{"id": f"k{n}-{m}", "part": f"p{part}", "ts": m, "note": "x" * 150} for m, part in enumerate(parts.tolist())]
         buffer.add(routed(rows, TABLE))
-    changes, _ = take_apart(buffer.take_out(np.arange(len(buffer.groups))), TABLE, drop_beaten=True)
+    changes, _ = take_apart(buffer.take_out(np.arange(len(buffer.groups))), TABLE)
     assert sum(change.rows.num_rows for change in changes) == 50_000
     assert max(change.keys.num_chunks for change in changes if isinstance(change.keys, pa.ChunkedArray)) <= 2
 
@@ -162,9 +170,9 @@ def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end
     buffer = CheckpointBuffer()
     buffer.add(batch(entries, 0, TABLE))
     portion = buffer.take_out(np.array([0]))
-    early, rest = take_apart(portion, TABLE, drop_beaten=True)
+    early, rest = take_apart(portion, TABLE)
     buffer.taken(portion, rest)
-    late, _ = take_apart(buffer.take_out(np.arange(1, len(buffer.groups))), TABLE, drop_beaten=True)
+    late, _ = take_apart(buffer.take_out(np.arange(1, len(buffer.groups))), TABLE)
     found = written([*early, *late])
     assert len(found) == len(entries)
     assert set(found) == winners(entries, ordered=True)

@@ -53,7 +53,7 @@ class Scene:
     def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
         members = [wire.Member(process="me", address="me:1")]
         membership = wire.Membership(checkpoint=1, members=members, assignment=[0] * self.groups)
-        content = wire.Attach(membership=membership, url=self.url, definition=self.definition, drop_beaten=True)
+        content = wire.Attach(membership=membership, url=self.url, definition=self.definition)
         self.order(owner, table, epoch, generation, attach=content)
 
 

@@ -45,8 +45,7 @@ class Membership:
 class AttachedTable:
     """A table under one ownership and generation (rule RO2). ``store``: the table's folder; ``url``: where it is.
 
-    ``drop_beaten``: a flush drops what another row of the same key in it beats; off only in tests. ``restored``: the instant of
-    the table's newest restore, for clients (rule CH8).
+    ``restored``: the instant of the table's newest restore, for clients (rule CH8).
     """
 
     name: str
@@ -54,6 +53,5 @@ class AttachedTable:
     generation: int
     url: str
     definition: Definition
-    drop_beaten: bool
     store: Store
     restored: str = ""

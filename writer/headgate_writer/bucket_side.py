@@ -284,7 +284,6 @@ class BucketSide:
                 portion,
                 versions,
                 ordinal=ordinal,
-                drop_beaten=self._attached.drop_beaten,
                 progress=partial(loop.call_soon_threadsafe, self._progress.made, checkpoint),
             ),
         )

@@ -39,7 +39,6 @@ def flush(
     log_versions: Sequence[int],
     *,
     ordinal: int,
-    drop_beaten: bool,
     progress: Callable[[], object] = lambda: None,
 ) -> tuple[list[wire.FileStatus], list[Filed]]:
     """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
@@ -47,24 +46,18 @@ def flush(
     ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint.
     ``progress``: as of ``ChangeWriter.write``. Raises as that; the checkpoint must not be committed then, so nothing is put back.
     """
-    changes, rest = take_apart(portion, definition, drop_beaten=drop_beaten)
-    # One row is left of each key, so the writer need not look for beaten ones again.
-    statuses = writer.write(
-        instant, changes, log_versions, drop_beaten=False, ordinal=ordinal, threads=THREADS, progress=progress
-    )
+    changes, rest = take_apart(portion, definition)
+    statuses = writer.write(instant, changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
     return [_on_the_wire(status) for status in statuses], rest
 
 
-def take_apart(portion: Portion, definition: Definition, *, drop_beaten: bool) -> tuple[list[Changes], list[Filed]]:
-    """The wanted buckets' rows in the order of ``portion.codes``, and the batches that remain; ``portion.batches`` is emptied.
-
-    ``drop_beaten``: only one row of each record, upserts before deletes; else all in the order of their arrival.
+def take_apart(portion: Portion, definition: Definition) -> tuple[list[Changes], list[Filed]]:
+    """One row of each record in the wanted buckets, upserts before deletes, in the order of ``portion.codes``; and the batches
+    that remain. ``portion.batches`` is emptied.
     """
     bundles = bundled(portion.batches)
-    ranks = [_ranks(bundle, portion, deletes_last=drop_beaten) for bundle in bundles]
-    chosen = [np.flatnonzero(each >= 0) for each in ranks]
-    if drop_beaten:
-        chosen = _winners(bundles, ranks, chosen, definition)
+    ranks = [_ranks(bundle, portion) for bundle in bundles]
+    chosen = _winners(bundles, ranks, [np.flatnonzero(each >= 0) for each in ranks], definition)
     pieces: list[Filed] = []
     rest: list[Filed] = []
     bundles.reverse()
@@ -78,12 +71,15 @@ def take_apart(portion: Portion, definition: Definition, *, drop_beaten: bool) -
     return _changes(pieces, portion), rest
 
 
-def _ranks(bundle: Filed, portion: Portion, *, deletes_last: bool) -> Ranks:
-    """int32[n]: the order in which the rows are to be written, two ranks for each bucket of the portion; -1 for others."""
+def _ranks(bundle: Filed, portion: Portion) -> Ranks:
+    """int32[n]: the order in which the rows are to be written; -1 for those of other buckets.
+
+    Each bucket of the portion has two ranks, an even one for its upserts and an odd one for its deletes.
+    """
     number = np.full(len(portion.groups), -1, np.int32)
     number[portion.codes] = np.arange(len(portion.codes), dtype=np.int32) * 2
     ranks = number[bundle.codes]
-    return ranks + (bundle.deletes.to_numpy(zero_copy_only=False) & (ranks >= 0)) if deletes_last else ranks
+    return ranks + (bundle.deletes.to_numpy(zero_copy_only=False) & (ranks >= 0))
 
 
 def _winners(bundles: Sequence[Filed], ranks: Sequence[Ranks], chosen: Sequence[Ints], definition: Definition) -> list[Ints]:

@@ -30,7 +30,6 @@ def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids:
         generation=order.generation,
         url=order.attach.url,
         definition=Definition.decode(json.loads(order.attach.definition)),
-        drop_beaten=order.attach.drop_beaten,
         store=open_store(order.attach.url, storage_options, ids, anchor=LOG_LAYOUT.root),
         restored=order.attach.restored,
     )

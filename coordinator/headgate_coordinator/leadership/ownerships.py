@@ -127,8 +127,7 @@ class Ownerships:
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
         clock = self._world.clock
-        drop_beaten, restored = self._settings.drop_beaten, handle.restored
-        address = Address.of(table, handle.epoch, handle.url, definition, drop_beaten=drop_beaten, restored=restored)
+        address = Address.of(table, handle.epoch, handle.url, definition, restored=handle.restored)
         limits = await self._blocking(lambda: figures_of(handle))
         core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic(), limits)
         return OwnedTable(

@@ -26,13 +26,12 @@ class Address:
     epoch: int
     url: str
     definition: str
-    drop_beaten: bool
     restored: str = ""
 
     @classmethod
-    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, drop_beaten: bool, restored: str = "") -> "Address":
+    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, restored: str = "") -> "Address":
         """``definition`` goes out as its CONFIG slot has it. ``restored``: the newest restore's instant."""
-        return cls(name, epoch, url, json.dumps(definition.encode()), drop_beaten, restored)
+        return cls(name, epoch, url, json.dumps(definition.encode()), restored)
 
 
 def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | events.NewerOwnerSeen:
@@ -79,8 +78,7 @@ def order_of(to: Address, generation: int, order: instructions.Order) -> wire.Ta
     message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
     match order:
         case instructions.Attach(membership):
-            attach = wire.Attach(membership=_membership(membership), url=to.url, definition=to.definition)
-            attach.drop_beaten, attach.restored = to.drop_beaten, to.restored
+            attach = wire.Attach(membership=_membership(membership), url=to.url, definition=to.definition, restored=to.restored)
             message.attach.CopyFrom(attach)
         case instructions.Barrier(number, following):
             message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_membership(following)))

@@ -71,11 +71,6 @@ def ordering(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.fixture(params=[True, False], ids=["beaten dropped", "all written"])
-def drop_beaten(request: pytest.FixtureRequest) -> Any:
-    return request.param
-
-
 IN_ORDER: list[list[Entry]] = [
     [("a", 5, "first"), ("a", 5, None)],
     [("a", 5, None), ("a", 5, "again")],
@@ -92,14 +87,14 @@ IN_ORDER: list[list[Entry]] = [
 )
 @pytest.mark.parametrize("flushes", ["one flush", "a flush each"])
 def test_the_order_of_arrival_holds_for_every_reader(
-    tmp_path: Path, ordering: str | None, drop_beaten: bool, entries: list[Entry], flushes: str
+    tmp_path: Path, ordering: str | None, entries: list[Entry], flushes: str
 ) -> None:
     table = create(tmp_path, ordering=ordering, buckets=1)
     old = [("a", 1, "old"), ("b", 1, "old"), ("c", 1, "old")]
     writer = writer_of(table)
     write(writer, table, [changes_of(table, *old)])[0].commit()
     batches = [entries] if flushes == "one flush" else [[entry] for entry in entries]
-    write(writer, table, [changes_of(table, *batch) for batch in batches], drop_beaten=drop_beaten)[0].commit()
+    write(writer, table, [changes_of(table, *batch) for batch in batches])[0].commit()
     model = Model(["id"], ["part"], ordering)
     for key, ts, note in [*old, *entries]:
         given = {"id": key, "part": "p", "ts": ts, "note": note}
@@ -108,33 +103,16 @@ def test_the_order_of_arrival_holds_for_every_reader(
     assert table.verify().ok
 
 
-def test_what_is_beaten_is_not_written(tmp_path: Path, ordering: str | None) -> None:
-    table = create(tmp_path, ordering=ordering, buckets=1)
-    entries: list[Entry] = [
-        ("a", 1, "a1"),
-        ("a", 2, "a2"),
-        ("b", 1, None),
-        ("b", 1, "b1"),
-        ("c", 1, "c1"),
-        ("c", 1, None),
-        ("d", 1, "d"),
-    ]
-    transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)])
-    assert (status.stat.rows, status.stat.deletes) == (3, 1)
-    transaction.commit()
-    assert notes(table) == {"a": "a2", "b": "b1", "d": "d"}
-
-
-def test_deletes_of_several_buckets_keep_their_own_ordering_values(tmp_path: Path, drop_beaten: bool) -> None:
+def test_deletes_of_several_buckets_keep_their_own_ordering_values(tmp_path: Path) -> None:
     """Each of 40 keys is written, deleted and written again late; the next checkpoint's rows beat the deletes of every other
     key."""
     table = create(tmp_path, buckets=4)
     writer = writer_of(table)
     first = [(f"k{n}", 100 * n + at, note) for note, at in (("old", 0), (None, 10), ("late", 5)) for n in range(40)]
-    write(writer, table, [changes_of(table, *first)], drop_beaten=drop_beaten)[0].commit()
+    write(writer, table, [changes_of(table, *first)])[0].commit()
     assert notes(table) == {}
     second = [(f"k{n}", 100 * n + 10 - n % 2, "back") for n in range(40)]
-    write(writer, table, [changes_of(table, *second)], drop_beaten=drop_beaten)[0].commit()
+    write(writer, table, [changes_of(table, *second)])[0].commit()
     assert notes(table) == {f"k{n}": "back" for n in range(0, 40, 2)}
 
 
@@ -158,14 +136,13 @@ def test_deletes_alone_and_upserts_alone_make_one_block(tmp_path: Path) -> None:
     assert notes(table) == {}
 
 
-def test_only_a_key_that_changes_between_upserts_and_deletes_makes_more_blocks_when_nothing_is_dropped(tmp_path: Path) -> None:
+def test_only_a_key_that_changes_between_upserts_and_deletes_makes_more_than_two_blocks(tmp_path: Path) -> None:
     table = create(tmp_path, buckets=1)
     entries: list[Entry] = [("a", 1, "a"), ("b", 1, "b"), ("a", 2, None), ("a", 3, "a3"), ("b", 2, None), ("c", 1, None)]
     data, deletes = BlockKind.PARQUET_DATA, BlockKind.DELETE
-    for drop, kinds in ((False, [data, deletes, data]), (True, [data, deletes])):
-        transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)], drop_beaten=drop)
-        assert [block.kind for block in read_blocks(store_of(table).get(status.file.stage), "f")] == kinds
-        transaction.rollback()
+    transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)])
+    assert [block.kind for block in read_blocks(store_of(table).get(status.file.stage), "f")] == [data, deletes, data]
+    transaction.rollback()
 
 
 def test_rows_and_deletes_of_many_keys_in_turns_make_two_blocks_and_keep_the_order_of_arrival(tmp_path: Path) -> None:
@@ -174,7 +151,7 @@ def test_rows_and_deletes_of_many_keys_in_turns_make_two_blocks_and_keep_the_ord
     entries: list[Entry] = []
     for n in range(100):
         entries += [(f"k{n}", 1, f"first {n}"), (f"k{n}", 1, f"second {n}"), (f"gone{n}", 1, None)]
-    transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)], drop_beaten=False)
+    transaction, [status] = write(writer_of(table), table, [changes_of(table, *entries)])
     assert (status.stat.rows, status.stat.deletes) == (200, 100)
     blocks = list(read_blocks(store_of(table).get(status.file.stage), "f"))
     assert [block.kind for block in blocks] == [BlockKind.PARQUET_DATA, BlockKind.DELETE]
@@ -203,7 +180,7 @@ def test_changes_in_many_small_pieces_are_one_file(tmp_path: Path) -> None:
         pa.chunked_array([piece.deletes for piece in pieces]),
     )
     transaction, [status] = write(writer_of(table), table, [[whole]])
-    assert status.stat.rows + status.stat.deletes == 7
+    assert (status.stat.rows, status.stat.deletes) == (32, 8)
     transaction.commit()
     assert notes(table) == {f"k{n % 7}": f"note {n}" for n in range(33, 40) if n % 5 != 4}
 
@@ -231,7 +208,7 @@ def test_sequence_numbers_are_unique_in_an_instant(tmp_path: Path) -> None:
         for part, version in (("p", 1), ("q", 1), ("p", 2)):
             entries: list[Entry] = [(f"k{n % 4}", version, None if n % 3 == 2 else process) for n in range(30)]
             chosen = changes_of(table, *entries, part=f"{part}{process}")
-            transaction.add(writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=other, drop_beaten=False))
+            transaction.add(writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=other))
     transaction.commit()
     files = [store_of(table).get(status.file.path) for status in transaction.statuses]
     blocks = [block for file in files for block in read_blocks(file, "f") if block.kind is BlockKind.PARQUET_DATA]
@@ -253,7 +230,7 @@ def test_two_threads_write_what_one_writes(tmp_path: Path) -> None:
         found.append([(status.stat.file_id, status.stat.rows, status.stat.deletes) for status in statuses])
         transaction.commit()
     assert found[0] == found[1]
-    assert sum(count for _, count, _ in found[0]) == 20_000
+    assert sum(count for _, count, _ in found[0]) == 25_000
     assert table.scan(["id"]).to_table().num_rows == 20_000
 
 
@@ -391,9 +368,9 @@ def together(changes: Sequence[Changes]) -> list[Changes]:
 
 
 @effort(60)
-@given(data=st.data(), shape=shapes(), drop=st.booleans(), store_kind=st.sampled_from([FailingStore, InPlaceStore]))
+@given(data=st.data(), shape=shapes(), store_kind=st.sampled_from([FailingStore, InPlaceStore]))
 def test_checkpoints_of_any_table_hold_what_a_dictionary_says(
-    data: st.DataObject, shape: Shape, drop: bool, store_kind: type[FailingStore]
+    data: st.DataObject, shape: Shape, store_kind: type[FailingStore]
 ) -> None:
     """Fact HF6: hudi-rs reads groups of logs alone."""
     with new_folder() as folder:
@@ -410,7 +387,7 @@ def test_checkpoints_of_any_table_hold_what_a_dictionary_says(
                 together([changes for batch in batches[start:stop] for changes in placed(shape, table, batch)])
                 for start, stop in itertools.pairwise(bounds)
             ]
-            write(writer, table, flushes, drop_beaten=drop)[0].commit()
+            write(writer, table, flushes)[0].commit()
             for deleted, row in (entry for entries, _ in batches for entry in entries):
                 model = model.after([Change("delete" if deleted else "upsert", [shape.stored(row)])])
         expected = shape.expected(model.rows())

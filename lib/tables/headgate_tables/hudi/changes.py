@@ -18,8 +18,6 @@ from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
-from headgate_tables.hudi.duplicates import one_row_per_key
-from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -87,16 +85,14 @@ class ChangeWriter:
         changes: Sequence[Changes],
         log_versions: Sequence[int],
         *,
-        drop_beaten: bool = True,
         ordinal: int | None = None,
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
         """One log file, and its status, per ``Changes``, durable when this returns. None of them may be empty.
 
+        Every row is written, each key's in the order of arrival.
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket.
-        ``drop_beaten``: what another row of the same key in the same ``Changes`` beats is not written (larger ordering value
-        first, then later arrival; deletes are rows as others); else everything is, each key's rows in the order of arrival.
         ``ordinal``: instead of the process's own, when it is another in this instant's checkpoint. ``threads``: for encoding.
         ``progress`` is called with each file that is encoded, from any of the threads.
 
@@ -105,8 +101,6 @@ class ChangeWriter:
         if len(log_versions) != len(changes) or not all(each.rows.num_rows for each in changes):
             raise ValueError(f"{len(log_versions)} log versions for {len(changes)} changes, or some of these are empty")
         batches = [_Batch.of(each, self._definition) for each in changes]
-        if drop_beaten and batches:
-            batches = _without_beaten(batches)
         counts = [batch.upserts for batch in batches]
         total = sum(counts)
         sequence = sequence_numbers(instant, total, self._rows_written + 1, self._ordinal if ordinal is None else ordinal)
@@ -217,55 +211,6 @@ def _turns(keys: Array, deletes: Mask) -> Ints:
     turns = np.empty_like(sums)
     turns[by_key] = sums
     return turns
-
-
-def _without_beaten(batches: Sequence[_Batch]) -> list[_Batch]:
-    """One row per key, in at most one run of upserts and one of deletes. Batches that are so stay as they are."""
-    sizes = [batch.deletes.size for batch in batches]
-    keys = pa.concat_arrays([batch.keys for batch in batches])
-    owners = np.repeat(np.arange(len(batches), dtype=np.int64), sizes)
-    kept = one_row_per_key(keys, _joined(batches), owners, java_string_hash(keys).view(np.uint32))
-    starts = np.cumsum([0, *sizes])
-    positions = np.arange(len(keys)) if kept is None else kept
-    picked = [
-        part - start for part, start in zip(np.split(positions, np.searchsorted(positions, starts[1:-1])), starts, strict=False)
-    ]
-    whole = [len(part) == size and len(batch.runs()) <= 2 for part, size, batch in zip(picked, sizes, batches, strict=True)]
-    chosen = iter(_taken([(batch, part) for batch, part, same in zip(batches, picked, whole, strict=True) if not same]))
-    return [batch if same else next(chosen) for batch, same in zip(batches, whole, strict=True)]
-
-
-def _taken(choice: Sequence[tuple[_Batch, Ints]]) -> list[_Batch]:
-    """These rows of each, upserts before deletes: of one row per key the order does not matter. One copy for all."""
-    if not choice:
-        return []
-    batches = [batch for batch, _ in choice]
-    starts = np.cumsum([0, *(batch.deletes.size for batch in batches)])
-    orders = [_upserts_first(batch, positions) for batch, positions in choice]
-    order = np.concatenate([part + start for part, start in zip(orders, starts, strict=False)])
-    rows = pa.concat_tables([batch.rows for batch in batches]).take(order)
-    keys = pa.concat_arrays([batch.keys for batch in batches]).take(order)
-    ordering = _joined(batches)
-    ordering = ordering.take(order) if ordering is not None else None
-    taken: list[_Batch] = []
-    for batch, part, start in zip(batches, orders, np.cumsum([0, *map(len, orders)]).tolist(), strict=False):
-        deletes = batch.deletes[part]
-        span = (start, len(part))
-        values = ordering.slice(*span) if ordering is not None else None
-        upserts = len(part) - int(np.count_nonzero(deletes))
-        taken.append(_Batch(batch.partition, batch.bucket, rows.slice(*span), keys.slice(*span), values, deletes, upserts))
-    return taken
-
-
-def _upserts_first(batch: _Batch, positions: Ints) -> Ints:
-    deleted = batch.deletes[positions]
-    return np.concatenate([positions[~deleted], positions[deleted]])
-
-
-def _joined(batches: Sequence[_Batch]) -> Array | None:
-    """The ordering values of all, in one array."""
-    ordering = [batch.ordering for batch in batches if batch.ordering is not None]
-    return pa.concat_arrays(ordering) if ordering else None
 
 
 def _one_chunk(column: Column) -> Any:

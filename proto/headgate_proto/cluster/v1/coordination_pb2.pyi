@@ -741,13 +741,10 @@ class Attach(_message.Message):
     MEMBERSHIP_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     DEFINITION_FIELD_NUMBER: _builtins.int
-    DROP_BEATEN_FIELD_NUMBER: _builtins.int
     RESTORED_FIELD_NUMBER: _builtins.int
     url: _builtins.str
     definition: _builtins.str
     """The table's definition as its CONFIG slot has it, JSON."""
-    drop_beaten: _builtins.bool
-    """A flush drops what another row of the same key and flush beats. Off only in tests."""
     restored: _builtins.str
     """The table's newest restore, empty before any: for `Opened.restored`."""
     @_builtins.property
@@ -758,12 +755,11 @@ class Attach(_message.Message):
         membership: Global___Membership | None = ...,
         url: _builtins.str = ...,
         definition: _builtins.str = ...,
-        drop_beaten: _builtins.bool = ...,
         restored: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["membership", b"membership"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "drop_beaten", b"drop_beaten", "membership", b"membership", "restored", b"restored", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "membership", b"membership", "restored", b"restored", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
