@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import grpc
-
 from headgate_compactor.metrics import CompactorMetrics
-from headgate_compactor.puller import Puller
 from headgate_compactor.runner import Runner
 from headgate_compactor.settings import CompactorSettings
+from headgate_compactor.work_streams import WorkClient, WorkHandler
 from headgate_compactor.workbench import Workbench
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
-from headgate_runtime.coordinators import Coordinators
+from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
 from headgate_runtime.metrics import metrics, served
@@ -35,7 +33,14 @@ class Compactor:
     address: str
     metrics_address: str
     bench: Workbench
-    coordinators: Coordinators[Puller]
+    coordinators: WorkClient
+
+    async def drain(self, timeout_s: float) -> None:
+        """Finishes what runs, or gives it back after ``timeout_s``. Returns when all coordinators have the reports."""
+        self.bench.begin_drain()
+        self.coordinators.leave()
+        await self.bench.finish(timeout_s)
+        await self.coordinators.released()
 
 
 async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World) -> None:
@@ -50,7 +55,7 @@ async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World)
         await compactor.server.health.set(False)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(settings.drain_timeout + _RELEASE_S):
-                await compactor.bench.drain(settings.drain_timeout)
+                await compactor.drain(settings.drain_timeout)
 
 
 @contextlib.asynccontextmanager
@@ -66,11 +71,7 @@ async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Co
         async with asyncio.TaskGroup() as group:
             bench = Workbench(settings.operations, runner.run, threads, group, world)
             CompactorMetrics(registry, bench)
-
-            def link(address: str, channel: grpc.aio.Channel) -> Puller:
-                return Puller(address, channel, hello, bench, world.clock)
-
-            coordinators = Coordinators(settings.coordinator, link, settings, world.clock)
+            coordinators = CoordinatorClient(settings.coordinator, WorkHandler(hello, bench), settings, world.clock)
             server = Server(settings)
             address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())

@@ -1,4 +1,4 @@
-"""What this process works on, for all coordinators together: capacity, running attempts, and the end of both."""
+"""What this process works on, for all coordinators together: its capacity, and the attempts that run."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,15 +14,11 @@ from headgate_runtime.world import World
 _log = get_logger()
 
 
-class Giver(Protocol):
-    """A coordinator's stream."""
+class Coordinator(Protocol):
+    """The stream to a coordinator, and the lease of all attempts that came on it."""
 
     def send(self, message: wire.WorkRequest) -> None:
-        """In order; after the stream's end it is lost."""
-
-    @property
-    def released(self) -> asyncio.Event:
-        """Set when the coordinator needs nothing more of us, or is gone."""
+        """In order; after the end of the stream it is lost, as are its attempts."""
 
 
 @dataclass(slots=True)
@@ -52,59 +48,60 @@ class Workbench:
         self._threads = threads
         self._group = group
         self._world = world
-        self._givers: list[Giver] = []
-        self._running: dict[bytes, tuple[Giver, Job]] = {}
+        self._coordinators: list[Coordinator] = []
+        self._running: dict[bytes, tuple[Coordinator, Job]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
-        self._leaving = False
+        self._draining = False
 
     @property
     def running(self) -> int:
         """Attempts at work, those that are being given up among them."""
         return len(self._running)
 
-    def welcomed(self, giver: Giver) -> None:
-        """A coordinator takes part from now on."""
-        self._givers.append(giver)
-        giver.send(self._ready())
-        if self._leaving:
-            giver.send(wire.WorkRequest(leave=wire.CompactorLeave()))
+    def add_coordinator(self, coordinator: Coordinator) -> None:
+        """It hears from now on how much room there is."""
+        self._coordinators.append(coordinator)
+        coordinator.send(self._ready())
 
-    def lost(self, giver: Giver) -> None:
-        """Its stream is over: what it gave is somebody else's now."""
-        self._givers = [each for each in self._givers if each is not giver]
+    def remove_coordinator(self, coordinator: Coordinator) -> None:
+        """Its stream is over: its attempts are given up, since their operations go to other compactors."""
+        self._coordinators = [each for each in self._coordinators if each is not coordinator]
         for owner, job in self._running.values():
-            if owner is giver:
+            if owner is coordinator:
                 job.give_up()
 
-    def take(self, giver: Giver, message: wire.WorkResponse) -> None:
-        """What a coordinator says after its welcome."""
-        match message.WhichOneof("message"):
-            case "run" if self._leaving or self.running >= self._capacity:
-                giver.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=message.run.attempt)))
-            case "run":
-                self._begin(giver, message.run)
-            case "drop":
-                _, job = self._running.get(_name(message.drop.attempt), (None, None))
-                if job is not None:
-                    job.give_up()
-            case _:
-                pass  # a newer coordinator's message
+    def start_attempt(self, coordinator: Coordinator, order: wire.RunAttempt) -> None:
+        """Gives it back at once when there is no room, or during a drain."""
+        if self._draining or self.running >= self._capacity:
+            coordinator.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=order.attempt)))
+            return
+        job = Job(order)
+        self._running[_name(order.attempt)] = (coordinator, job)
+        self._idle.clear()
+        self._send_capacity()
+        self._group.create_task(self._run(coordinator, job))
 
-    def heartbeat(self, giver: Giver) -> wire.WorkRequest:
-        """How far each of its attempts is."""
-        attempts = [
+    def drop_attempt(self, attempt: wire.Attempt) -> None:
+        """Gives it up, if it still runs."""
+        _, job = self._running.get(_name(attempt), (None, None))
+        if job is not None:
+            job.give_up()
+
+    def progress(self, coordinator: Coordinator) -> list[wire.AttemptProgress]:
+        """How far each attempt of this coordinator is."""
+        return [
             wire.AttemptProgress(attempt=job.order.attempt, rows_done=job.rows, bytes_done=job.bytes, batches=job.batches)
             for owner, job in self._running.values()
-            if owner is giver
+            if owner is coordinator
         ]
-        return wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=attempts))
 
-    async def drain(self, timeout_s: float) -> None:
-        """Nothing more is taken; what runs is finished, or given back after ``timeout_s``. Returns when all coordinators know."""
-        self._leaving = True
-        for giver in self._givers:
-            giver.send(wire.WorkRequest(leave=wire.CompactorLeave()))
+    def begin_drain(self) -> None:
+        """Takes no more attempts."""
+        self._draining = True
+
+    async def finish(self, timeout_s: float) -> None:
+        """Returns when no attempt runs any more. What takes longer than ``timeout_s`` is given back."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
@@ -113,17 +110,8 @@ class Workbench:
             for _, job in self._running.values():
                 job.give_up()
             await self._idle.wait()
-        for giver in list(self._givers):
-            await giver.released.wait()
 
-    def _begin(self, giver: Giver, order: wire.RunAttempt) -> None:
-        job = Job(order)
-        self._running[_name(order.attempt)] = (giver, job)
-        self._idle.clear()
-        self._tell_capacity()
-        self._group.create_task(self._run(giver, job))
-
-    async def _run(self, giver: Giver, job: Job) -> None:
+    async def _run(self, coordinator: Coordinator, job: Job) -> None:
         attempt = job.order.attempt
         name = {"table": attempt.table, "instant": attempt.instant, "operation": attempt.operation, "attempt": attempt.number}
         _log.info("operation begun", **name)
@@ -138,17 +126,17 @@ class Workbench:
             self.totals.rows += report.finished.rows
         setattr(self.totals, kind, getattr(self.totals, kind) + 1)
         _log.info("operation ended", outcome=kind, rows=report.finished.rows, why=report.failed.why, **name)
-        giver.send(report)
-        self._tell_capacity()
+        coordinator.send(report)
+        self._send_capacity()
         if not self._running:
             self._idle.set()
 
-    def _tell_capacity(self) -> None:
-        for giver in self._givers:
-            giver.send(self._ready())
+    def _send_capacity(self) -> None:
+        for coordinator in self._coordinators:
+            coordinator.send(self._ready())
 
     def _ready(self) -> wire.WorkRequest:
-        return wire.WorkRequest(ready=wire.Ready(operations=0 if self._leaving else self._capacity - self.running))
+        return wire.WorkRequest(ready=wire.Ready(operations=0 if self._draining else self._capacity - self.running))
 
 
 def _name(attempt: wire.Attempt) -> bytes:

@@ -19,7 +19,7 @@ from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.operation import Compacted, Plan
-from support.scripted_giver import CompactorLink, ScriptedGiver, scripted_giver
+from support.scripted_compaction_service import CompactorLink, ScriptedCompactionService, scripted_compaction_service
 from support.tables import create, rows
 
 LIMIT_S = 60
@@ -69,19 +69,21 @@ def planned(tmp_path: Path) -> tuple[Table, Plan]:
     return table, plan
 
 
-def settings(giver: ScriptedGiver, **more: Any) -> CompactorSettings:
-    return CompactorSettings(coordinator=[giver.address], **more)
+def settings(coordinator: ScriptedCompactionService, **more: Any) -> CompactorSettings:
+    return CompactorSettings(coordinator=[coordinator.address], **more)
 
 
 @asynccontextmanager
-async def compactor(giver: ScriptedGiver, *, reached: Any = None, **more: Any) -> AsyncIterator[tuple[Compactor, CompactorLink]]:
+async def compactor(
+    coordinator: ScriptedCompactionService, *, reached: Any = None, **more: Any
+) -> AsyncIterator[tuple[Compactor, CompactorLink]]:
     world = World.real() if reached is None else replace(World.real(), reached=reached)
-    async with asyncio.timeout(LIMIT_S), running(settings(giver, **more), world) as found:
-        yield found, await giver.compactor()
+    async with asyncio.timeout(LIMIT_S), running(settings(coordinator, **more), world) as found:
+        yield found, await coordinator.compactor()
 
 
 async def test_it_says_who_it_is_and_how_much_it_takes() -> None:
-    async with scripted_giver() as giver, compactor(giver, operations=3) as (found, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator, operations=3) as (found, link):
         assert link.hello.process == found.process
         assert link.hello.host
         assert await link.capacity.get() == 3
@@ -91,7 +93,7 @@ async def test_it_says_who_it_is_and_how_much_it_takes() -> None:
 async def test_an_operation_is_merged_and_reported_and_the_slot_is_free_again(planned: tuple[Table, Plan]) -> None:
     table, plan = planned
     steps: list[str] = []
-    async with scripted_giver() as giver, compactor(giver, reached=steps.append) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator, reached=steps.append) as (_, link):
         before = notes_by_part(table)
         finished = []
         for index, operation in enumerate(plan.operations):
@@ -117,7 +119,7 @@ def notes_by_part(table: Table) -> list[tuple[str, str, str]]:
 async def test_the_same_operation_for_a_new_owner_gives_the_same_report(planned: tuple[Table, Plan]) -> None:
     """Rule W4: the file that is there is taken, whoever made it."""
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
         link.run(table, plan)
         first = await link.report("finished")
         again = link.run(table, plan, number=2, epoch=table.epoch + 1)
@@ -129,7 +131,7 @@ async def test_the_same_operation_for_a_new_owner_gives_the_same_report(planned:
 
 async def test_what_does_not_fit_is_given_back_at_once(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
         first = link.run(table, plan, 0)
         await gate.reached()
         surplus = link.run(table, plan, 1)
@@ -140,7 +142,7 @@ async def test_what_does_not_fit_is_given_back_at_once(planned: tuple[Table, Pla
 
 async def test_heartbeats_say_how_far_attempts_are(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
         attempt = link.run(table, plan)
         await gate.reached()
         progress = await link.until_at_work()
@@ -155,7 +157,7 @@ async def test_an_attempt_that_is_dropped_ends_and_leaves_nothing(
 ) -> None:
     table, plan = planned
     before = files(tmp_path)
-    async with scripted_giver() as giver, compactor(giver) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
         attempt = link.run(table, plan)
         await gate.reached()
         assert files(tmp_path) > before, "its output waits somewhere"
@@ -172,20 +174,34 @@ def files(folder: Path) -> set[Path]:
 
 async def test_a_broken_stream_ends_its_attempts_and_the_compactor_comes_back(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (found, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (found, link):
         link.run(table, plan)
         await gate.reached()
         link.cut()
-        again = await giver.compactor()
+        again = await coordinator.compactor()
         assert again.hello == link.hello
         await again.until_slots(1)
         assert again.reports.empty(), "what belonged to the old stream is not told on the new one"
         assert found.bench.totals.returned == 1
 
 
+async def test_a_message_that_the_compactor_does_not_know_ends_the_stream_and_its_attempts(
+    planned: tuple[Table, Plan], gate: Gate
+) -> None:
+    table, plan = planned
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (found, link):
+        link.run(table, plan)
+        await gate.reached()
+        link.orders.put_nowait(wire.WorkResponse())
+        again = await coordinator.compactor()
+        assert link.gone.is_set()
+        await again.until_slots(1)
+        assert found.bench.totals.returned == 1
+
+
 async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with scripted_giver() as one, scripted_giver() as other:
+    async with scripted_compaction_service() as one, scripted_compaction_service() as other:
         one.others = [other.address]
         async with compactor(one) as (_, link):
             second = await other.compactor()
@@ -217,7 +233,7 @@ async def test_failures_are_told_apart_by_whose_fault_they_are(
 
     monkeypatch.setattr(runner, "compact_slice", broken)
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (found, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (found, link):
         attempt = link.run(table, plan)
         failed = await link.report("failed")
         assert (failed.attempt, failed.kind) == (attempt, kind)
@@ -229,7 +245,7 @@ async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_oper
     planned: tuple[Table, Plan], tmp_path: Path
 ) -> None:
     table, plan = planned
-    async with scripted_giver() as giver, compactor(giver) as (_, link):
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
         link.run(table, plan, operation='{"of another": "version"}')
         assert (await link.report("failed")).kind == wire.FAILURE_KIND_OPERATION
         operation = plan.operations[0]
@@ -248,9 +264,9 @@ async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, 
 
     monkeypatch.setattr(runner, "compact_slice", broken)
     table, plan = planned
-    async with scripted_giver() as giver:
-        serving = asyncio.ensure_future(serve(settings(giver), asyncio.Event(), World.real()))
-        link = await giver.compactor()
+    async with scripted_compaction_service() as coordinator:
+        serving = asyncio.ensure_future(serve(settings(coordinator), asyncio.Event(), World.real()))
+        link = await coordinator.compactor()
         link.run(table, plan)
         await asyncio.wait([serving])
         error = serving.exception()
@@ -261,10 +277,10 @@ async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, 
 
 async def test_a_drain_finishes_what_it_can(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with asyncio.timeout(LIMIT_S), scripted_giver() as giver:
+    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
-        serving = asyncio.ensure_future(serve(settings(giver), drain, World.real()))
-        link = await giver.compactor()
+        serving = asyncio.ensure_future(serve(settings(coordinator), drain, World.real()))
+        link = await coordinator.compactor()
         attempt = link.run(table, plan)
         await gate.reached()
         drain.set()
@@ -280,10 +296,10 @@ async def test_a_drain_finishes_what_it_can(planned: tuple[Table, Plan], gate: G
 
 async def test_a_drain_gives_back_what_takes_too_long(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with asyncio.timeout(LIMIT_S), scripted_giver() as giver:
+    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
-        serving = asyncio.ensure_future(serve(settings(giver, drain_timeout=0.05), drain, World.real()))
-        link = await giver.compactor()
+        serving = asyncio.ensure_future(serve(settings(coordinator, drain_timeout=0.05), drain, World.real()))
+        link = await coordinator.compactor()
         attempt = link.run(table, plan)
         await gate.reached()
         drain.set()
@@ -293,10 +309,10 @@ async def test_a_drain_gives_back_what_takes_too_long(planned: tuple[Table, Plan
 
 
 async def test_a_drain_does_not_wait_for_a_coordinator_that_is_gone() -> None:
-    async with asyncio.timeout(LIMIT_S), scripted_giver() as giver:
+    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
-        serving = asyncio.ensure_future(serve(settings(giver), drain, World.real()))
-        link = await giver.compactor()
+        serving = asyncio.ensure_future(serve(settings(coordinator), drain, World.real()))
+        link = await coordinator.compactor()
         await link.until_slots(1)
         drain.set()
         await link.leaves.wait()
@@ -306,7 +322,7 @@ async def test_a_drain_does_not_wait_for_a_coordinator_that_is_gone() -> None:
 
 async def test_a_coordinator_that_is_new_is_found(planned: tuple[Table, Plan]) -> None:
     table, plan = planned
-    async with scripted_giver() as one, compactor(one), scripted_giver() as other:
+    async with scripted_compaction_service() as one, compactor(one), scripted_compaction_service() as other:
         one.others = [other.address]
         link = await other.compactor()
         link.run(table, plan)

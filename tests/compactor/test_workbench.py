@@ -1,4 +1,4 @@
-"""Slots, attempts and coordinators of one compactor: without streams and files."""
+"""Capacity, attempts and coordinators of one compactor: without streams and files."""
 
 import asyncio
 import threading
@@ -14,11 +14,10 @@ from headgate_runtime.world import World
 
 
 @dataclass(eq=False)
-class Giver:
-    """A coordinator; ``told``: what it heard, by kind, with the capacity of a Ready."""
+class Coordinator:
+    """``told``: what it heard, by kind, with the capacity of a Ready."""
 
     told: list[str] = field(default_factory=list)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def send(self, message: wire.WorkRequest) -> None:
         kind = message.WhichOneof("message") or ""
@@ -69,22 +68,22 @@ def attempt(number: int) -> wire.Attempt:
     return wire.Attempt(table="t", epoch=1, instant="1", operation=0, number=number)
 
 
-def run(bench: Workbench, giver: Giver, *numbers: int) -> None:
+def run(bench: Workbench, coordinator: Coordinator, *numbers: int) -> None:
     for number in numbers:
-        bench.take(giver, wire.WorkResponse(run=wire.RunAttempt(attempt=attempt(number))))
+        bench.start_attempt(coordinator, wire.RunAttempt(attempt=attempt(number)))
 
 
 async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_others() -> None:
     async with workbench(2) as (bench, hands):
-        one, other = Giver(), Giver()
-        bench.welcomed(one)
-        bench.welcomed(other)
+        one, other = Coordinator(), Coordinator()
+        bench.add_coordinator(one)
+        bench.add_coordinator(other)
         run(bench, one, 1)
         run(bench, other, 2)
         await hands.begun(1, 2)
-        for giver, number in ((one, 1), (other, 2)):
-            assert [each.attempt.number for each in bench.heartbeat(giver).heartbeat.attempts] == [number]
-        bench.lost(one)
+        for coordinator, number in ((one, 1), (other, 2)):
+            assert [each.attempt.number for each in bench.progress(coordinator)] == [number]
+        bench.remove_coordinator(one)
         heard = list(one.told)
         await other.until("ready 1")
         while bench.running > 1:
@@ -97,53 +96,38 @@ async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_ot
 
 async def test_a_drop_ends_the_attempt_that_it_names() -> None:
     async with workbench(2) as (bench, hands):
-        giver = Giver()
-        bench.welcomed(giver)
-        run(bench, giver, 1, 2)
+        coordinator = Coordinator()
+        bench.add_coordinator(coordinator)
+        run(bench, coordinator, 1, 2)
         await hands.begun(1, 2)
-        bench.take(giver, wire.WorkResponse(drop=wire.DropAttempt(attempt=attempt(2))))
-        await giver.until("returned")
+        bench.drop_attempt(attempt(2))
+        await coordinator.until("returned")
         assert (hands.jobs[1].given_up, hands.jobs[2].given_up) == (False, True)
         hands.finish(1)
-        await giver.until("finished")
+        await coordinator.until("finished")
 
 
-async def test_a_drain_waits_for_all_that_runs_and_takes_nothing_meanwhile() -> None:
+async def test_a_drain_waits_for_all_that_runs_and_starts_nothing_meanwhile() -> None:
     async with workbench(3) as (bench, hands):
-        giver = Giver()
-        bench.welcomed(giver)
-        run(bench, giver, 1, 2)
+        coordinator = Coordinator()
+        bench.add_coordinator(coordinator)
+        run(bench, coordinator, 1, 2)
         await hands.begun(1, 2)
-        draining = asyncio.ensure_future(bench.drain(60))
-        await giver.until("leave")
-        giver.released.set()
-        giver.told.clear()
-        run(bench, giver, 3)
-        assert giver.told == ["returned"]
+        bench.begin_drain()
+        finishing = asyncio.ensure_future(bench.finish(60))
+        coordinator.told.clear()
+        run(bench, coordinator, 3)
+        assert coordinator.told == ["returned"]
         hands.finish(1)
-        await giver.until("finished")
+        await coordinator.until("finished")
         await asyncio.sleep(0)
-        assert giver.told == ["returned", "finished", "ready 0"], "one that leaves has no room"
-        assert not draining.done()
+        assert coordinator.told == ["returned", "finished", "ready 0"], "one that leaves has no room"
+        assert not finishing.done()
+        late = Coordinator()
+        bench.add_coordinator(late)
+        assert late.told == ["ready 0"]
         hands.finish(2)
-        await draining
-
-
-async def test_a_coordinator_that_comes_during_a_drain_hears_that_we_leave() -> None:
-    async with workbench(1) as (bench, hands):
-        giver = Giver()
-        bench.welcomed(giver)
-        run(bench, giver, 1)
-        await hands.begun(1)
-        draining = asyncio.ensure_future(bench.drain(60))
-        await giver.until("leave")
-        late = Giver()
-        bench.welcomed(late)
-        assert late.told == ["ready 0", "leave"]
-        hands.finish(1)
-        giver.released.set()
-        late.released.set()
-        await draining
+        await finishing
 
 
 def test_bytes_done_never_pass_those_of_the_input() -> None:

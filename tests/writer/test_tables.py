@@ -34,7 +34,7 @@ class Owner:
     def next_request(self) -> int:
         return len(self.sent) + 1
 
-    def loaded(self) -> None: ...
+    def send_heartbeat(self) -> None: ...
 
 
 class Scene:
@@ -89,7 +89,7 @@ async def test_a_coordinator_that_comes_back_on_another_stream_attaches_anew_and
         assert now is not None
         assert now.owner is newer
         here.order(older, detach=wire.Detach())
-        here.tables.lost(older)
+        here.tables.owner_lost(older)
         assert here.tables.writer("t") is now
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
+from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
 from headgate_runtime.logs import get_logger
@@ -20,7 +21,7 @@ from headgate_tables.system import SystemIds
 from headgate_writer.admission import Admission
 from headgate_writer.buffers import Budget
 from headgate_writer.client_stream import Shared
-from headgate_writer.coordinators import Coordinators
+from headgate_writer.control import ControlClient, ControlHandler
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.ipc_limits import Limits
 from headgate_writer.metrics import Refusals, WriterMetrics
@@ -64,7 +65,7 @@ class Writer:
     address: str
     metrics_address: str
     tables: Tables
-    coordinators: Coordinators
+    coordinators: ControlClient
     budget: Budget
 
     async def leave(self) -> None:
@@ -73,7 +74,8 @@ class Writer:
         self.tables.move_clients()
         try:
             async with asyncio.timeout(self.settings.drain_timeout):
-                await self.coordinators.leave()
+                self.coordinators.leave()
+                await self.coordinators.released()
         except TimeoutError:
             _log.warning("drain_timeout is over: what is not committed is sent again by its clients")
 
@@ -96,7 +98,8 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             tables = Tables(parts, settings.storage_options, group)
             WriterMetrics(registry, tables, refusals, budget)
             hello = wire.Hello(process=process)
-            coordinators = Coordinators(settings.coordinator, hello, tables, settings, world)
+            handler = ControlHandler(hello, tables, world)
+            coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
             shared = Shared(Admission(Limits()), (intake, budget), cpu, refusals, _in_flight(settings), world.reached)
             server = Server(settings, options=_WINDOWS)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)

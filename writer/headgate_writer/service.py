@@ -12,7 +12,8 @@ from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
 from headgate_writer.channels import Hold
 from headgate_writer.client_stream import ClientStream, Shared
-from headgate_writer.coordinators import Coordinators
+from headgate_writer.control import ControlClient
+from headgate_writer.refusal import find_refusal
 from headgate_writer.table_writer import TableWriter, moved
 from headgate_writer.tables import Tables
 
@@ -22,7 +23,7 @@ _MAX_CHANNEL_BYTES = 255
 class IngestService(IngestServiceServicer):
     """``attach_s``: how long a client waits for a table whose owner has not told this process of it yet."""
 
-    def __init__(self, tables: Tables, coordinators: Coordinators, shared: Shared, attach_s: float) -> None:
+    def __init__(self, tables: Tables, coordinators: ControlClient, shared: Shared, attach_s: float) -> None:
         self._tables = tables
         self._coordinators = coordinators
         self._shared = shared
@@ -49,7 +50,7 @@ class IngestService(IngestServiceServicer):
             raise RpcError(moved())
         if (writer := self._tables.writer(table)) is not None:
             return writer
-        refusal = await self._coordinators.refusal(table)
+        refusal = await find_refusal(table, self._coordinators.channels)
         if refusal is not None:
             raise RpcError(refusal)
         try:

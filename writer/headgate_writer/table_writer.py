@@ -34,8 +34,8 @@ class Owner(Protocol):
     def next_request(self) -> int:
         """Unique on this stream."""
 
-    def loaded(self) -> None:
-        """A table's first uncommitted bytes have arrived: a heartbeat is due."""
+    def send_heartbeat(self) -> None:
+        """At once: a table's first uncommitted bytes have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class TableWriter:
             parts.world.clock,
             totals,
             self._report,
-            owner.loaded,
+            owner.send_heartbeat,
         )
 
     @property

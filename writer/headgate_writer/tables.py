@@ -59,7 +59,7 @@ class Tables:
         else:
             self._carry_out(writer, order, kind)
 
-    def lost(self, owner: Owner) -> None:
+    def owner_lost(self, owner: Owner) -> None:
         """Its control stream ended: what was uncommitted in its tables is dropped (rule RO8)."""
         for writer in [writer for writer in self._writers.values() if writer.owner is owner]:
             self._drop(writer, _rewound("the owner of the table was lost"))

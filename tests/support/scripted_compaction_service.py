@@ -87,7 +87,7 @@ class CompactorLink:
                 self.reports.put_nowait(message)
 
 
-class ScriptedGiver(CompactionServiceServicer, CoordinationServiceServicer):
+class ScriptedCompactionService(CompactionServiceServicer, CoordinationServiceServicer):
     """It knows of the coordinators at ``others``."""
 
     def __init__(self) -> None:
@@ -123,14 +123,14 @@ class ScriptedGiver(CompactionServiceServicer, CoordinationServiceServicer):
 
 
 @asynccontextmanager
-async def scripted_giver() -> AsyncIterator[ScriptedGiver]:
+async def scripted_compaction_service() -> AsyncIterator[ScriptedCompactionService]:
     """A running one."""
     server = Server(ServiceSettings())
-    giver = ScriptedGiver()  # type: ignore[abstract]  # what is left out answers UNIMPLEMENTED
-    add_CompactionServiceServicer_to_server(giver, server.grpc)
-    add_CoordinationServiceServicer_to_server(giver, server.grpc)
-    giver.address = await server.start()
+    coordinator = ScriptedCompactionService()  # type: ignore[abstract]  # what is left out answers UNIMPLEMENTED
+    add_CompactionServiceServicer_to_server(coordinator, server.grpc)
+    add_CoordinationServiceServicer_to_server(coordinator, server.grpc)
+    coordinator.address = await server.start()
     try:
-        yield giver
+        yield coordinator
     finally:
         await server.stop(0)

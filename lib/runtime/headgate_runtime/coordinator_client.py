@@ -1,0 +1,178 @@
+"""Finds the cluster's coordinators and keeps one stream to each: what writers and compactors have alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+import grpc
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_runtime.channels import connect
+from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
+from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.logs import get_logger
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import Clock
+
+_log = get_logger()
+
+POLL_S = 1.0
+ANSWER_S = 2.0
+"""A coordinator answers `Members` from memory; one that takes longer is not asked again before the others were."""
+RECONNECT_S = 0.3
+"""Between two attempts. A coordinator that comes back is found within it; a dead one costs three connects a second."""
+
+
+class CoordinatorClient(Generic[Request, Response]):
+    """``configured``: host:port of one or more coordinators; the others are found through them.
+
+    ``welcomed`` is set for good once any coordinator has welcomed this process.
+    """
+
+    def __init__(
+        self, configured: Sequence[str], handler: StreamHandler[Request, Response], settings: ServiceSettings, clock: Clock
+    ) -> None:
+        self._configured = list(configured)
+        self._handler = handler
+        self._settings = settings
+        self._clock = clock
+        self._connections: dict[str, _Connection[Request, Response]] = {}
+        self._polled: dict[str, grpc.aio.Channel] = {}
+        self._leaving = False
+        self.welcomed = asyncio.Event()
+
+    @property
+    def streams(self) -> list[CoordinatorStream[Request, Response]]:
+        """Those that were welcomed and have not ended."""
+        return [each.stream for each in self._connections.values() if each.stream is not None]
+
+    @property
+    def known(self) -> list[str]:
+        """Addresses of the coordinators that it connects to, or tries to."""
+        return list(self._connections)
+
+    @property
+    def channels(self) -> list[grpc.aio.Channel]:
+        """To the coordinators of ``streams``, for other calls."""
+        return [each.channel for each in self._connections.values() if each.stream is not None]
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    self._connect(await self._members(), group)
+                    await self._clock.sleep(POLL_S)
+        finally:
+            for channel in self._polled.values():
+                await channel.close()
+
+    def leave(self) -> None:
+        """Tells every coordinator, also one that is found later, that this process drains."""
+        self._leaving = True
+        for stream in self.streams:
+            stream.send(self._handler.leave())
+
+    async def released(self) -> None:
+        """Returns when each coordinator that has a stream now has released this process, or is gone."""
+        for stream in self.streams:
+            await stream.released.wait()
+
+    def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
+        self._handler.connected(stream)
+        if self._leaving:
+            stream.send(self._handler.leave())
+        self.welcomed.set()
+
+    def _connect(self, addresses: Sequence[str], group: asyncio.TaskGroup) -> None:
+        """An empty list says nothing: whoever was there may still be (rule R4)."""
+        for address in addresses:
+            connection = self._connections.get(address)
+            if connection is None:
+                channel = connect(address, self._settings)
+                connection = _Connection(address, channel, self._handler, self._clock, self._welcomed)
+                self._connections[address] = connection
+                group.create_task(self._run(connection))
+            connection.wanted = True
+        for address, connection in self._connections.items():
+            if addresses and address not in addresses and connection.stream is None:
+                connection.wanted = False
+
+    async def _run(self, connection: _Connection[Request, Response]) -> None:
+        try:
+            await connection.run()
+        finally:
+            del self._connections[connection.address]  # before it is closed, or _members would ask through it
+            await connection.channel.close()
+
+    async def _members(self) -> Sequence[str]:
+        """From the first that answers: connected coordinators know, the configured ones are where it begins."""
+        connected = [address for address, each in self._connections.items() if each.stream is not None]
+        for address in dict.fromkeys([*connected, *self._configured]):
+            try:
+                stub = CoordinationServiceStub(self._channel(address))
+                answer = await stub.Members(wire.MembersRequest(), timeout=ANSWER_S)
+                return list(answer.addresses)
+            except grpc.aio.AioRpcError as failed:
+                _log.debug("coordinator does not answer", coordinator=address, reason=failed.code().name)
+        return []
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        if address in self._connections:
+            return self._connections[address].channel
+        if address not in self._polled:
+            self._polled[address] = connect(address, self._settings)
+        return self._polled[address]
+
+
+class _Connection(Generic[Request, Response]):
+    """One stream after the other to the coordinator at ``address``, as long as it is ``wanted``.
+
+    ``stream`` is None until the coordinator has welcomed this process, and after its end.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        channel: grpc.aio.Channel,
+        handler: StreamHandler[Request, Response],
+        clock: Clock,
+        on_welcome: Callable[[CoordinatorStream[Request, Response]], None],
+    ) -> None:
+        self.address = address
+        self.channel = channel
+        self.stream: CoordinatorStream[Request, Response] | None = None
+        self.wanted = True
+        self._handler = handler
+        self._clock = clock
+        self._on_welcome = on_welcome
+
+    async def run(self) -> None:
+        """Until it is not wanted any more, and the stream that there is then has ended."""
+        while self.wanted:
+            stream = CoordinatorStream(self._handler, self._clock, self._welcomed)
+            call = self._handler.open_call(self.channel)
+            try:
+                await stream.serve(call)
+                _log.info("coordinator ended the stream", coordinator=self.address)
+            except* grpc.aio.AioRpcError as broken:
+                self._log_break(broken)
+            except* UnknownMessageError as unknown:
+                _log.error("stream ended: " + str(unknown.exceptions[0]), coordinator=self.address)
+            finally:
+                self.stream = None
+                call.cancel()
+            await self._clock.sleep(RECONNECT_S)
+
+    def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
+        self.stream = stream
+        _log.info("coordinator found", coordinator=self.address)
+        self._on_welcome(stream)
+
+    def _log_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
+        reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
+        if self.stream is not None:
+            _log.warning("coordinator lost", coordinator=self.address, reason=", ".join(sorted(reasons)))

@@ -1,0 +1,137 @@
+"""One stream to one coordinator, from its hello to its end: messages both ways, and heartbeats (rules RO8, RO9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar, cast
+
+import grpc
+
+from headgate_runtime.world import Clock
+
+Request = TypeVar("Request")
+"""Messages to coordinators."""
+Response = TypeVar("Response")
+"""Messages of coordinators."""
+
+
+class StreamHandler(Protocol[Request, Response]):
+    """What a kind of service says to coordinators, and does with what they say. Methods get the stream that they are about."""
+
+    def open_call(self, channel: grpc.aio.Channel) -> grpc.aio.StreamStreamCall[Request, Response]:
+        """Calls the coordinator's method."""
+
+    def hello(self) -> Request:
+        """The first message of every stream."""
+
+    def leave(self) -> Request:
+        """Says that this process drains; the coordinator answers with a release."""
+
+    def heartbeat(self, stream: CoordinatorStream[Request, Response]) -> Request:
+        """What to say at each interval."""
+
+    def receive(self, stream: CoordinatorStream[Request, Response], message: Response) -> None:
+        """Handles one message; hands a welcome to ``stream.welcome`` and a release to ``stream.release``.
+
+        Raises UnknownMessageError, which ends the stream.
+        """
+
+    def sent(self, message: Request) -> None:
+        """The message was handed to gRPC."""
+
+    def connected(self, stream: CoordinatorStream[Request, Response]) -> None:
+        """The coordinator has welcomed this process."""
+
+    def disconnected(self, stream: CoordinatorStream[Request, Response]) -> None:
+        """The stream is over, whether it was welcomed or not."""
+
+
+class CoordinatorStream(Generic[Request, Response]):
+    """Begins with a hello. What is sent after the end of the stream is lost.
+
+    ``on_welcome`` is called with the stream at its first welcome. ``released`` is set when the coordinator needs nothing more of
+    this process, or is gone.
+    """
+
+    def __init__(
+        self,
+        handler: StreamHandler[Request, Response],
+        clock: Clock,
+        on_welcome: Callable[[CoordinatorStream[Request, Response]], None],
+    ) -> None:
+        self._handler = handler
+        self._clock = clock
+        self._on_welcome = on_welcome
+        self._outbox = deque([handler.hello()])
+        self._has_messages = asyncio.Event()
+        self._has_messages.set()
+        self._requests = 0
+        self._interval_s: float | None = None
+        self._beating = asyncio.Event()
+        self._heartbeat_due = asyncio.Event()
+        self.released = asyncio.Event()
+
+    def send(self, message: Request) -> None:
+        """In order, behind all that was sent before; does not wait."""
+        self._outbox.append(message)
+        self._has_messages.set()
+
+    def next_request(self) -> int:
+        """A number that is unique on this stream, for a request and its answer."""
+        self._requests += 1
+        return self._requests
+
+    def send_heartbeat(self) -> None:
+        """Sends one now, besides those of the interval; none before the welcome."""
+        self._heartbeat_due.set()
+
+    def welcome(self, interval_s: float) -> None:
+        """The coordinator has answered the hello, and wants a heartbeat every ``interval_s``."""
+        first, self._interval_s = self._interval_s is None, interval_s
+        self._beating.set()
+        if first:
+            self._on_welcome(self)
+
+    def release(self) -> None:
+        """The coordinator has answered the leave."""
+        self.released.set()
+
+    async def serve(self, call: grpc.aio.StreamStreamCall[Request, Response]) -> None:
+        """Until the stream ends. Raises, in a group, grpc.aio.AioRpcError when it breaks, and UnknownMessageError."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
+                while (message := await call.read()) is not grpc.aio.EOF:
+                    self._handler.receive(self, cast(Response, message))
+                for task in tasks:
+                    task.cancel()
+        finally:
+            self.released.set()
+            self._handler.disconnected(self)
+
+    async def _send_all(self, call: grpc.aio.StreamStreamCall[Request, Response]) -> None:
+        while True:
+            await self._has_messages.wait()
+            self._has_messages.clear()
+            while self._outbox:
+                message = self._outbox.popleft()
+                try:
+                    await call.write(message)
+                except asyncio.InvalidStateError:
+                    return  # the stream is over, and the reader learns why
+                self._handler.sent(message)
+
+    async def _beat(self) -> None:
+        await self._beating.wait()
+        while self._interval_s is not None:
+            self.send(self._handler.heartbeat(self))
+            await self._clock.sleep(self._interval_s)
+
+    async def _beat_when_due(self) -> None:
+        await self._beating.wait()
+        while True:
+            await self._heartbeat_due.wait()
+            self._heartbeat_due.clear()
+            self.send(self._handler.heartbeat(self))

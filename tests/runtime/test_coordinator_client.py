@@ -1,0 +1,173 @@
+"""Streams to coordinators over real gRPC: found, opened again, left (rules RO8, RO9)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import grpc
+
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_runtime.coordinator_client import CoordinatorClient
+from headgate_runtime.coordinator_stream import CoordinatorStream
+from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import Clock, World
+from support.hand_clock import HandClock
+from support.scripted_owner import ScriptedOwner, scripted_owner
+
+Stream: TypeAlias = CoordinatorStream[wire.ControlRequest, wire.ControlResponse]
+Client: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlResponse]
+LIMIT_S = 30
+
+
+class Handler:
+    """Speaks as a writer does, and keeps what happens."""
+
+    def __init__(self) -> None:
+        self.received: asyncio.Queue[str] = asyncio.Queue()
+        self.ended: asyncio.Queue[Stream] = asyncio.Queue()
+        self.load = 0
+        self.sent_kinds: list[str] = []
+
+    def open_call(self, channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[wire.ControlRequest, wire.ControlResponse]":
+        return CoordinationServiceStub(channel).Control()
+
+    def hello(self) -> wire.ControlRequest:
+        return wire.ControlRequest(hello=wire.Hello(process="me", address="me:1"))
+
+    def leave(self) -> wire.ControlRequest:
+        return wire.ControlRequest(leave=wire.Leave())
+
+    def heartbeat(self, stream: Stream) -> wire.ControlRequest:
+        return wire.ControlRequest(heartbeat=wire.Heartbeat(loads=[wire.Load(table="t", uncommitted_bytes=self.load)]))
+
+    def receive(self, stream: Stream, message: wire.ControlResponse) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "welcome":
+            stream.welcome(message.welcome.heartbeat_ms / 1000)
+        elif kind == "released":
+            stream.release()
+        elif kind is None:
+            raise UnknownMessageError("a message of a coordinator")
+        self.received.put_nowait(kind)
+
+    def sent(self, message: wire.ControlRequest) -> None:
+        self.sent_kinds.append(message.WhichOneof("message") or "")
+
+    def connected(self, stream: Stream) -> None:
+        self.received.put_nowait("connected")
+
+    def disconnected(self, stream: Stream) -> None:
+        self.ended.put_nowait(stream)
+
+
+@asynccontextmanager
+async def client_of(*owners: ScriptedOwner, clock: Clock | None = None) -> AsyncIterator[tuple[Client, Handler]]:
+    """A client that is told of these coordinators; its block takes no longer than LIMIT_S."""
+    handler = Handler()
+    addresses = [owner.address for owner in owners]
+    client = CoordinatorClient(addresses, handler, ServiceSettings(), clock or World.real().clock)
+    async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
+        running = group.create_task(client.run())
+        yield client, handler
+        running.cancel()
+
+
+async def test_a_stream_begins_with_a_hello_and_counts_from_its_welcome_on() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (client, handler):
+        assert client.streams == []
+        link = await owner.writer()
+        assert (link.process, link.address) == ("me", "me:1")
+        await client.welcomed.wait()
+        assert len(client.streams) == len(client.channels) == 1
+        assert [await handler.received.get() for _ in range(2)] == ["connected", "welcome"]
+        assert handler.sent_kinds[0] == "hello"
+
+
+async def test_heartbeats_come_at_each_interval() -> None:
+    async with scripted_owner() as owner, client_of(owner):
+        link = await owner.writer()
+        assert [await link.heartbeats.get() for _ in range(3)] == [{"t": 0}] * 3
+
+
+async def test_a_heartbeat_that_is_due_does_not_wait_for_the_interval() -> None:
+    """On a clock that stands still one comes with the welcome, and no other by itself."""
+    async with scripted_owner() as owner, client_of(owner, clock=HandClock()) as (client, handler):
+        link = await owner.writer()
+        assert await link.heartbeats.get() == {"t": 0}
+        handler.load = 7
+        client.streams[0].send_heartbeat()
+        assert await link.heartbeats.get() == {"t": 7}
+
+
+async def test_messages_arrive_in_the_order_in_which_they_were_sent() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (client, _):
+        link = await owner.writer()
+        await client.welcomed.wait()
+        for number in range(100):
+            report = wire.TableReport(table="t", flushed=wire.Flushed(checkpoint=number))
+            client.streams[0].send(wire.ControlRequest(table=report))
+        assert [(await link.report("flushed")).checkpoint for _ in range(100)] == list(range(100))
+
+
+async def test_a_stream_that_breaks_is_opened_again_and_whoever_waits_for_its_release_goes_on() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (client, handler):
+        link = await owner.writer()
+        await client.welcomed.wait()
+        [stream] = client.streams
+        link.cut()
+        assert await handler.ended.get() is stream
+        await stream.released.wait()
+        again = await owner.writer()
+        assert again.process == link.process
+
+
+async def test_a_message_that_the_handler_does_not_know_ends_the_stream() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (_, handler):
+        link = await owner.writer()
+        link.orders.put_nowait(wire.ControlResponse())
+        await link.gone.wait()
+        await handler.ended.get()
+        await owner.writer()
+
+
+async def test_coordinators_are_found_through_the_others_and_forgotten_when_they_are_gone_from_the_list() -> None:
+    async with scripted_owner() as one, client_of(one) as (client, _):
+        await one.writer()
+        async with scripted_owner() as other:
+            one.others = [other.address]
+            await other.writer()
+            while len(client.streams) < 2:
+                await asyncio.sleep(0.01)
+        one.others = []
+        while len(client.known) > 1:
+            await asyncio.sleep(0.01)
+        assert client.known == [one.address]
+
+
+async def test_a_client_that_leaves_tells_all_coordinators_and_those_that_come_later() -> None:
+    async with scripted_owner() as one, scripted_owner() as late, client_of(one) as (client, _):
+        link = await one.writer()
+        await client.welcomed.wait()
+        client.leave()
+        leaving = asyncio.ensure_future(client.released())
+        await link.left.wait()
+        one.others = [late.address]
+        later = await late.writer()
+        await later.left.wait()
+        assert not leaving.done()
+        link.release()
+        await leaving
+
+
+async def test_a_client_that_leaves_does_not_wait_for_a_coordinator_that_is_gone() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (client, _):
+        link = await owner.writer()
+        await client.welcomed.wait()
+        client.leave()
+        leaving = asyncio.ensure_future(client.released())
+        await link.left.wait()
+        link.cut()
+        await leaving

@@ -1,0 +1,32 @@
+"""Asks coordinators whether a table takes rows at all, for a client that opens a channel before the table is attached."""
+
+from collections.abc import Iterable
+
+import grpc
+
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
+from headgate_runtime.coordinator_client import ANSWER_S
+from headgate_runtime.errors import from_call, wire_error
+
+
+async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
+    """Why the table takes no rows: it does not exist, or is quarantined. None if it may take them, or no coordinator answers."""
+    for channel in coordinators:
+        tables = TableServiceStub(channel)
+        try:
+            await tables.DescribeTable(tables_pb2.DescribeTableRequest(name=table), timeout=ANSWER_S)
+            status = await tables.Status(tables_pb2.StatusRequest(table=table), timeout=ANSWER_S)
+        except grpc.aio.AioRpcError as failed:
+            error = from_call(failed)
+            if error.code == errors_pb2.CODE_TABLE_NOT_FOUND:
+                return error
+            continue
+        # Only the coordinator that holds the table's lease knows; to the others it is elsewhere.
+        if any(each.state == "quarantined" for each in status.tables):
+            return wire_error(
+                errors_pb2.CODE_TABLE_QUARANTINED,
+                f"table {table!r} takes no rows until an operator has looked at it",
+                "What was committed stays readable. `headgate status` says what was found.",
+            )
+    return None
