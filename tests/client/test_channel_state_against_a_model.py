@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headgate.channel_state import ChannelState
-from headgate.entries import Acks, Ask, Cut, Entry, Pause
+from headgate.entries import Acks, Control, EncodedRows, Entry, Pause
 from headgate_proto.api.v1 import errors_pb2 as wire
+from support.row_formats import FORMAT, OTHER_FORMAT
 
 BAD = -1
+FORMATS = {"a": FORMAT, "b": OTHER_FORMAT}
 
 
 @dataclass
@@ -123,10 +125,10 @@ class ChannelMachine(RuleBasedStateMachine):
     )
     def take(self, count: int, kind: str, mergeable: bool, bad: bool, own: int) -> None:
         rows = self._rows(count, bad=bad)
-        cut = Cut(count, 10 * count, rows, mergeable)
-        if self.state.has_room(cut.size):
-            offset = self.state.taken + own if own else None
-            taken = self.state.take(kind, cut, offset)
+        encoded = EncodedRows(count, 10 * count, rows, mergeable)
+        if self.state.has_room(encoded.size):
+            offset = self.state.last_offset + own if own else None
+            taken = self.state.append_rows(FORMATS[kind], encoded, offset)
             self.given.append(Given(taken, rows))
 
     @precondition(lambda self: self.state.refusal is not None)
@@ -135,7 +137,7 @@ class ChannelMachine(RuleBasedStateMachine):
         assert self.state.refusal is not None
         offset = self.state.refusal.entry.offset
         rows = self._rows(count, bad=bad)
-        self.state.take("a", Cut(count, 10 * count, rows, mergeable=False), offset)
+        self.state.append_rows(FORMAT, EncodedRows(count, 10 * count, rows, mergeable=False), offset)
         next(given for given in self.given if given.offset == offset).rows = rows
 
     @precondition(lambda self: self.state.refusal is not None)
@@ -151,11 +153,11 @@ class ChannelMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.incarnation and self.state.refusal is None)
     @rule(by=st.integers(1, 5))
     def move_on(self, by: int) -> None:
-        self.state.skip(self.state.taken + by)
+        self.state.skip(self.state.last_offset + by)
 
     @rule()
     def flush(self) -> None:
-        self.state.ask_flush()
+        self.state.request_flush()
 
     # --- the wire ---
 
@@ -169,10 +171,10 @@ class ChannelMachine(RuleBasedStateMachine):
     def opened(self, lost: bool) -> None:
         self.opening = None
         if lost:
-            self.state.broke()
+            self.state.stream_ended()
             return
         self.stream = Stream(self.committed_offset)
-        self.state.opened(1, self.committed_offset, 0)
+        self.state.stream_opened(1, self.committed_offset, 0)
 
     @precondition(lambda self: self.stream is not None)
     @rule()
@@ -181,9 +183,9 @@ class ChannelMachine(RuleBasedStateMachine):
         message = self.state.next_message()
         if isinstance(message, Entry):
             rows = [row for piece in message.pieces for row in piece.content]
-            self.stream.inbox.append(Batch(message.after, message.offset, rows, is_skip=message.kind is None))
+            self.stream.inbox.append(Batch(message.after, message.offset, rows, is_skip=message.row_format is None))
         else:
-            assert message in (None, Ask.FLUSH, Pause(1.0))
+            assert message in (None, Control.FLUSH, Pause(1.0))
 
     @precondition(lambda self: self.stream is not None and self.stream.inbox)
     @rule()
@@ -197,10 +199,10 @@ class ChannelMachine(RuleBasedStateMachine):
         assert self.stream is not None
         answer = self.stream.outbox.popleft()
         if isinstance(answer, Acks):
-            self.state.acked(answer)
+            self.state.rows_acked(answer)
         else:
             assert isinstance(answer, tuple)
-            self.state.refused(*answer)
+            self.state.batch_refused(*answer)
 
     @precondition(lambda self: self.stream is not None)
     @rule(shut=st.booleans())
@@ -231,7 +233,7 @@ class ChannelMachine(RuleBasedStateMachine):
         if commits:
             self.commit()
         self.stream = None
-        self.state.broke()
+        self.state.stream_ended()
 
     # --- what holds ---
 
@@ -262,7 +264,7 @@ class ChannelMachine(RuleBasedStateMachine):
                 self.server_reads()
             elif self.stream.outbox:
                 self.client_hears()
-            elif self.state.acks.queryable == self.state.taken:
+            elif self.state.acks.queryable == self.state.last_offset:
                 break
             else:
                 self.commit()

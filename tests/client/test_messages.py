@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headgate.encoding import MESSAGE_BYTES, PIECE_BYTES, Compression, Encoder, decoded
+from headgate.encoding import MESSAGE_BYTES, MESSAGE_TARGET_BYTES, Compression, Encoder, decoded
 from headgate.errors import InvalidArgumentError, TooLargeError
 from support.events import EVENTS_SCHEMA, events
 
@@ -22,56 +22,56 @@ def noise(rows: int, width: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("compression", [None, "lz4"])
 def test_large_batches_are_cut_and_no_row_is_lost(compression: Compression) -> None:
-    cuts = list(Encoder(compression).cuts([ROWS]))
+    cuts = list(Encoder(compression).encode([ROWS]))
     assert [decoded(cut.content, EVENTS_SCHEMA) for cut in cuts]
     assert pa.Table.from_batches([decoded(cut.content, EVENTS_SCHEMA) for cut in cuts]).equals(pa.Table.from_batches([ROWS]))
     assert sum(cut.rows for cut in cuts) == 50_000
     assert all(cut.size < 2_000_000 for cut in cuts)
-    assert all(cut.size > PIECE_BYTES / 2 for cut in cuts[:-1])
+    assert all(cut.size > MESSAGE_TARGET_BYTES / 2 for cut in cuts[:-1])
 
 
 def test_compression_saves_bytes_on_the_wire_and_counts_memory_uncompressed() -> None:
-    plain, small = (next(Encoder(compression).cuts([ROWS.slice(0, 5000)])) for compression in (None, "lz4"))
+    plain, small = (next(Encoder(compression).encode([ROWS.slice(0, 5000)])) for compression in (None, "lz4"))
     assert len(small.content) < 0.8 * len(plain.content)
     assert small.size == plain.size
 
 
 def test_what_a_server_would_take_for_a_bomb_is_not_compressed() -> None:
-    (cut,) = Encoder("lz4").cuts([texts(1_400_000)])
+    (cut,) = Encoder("lz4").encode([texts(1_400_000)])
     assert len(cut.content) > 1_400_000
 
 
 def test_rows_of_very_different_sizes_all_fit() -> None:
     batch = texts(*[10] * 1000, *[3_000_000] * 5, *[10] * 1000)
-    cuts = list(Encoder().cuts([batch]))
+    cuts = list(Encoder().encode([batch]))
     assert max(len(cut.content) for cut in cuts) <= MESSAGE_BYTES
     assert pa.Table.from_batches([decoded(cut.content, batch.schema) for cut in cuts]).equals(pa.Table.from_batches([batch]))
 
 
 def test_a_row_that_fits_into_no_message_is_refused() -> None:
     with pytest.raises(TooLargeError):
-        list(Encoder().cuts([texts(10, 8_000_000, 10)]))
+        list(Encoder().encode([texts(10, 8_000_000, 10)]))
 
 
 def test_rows_with_an_own_offset_travel_together_or_not_at_all() -> None:
-    cut = Encoder().whole([noise(2, 1_000_000), noise(2, 1_000_000)], noise(1, 1).schema)
+    cut = Encoder().encode_as_one([noise(2, 1_000_000), noise(2, 1_000_000)], noise(1, 1).schema)
     assert cut.rows == 4
     with pytest.raises(TooLargeError, match="fewer rows"):
-        Encoder().whole([noise(8, 1_000_000)], noise(1, 1).schema)
+        Encoder().encode_as_one([noise(8, 1_000_000)], noise(1, 1).schema)
     compressible = pa.record_batch({"text": [f"{number:032x}" + "x" * 1000 for number in range(70_000)]})
     with pytest.raises(TooLargeError):
-        Encoder("lz4").whole([compressible], compressible.schema)
-    assert len(Encoder("lz4").whole([compressible.slice(0, 60_000)], compressible.schema).content) < MESSAGE_BYTES
+        Encoder("lz4").encode_as_one([compressible], compressible.schema)
+    assert len(Encoder("lz4").encode_as_one([compressible.slice(0, 60_000)], compressible.schema).content) < MESSAGE_BYTES
 
 
 def test_no_rows_with_an_own_offset_are_an_empty_batch() -> None:
-    cut = Encoder().whole([], EVENTS_SCHEMA)
+    cut = Encoder().encode_as_one([], EVENTS_SCHEMA)
     assert decoded(cut.content, EVENTS_SCHEMA).num_rows == 0
 
 
 def test_small_messages_become_one() -> None:
     encoder = Encoder("lz4")
-    pieces = [next(encoder.cuts([ROWS.slice(at, 1)])) for at in range(500)]
+    pieces = [next(encoder.encode([ROWS.slice(at, 1)])) for at in range(500)]
     assert all(piece.mergeable and piece.size < 5_000 for piece in pieces)
     merged = encoder.merge([piece.content for piece in pieces], EVENTS_SCHEMA)
     assert decoded(merged, EVENTS_SCHEMA).equals(ROWS.slice(0, 500))

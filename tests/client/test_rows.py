@@ -13,7 +13,7 @@ import pytest
 
 from headgate.definition import TableInfo, schema_of
 from headgate.errors import FixCall, InvalidArgumentError, RowError, SchemaError
-from headgate.rows import RowFormat, operation_type
+from headgate.rows import RowFormat, detect_operation_type
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
@@ -55,7 +55,7 @@ class Key:
 
 
 class Lazy(Mapping[str, Any]):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __getitem__(self, key: str) -> Any:
         return ROW[key]
@@ -134,15 +134,15 @@ def test_pandas_gaps_are_nulls_again() -> None:
 @pytest.mark.parametrize(
     ("row", "column", "says"),
     [
-        ({**ROW, "price": "dear"}, "price", "'dear' is no double"),
-        ({**ROW, "count": 2**40}, "count", "is no int32"),
-        ({**ROW, "count": 1.5}, "count", "is no int32"),
-        ({**ROW, "at": "noon"}, "at", "'noon' is no timestamp"),
-        ({**ROW, "id": 7}, "id", "7 is no string"),
+        ({**ROW, "price": "dear"}, "price", "'dear' does not fit double"),
+        ({**ROW, "count": 2**40}, "count", "does not fit int32"),
+        ({**ROW, "count": 1.5}, "count", "does not fit int32"),
+        ({**ROW, "at": "noon"}, "at", "'noon' does not fit timestamp"),
+        ({**ROW, "id": 7}, "id", "7 does not fit string"),
         ({**ROW, "id": None}, "id", "no value in 'id'"),
         ({**ROW, "at": None}, "at", "no value in 'at'"),
         ({name: value for name, value in ROW.items() if name != "count"}, "count", "has no 'count'"),
-        ({**ROW, "size": 1}, "size", "'size', which the table lacks"),
+        ({**ROW, "size": 1}, "size", "'size', which is not a column"),
     ],
 )
 def test_a_bad_row_is_named_with_its_column(row: dict[str, Any], column: str, says: str) -> None:
@@ -170,8 +170,8 @@ def test_a_bad_value_in_arrow_is_named_with_its_row_across_chunks() -> None:
         (ARROW.drop_columns(["count", "price"]), r"missing: price, count"),
         (ARROW.append_column("size", pa.array([1])), r"unknown: size"),
         (ARROW.append_column("id", ARROW["id"]), r"more than once: id"),
-        (ARROW.set_column(0, "id", pa.array([1])), r"'id' is int64 and the table has string"),
-        (ARROW.set_column(3, "price", pa.array(["1.5"])), r"'price' is string and the table has double"),
+        (ARROW.set_column(0, "id", pa.array([1])), r"'id' is int64, but the table has string"),
+        (ARROW.set_column(3, "price", pa.array(["1.5"])), r"'price' is string, but the table has double"),
         (pd.DataFrame([ROW], index=[7]), r"reset_index"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_delete_takes_key_partition_and_ordering_and_leaves_the_rest() -> None
 
 def test_mixed_rows_say_their_operation_and_deletes_need_no_more_than_a_delete() -> None:
     rows = [{"op": "upsert", **ROW}, {"op": "delete", "id": "b", "day": "d", "at": NOON}]
-    given, says = operation_type(iter(rows), "op")
+    given, says = detect_operation_type(iter(rows), "op")
     mixed = RowFormat(INFO, wire.OPERATION_MIXED, "op", says)
     assert converted(given, mixed) == [{**ROW, "op": "upsert"}, {**rows[1], "price": None, "count": None}]
     with pytest.raises(RowError, match="operation 'replace'"):
@@ -258,12 +258,12 @@ def test_mixed_rows_say_their_operation_and_deletes_need_no_more_than_a_delete()
     ],
 )
 def test_operations_are_words_or_numbers(data: Any, kind: pa.DataType) -> None:
-    assert operation_type(data, "op")[1] == kind
+    assert detect_operation_type(data, "op")[1] == kind
 
 
 def test_mixed_arrow_rows_with_numbers_are_converted() -> None:
     table = ARROW.append_column("op", pa.array([2], pa.int64()))
-    data, says = operation_type(table, "op")
+    data, says = detect_operation_type(table, "op")
     assert converted(data, RowFormat(INFO, wire.OPERATION_MIXED, "op", says)) == [{**ROW, "op": 2}]
 
 

@@ -229,7 +229,7 @@ async def test_rows_of_a_slice_that_is_set_aside_are_told_apart_from_the_others_
             await channel.flush()
         refused = told.value
         assert refused.reason == "SLICE_SET_ASIDE"
-        assert [row["id"] for row in refused.held.to_pylist()] == [0, 5, 10]
+        assert [row["id"] for row in refused.set_aside.to_pylist()] == [0, 5, 10]
         await channel.upsert(refused.others, offset=refused.offset)
         await channel.flush()
         assert channel.acks.queryable == 14
@@ -424,7 +424,7 @@ async def test_an_answer_that_cannot_be_explained_stops_the_channel(cluster: Clu
         cluster.knobs.answers = [lie]
         await channel.upsert(rows(0, 3))
         for _ in range(2):
-            with pytest.raises(headgate.UnexplainedAnswerError):
+            with pytest.raises(headgate.ProtocolViolationError):
                 await channel.flush()
         assert channel.committed_offset == 0
         assert channel.runner.channel.state.bytes_in_flight > 0
@@ -440,7 +440,7 @@ async def test_a_reconnect_to_another_history_stops_the_channel(cluster: Cluster
         cluster.knobs.break_after = [0]
         await cluster.stop_writer(cluster.writers[0])
         await channel.upsert(rows(5, 6))
-        with pytest.raises(headgate.UnexplainedAnswerError):
+        with pytest.raises(headgate.ProtocolViolationError):
             await channel.flush()
         assert channel.committed_offset == 5
 
@@ -503,7 +503,7 @@ async def test_own_offsets_travel_with_their_rows_and_come_back_after_a_restart(
             await channel.flush("received")
             assert (await channel.upsert([], offset=1500)).offset == 1500
             await channel.skip(1700)
-            with pytest.raises(headgate.InvalidArgumentError, match="not beyond 1700"):
+            with pytest.raises(headgate.InvalidArgumentError, match="not above 1700"):
                 await channel.upsert(rows(3, 4), offset=1700)
             assert (await channel.upsert(rows(3, 5))).offset == 1702
         async with table.channel("c") as again:

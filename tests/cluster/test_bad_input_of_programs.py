@@ -147,7 +147,7 @@ MISFITS = {
     ),
     "a missing column": Misfit(lambda c: c.upsert([_without(row("a"), "note")]), headgate.RowError, "no 'note'", "every column"),
     "an unknown column": Misfit(
-        lambda c: c.upsert([row("a", x=1)]), headgate.RowError, "'x', which the table lacks", "id, part, ts"
+        lambda c: c.upsert([row("a", x=1)]), headgate.RowError, "'x', which is not a column", "id, part, ts"
     ),
     "another type": Misfit(lambda c: c.upsert([row("a", ts="soon")]), headgate.RowError, "row 0, column 'ts': 'soon'", "int64"),
     "an unknown operation": Misfit(

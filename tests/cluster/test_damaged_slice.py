@@ -39,7 +39,7 @@ def batch(number: int) -> list[dict[str, Any]]:
 
 
 def flip_a_byte(url: str) -> tuple[str, Path, bytes]:
-    """In the rows of the first log of one slice. Returns the slice's name, the file and what it held."""
+    """In the rows of the first log of one slice. Returns the slice's name, the file and what it set_aside."""
     group = hudi.open_table(url).file_groups()[3]
     part = group.slices()[-1]
     path = Path(url.removeprefix("file://")) / part.path(part.logs[0].name)
@@ -98,7 +98,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 await slice_command(cluster, "set-aside", "t", name)
                 cluster.kill("coordinator-1")
                 cluster.start("coordinator-1")
-                held, number = await refused_alone(channel, CHECKPOINTS + 3)
+                set_aside, number = await refused_alone(channel, CHECKPOINTS + 3)
                 assert f"file slice {name} is set aside" in await status(hg)
 
                 path.write_bytes(content)
@@ -106,7 +106,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 assert (told.name, told.aside) == (name, True)
                 await slice_command(cluster, "take-in", "t", name)
                 async with asyncio.timeout(60):
-                    await taken(channel, held)
+                    await taken(channel, set_aside)
                     while name in (alarms := await status(hg)):
                         await commit(channel, number := number + 1)
         found = hudi.open_table(url)
@@ -134,8 +134,8 @@ async def refused_alone(channel: aio.Channel, number: int) -> tuple[pa.RecordBat
         await channel.flush(timeout=30)
     refused = told.value
     assert refused.reason == "SLICE_SET_ASIDE"
-    assert 0 < refused.held.num_rows < RECORDS // 4
-    assert refused.held.num_rows + refused.others.num_rows == RECORDS
+    assert 0 < refused.set_aside.num_rows < RECORDS // 4
+    assert refused.set_aside.num_rows + refused.others.num_rows == RECORDS
     await channel.upsert(refused.others, offset=refused.offset)
     await channel.flush(timeout=30)
-    return refused.held, number
+    return refused.set_aside, number

@@ -27,6 +27,7 @@ from headgate.errors import (
     InvalidArgumentError,
     NotCommittedError,
     OverloadedError,
+    ProtocolViolationError,
     Resume,
     RetryLater,
     RowError,
@@ -39,7 +40,6 @@ from headgate.errors import (
     TooLargeError,
     UnauthenticatedError,
     UnavailableError,
-    UnexplainedAnswerError,
     UnknownOutcomeError,
 )
 from headgate.status import Status
@@ -62,6 +62,7 @@ __all__ = [
     "Listing",
     "NotCommittedError",
     "OverloadedError",
+    "ProtocolViolationError",
     "Receipt",
     "Resume",
     "RetryLater",
@@ -79,7 +80,6 @@ __all__ = [
     "TooLargeError",
     "UnauthenticatedError",
     "UnavailableError",
-    "UnexplainedAnswerError",
     "UnknownOutcomeError",
     "aio",
     "connect",

@@ -1,8 +1,8 @@
-"""The same as ``headgate``, for asyncio. What the methods do and raise is said at the blocking ones; here they are awaited::
+"""``headgate`` for asyncio: the same methods, awaited. The blocking ones say what each does and raises::
 
 async with headgate.aio.connect("localhost:7070") as hg:
-flights = await hg.table("flights")
-async with flights.channel("loader-1") as ch:
+orders = await hg.table("orders")
+async with orders.channel("loader-1") as ch:
 receipt = await ch.upsert(rows)
 await receipt.wait("durable")
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from headgate.coordinators import Coordinators, addresses_of
+from headgate.coordinators import Coordinators, parse_addresses
 from headgate.definition import Columns, Listing, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
-from headgate.entries import Acks, Cut, Level
+from headgate.entries import Acks, EncodedRows, Level
 from headgate.errors import InvalidArgumentError
-from headgate.rows import Formats, RowFormat, operation_type
+from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.shared_channel import SharedChannel
 from headgate.status import Status
@@ -28,7 +28,7 @@ from headgate_proto.api.v1 import tables_pb2
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_IN_FLIGHT = 64 * 1024 * 1024
 _INLINE_ROWS = 200
-"""A list up to this long is converted on the event loop, in about 0.2 ms; a thread costs as much."""
+"""Up to this many rows are converted on the event loop, in about 0.2 ms; handing them to a thread takes as long."""
 
 
 def connect(
@@ -41,10 +41,10 @@ def connect(
     in_flight_bytes: int = DEFAULT_IN_FLIGHT,
     system: System | None = None,
 ) -> "Headgate":
-    """As ``headgate.connect``; enter the result with ``async with``."""
+    """As ``headgate.connect``, for use with ``async with``."""
     trusted = Tls() if tls is True else tls or None
     return Headgate(
-        addresses_of(address),
+        parse_addresses(address),
         Transport(trusted.credentials() if trusted else None, token),
         timeout=timeout,
         encoder=Encoder(compression),
@@ -54,7 +54,7 @@ def connect(
 
 
 class Headgate:
-    """A connection to a cluster. Made by ``connect``."""
+    """A connection to a cluster, made by ``connect``."""
 
     def __init__(
         self,
@@ -139,8 +139,8 @@ class Headgate:
         answer = await self.coordinators.call(lambda stub: stub.Status, lambda _: request, self.timeout)
         return Status.from_wire(answer)
 
-    async def run_channel(self, table: str, channel: str) -> ChannelRunner:
-        """Opens it; ends with the connection, if not before."""
+    async def open_channel(self, table: str, channel: str) -> ChannelRunner:
+        """Opens a channel, which ends with the connection at the latest."""
         shared = SharedChannel(table, channel, self.encoder, self.in_flight_bytes)
         runner = ChannelRunner(shared, self.coordinators, self.transport, self.system)
         self._runners = [*(known for known in self._runners if not known.is_finished), runner]
@@ -149,19 +149,19 @@ class Headgate:
 
 
 class Table:
-    """A table that takes rows. ``info`` is its definition."""
+    """A table to write to. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
         self.headgate = headgate
         self.info = info
 
     def channel(self, name: str) -> "Channel":
-        """Opened by ``async with`` or ``await channel.open()``."""
+        """The channel of this name, not yet open: use ``async with`` or ``await channel.open()``."""
         return Channel(self.headgate, self.info, checked_channel_name(name))
 
 
 class Receipt:
-    """That a call's rows were taken; ``offset`` is that of the last one."""
+    """Confirms that a call's rows are buffered; ``offset`` is that of the last one."""
 
     def __init__(self, channel: "Channel", offset: int) -> None:
         self.offset = offset
@@ -176,7 +176,7 @@ class Channel:
 
     def __init__(self, headgate: Headgate, table: TableInfo, name: str) -> None:
         self.name = name
-        self.formats = Formats(table)
+        self.formats = RowFormats(table)
         self.encoder = headgate.encoder
         self._headgate = headgate
         self._table = table
@@ -190,12 +190,12 @@ class Channel:
         await self.close("queryable" if kind is None else None)
 
     async def open(self) -> Self:
-        self._runner = await self._headgate.run_channel(self._table.name, self.name)
+        self._runner = await self._headgate.open_channel(self._table.name, self.name)
         return self
 
     @property
     def runner(self) -> ChannelRunner:
-        """Raises InvalidArgumentError before the channel was opened."""
+        """What runs the open channel. Raises InvalidArgumentError before ``open``."""
         if self._runner is None:
             raise InvalidArgumentError(f"channel {self.name!r} is not open", fix="Use `async with`, or await channel.open().")
         return self._runner
@@ -210,7 +210,7 @@ class Channel:
 
     @property
     def offset(self) -> int:
-        return self.runner.channel.state.taken
+        return self.runner.channel.state.last_offset
 
     async def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         return await self._append(self.formats.upsert, rows, offset, timeout)
@@ -221,8 +221,8 @@ class Channel:
     async def write(
         self, rows: Any, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
     ) -> Receipt:
-        rows, says = operation_type(rows, operation_column)
-        return await self._append(self.formats.mixed(operation_column, says), rows, offset, timeout)
+        rows, kind = detect_operation_type(rows, operation_column)
+        return await self._append(self.formats.mixed(operation_column, kind), rows, offset, timeout)
 
     async def skip(self, offset: int | None = None) -> None:
         self.runner.channel.skip(offset)
@@ -232,7 +232,7 @@ class Channel:
 
     async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
         channel = self.runner.channel
-        await channel.wait(lambda: channel.reached(level) >= offset, self.seconds(timeout), offset, level)
+        await channel.wait(lambda: channel.offset_at(level) >= offset, self.seconds(timeout), offset, level)
 
     async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
         await self.runner.close(level, self.seconds(timeout))
@@ -241,26 +241,26 @@ class Channel:
         """The connection's timeout, unless the call has one."""
         return self._headgate.timeout if timeout is None else timeout
 
-    async def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
-        async with self._order:  # conversions on threads must not overtake each other
+    async def _append(self, row_format: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+        async with self._order:  # conversions on threads must keep the order of the calls
             runner = self.runner
-            runner.channel.check(offset)
-            cuts = iter(cut_up(self.encoder, kind, rows, offset))
+            runner.channel.check_accepts(offset)
+            messages = iter(encode_call(self.encoder, row_format, rows, offset))
             is_small = _is_small(rows)
-            taken = runner.channel.state.taken if offset is None else offset
-            while (cut := next(cuts, None) if is_small else await asyncio.to_thread(next, cuts, None)) is not None:
-                taken = await runner.take(kind, cut, offset, self.seconds(timeout))
+            taken = runner.channel.state.last_offset if offset is None else offset
+            while (encoded := next(messages, None) if is_small else await asyncio.to_thread(next, messages, None)) is not None:
+                taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
             return Receipt(self, taken)
 
 
-def cut_up(encoder: Encoder, kind: RowFormat, rows: Any, offset: int | None) -> Iterable[Cut]:
-    """A call's rows as messages: one when it names its offset, else as many as are good. Raises FixCall."""
-    batches = kind.convert(rows)
-    return encoder.cuts(batches) if offset is None else [encoder.whole(batches, kind.schema)]
+def encode_call(encoder: Encoder, row_format: RowFormat, rows: Any, offset: int | None) -> Iterable[EncodedRows]:
+    """Yields a call's rows as messages: one if the call gives an offset, otherwise several of a good size. Raises FixCall."""
+    batches = row_format.convert(rows)
+    return encoder.encode(batches) if offset is None else [encoder.encode_as_one(batches, row_format.schema)]
 
 
 def _is_small(rows: Any) -> bool:
-    """Whether converting it takes less than handing it to a thread."""
+    """Whether converting the rows takes less time than handing them to a thread."""
     size = getattr(rows, "nbytes", None)
     if isinstance(size, int):
         return size <= SMALL_BYTES

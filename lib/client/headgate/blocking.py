@@ -1,16 +1,16 @@
-"""The blocking face: what programs without an event loop use. Safe from several threads, and inside a running loop too."""
+"""The blocking SDK, for programs without an event loop. Safe to use from several threads, and inside a running loop."""
 
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from headgate import aio
-from headgate.coordinators import addresses_of
+from headgate.coordinators import parse_addresses
 from headgate.definition import Columns, Listing, SchemaLike, TableInfo
 from headgate.encoding import Compression
 from headgate.entries import Acks, Level
 from headgate.loop_thread import LoopThread
-from headgate.rows import RowFormat, operation_type
+from headgate.rows import RowFormat, detect_operation_type
 from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Tls
@@ -26,20 +26,20 @@ def connect(
     in_flight_bytes: int = aio.DEFAULT_IN_FLIGHT,
     system: System | None = None,
 ) -> "Headgate":
-    """Connects to a cluster.
+    """Returns a connection to a cluster. Sends nothing before the first call.
 
-    ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); any of them does. ``token`` is sent as a bearer
-    token, in the clear without ``tls``; ``tls=True`` trusts the system's authorities, ``headgate.Tls`` says more. ``timeout``
-    (seconds) is how long a call waits, through breaks and takeovers, when it names no other. ``compression="lz4"`` saves about
-    40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes`` is how much one channel keeps in memory until readers see it
-    (rule CH7), at most what the cluster allows; at half of it a checkpoint is asked for, so less means more and smaller files.
+    ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); one that answers is enough. ``token`` is a bearer
+    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others.
+    ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its own. ``compression="lz4"`` saves
+    about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel buffers until it is queryable (rule
+    CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint, so less means more and smaller files.
 
-    Nothing is sent before the first call. Raises InvalidArgumentError, OSError (a TLS file)::
+    Raises InvalidArgumentError, OSError (a TLS file)::
 
         with headgate.connect("localhost:7070") as hg:
             print(hg.status())
     """
-    addresses = addresses_of(address)
+    addresses = parse_addresses(address)
 
     def make() -> aio.Headgate:
         return aio.connect(
@@ -56,7 +56,7 @@ def connect(
 
 
 class Headgate:
-    """A connection to a cluster. Made by ``connect``; leaving the ``with`` block closes it and its channels, without waiting."""
+    """A connection to a cluster, made by ``connect``. Leaving the ``with`` block closes it and its channels, without a flush."""
 
     def __init__(self, thread: LoopThread[aio.Headgate]) -> None:
         self._thread = thread
@@ -69,7 +69,7 @@ class Headgate:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; channels that are still open end as in ``channel.close(None)``."""
+        """Closes the connection; open channels end as with ``channel.close(None)``."""
         self._thread.close()
 
     def create_table(
@@ -84,12 +84,12 @@ class Headgate:
         hive_style: bool = False,
         exist_ok: bool = False,
     ) -> "Table":
-        """Creates a table; with ``exist_ok`` one of the same definition is a success.
+        """Creates a table; with ``exist_ok`` it returns an existing one of the same definition.
 
         ``schema``: a pyarrow schema, pairs of name and type (``[("id", "int64"), ("at", datetime)]``), or a dataclass.
-        ``ordering``: the column whose larger value wins; without one the later write does. ``buckets`` (0 takes 8) is the number
-        of file groups a partition; it cannot be changed. Raises TableExistsError, SchemaError, InvalidArgumentError,
-        UnavailableError::
+        ``ordering``: among rows of one key the largest value of this column wins; without one, the latest write.
+        ``buckets``: file groups a partition, fixed for good; 0 means 8. ``hive_style``: folders are named ``column=value``.
+        Raises TableExistsError, SchemaError, InvalidArgumentError, UnavailableError::
 
             orders = hg.create_table("orders", [("id", int), ("day", str), ("at", datetime)],
                                      key="id", ordering="at", partition_by="day", exist_ok=True)
@@ -107,28 +107,28 @@ class Headgate:
         return Table(self._thread, self._thread.run(table))
 
     def table(self, name: str) -> "Table":
-        """A table that exists: ``hg.table("orders")``. Raises TableNotFoundError, UnavailableError."""
+        """Returns an existing table: ``hg.table("orders")``. Raises TableNotFoundError, UnavailableError."""
         return Table(self._thread, self._thread.run(self._core.table(name)))
 
     def tables(self) -> list[TableInfo]:
-        """All tables by name but the unreadable ones: ``[info.name for info in hg.tables()]``. Raises UnavailableError."""
+        """Returns all readable tables, by name: ``[info.name for info in hg.tables()]``. Raises UnavailableError."""
         return self._thread.run(self._core.tables())
 
     def unreadable_tables(self) -> list[str]:
-        """Names of tables whose definition cannot be read now: ``status(name)`` says why. Raises UnavailableError."""
+        """Returns the names of tables whose definition cannot be read now; ``status(name)`` says why. Raises UnavailableError."""
         return self._thread.run(self._core.unreadable_tables())
 
     def listing(self) -> Listing:
-        """Both at once: ``hg.listing().tables``. Raises UnavailableError."""
+        """Returns ``tables`` and ``unreadable_tables`` in one call: ``hg.listing().tables``. Raises UnavailableError."""
         return self._thread.run(self._core.listing())
 
     def status(self, table: str = "") -> Status:
-        """How the cluster is: ``hg.status().writers``. With ``table``, that one alone. Raises UnavailableError."""
+        """Returns the cluster's state: ``hg.status().writers``; with ``table`` only that table's. Raises UnavailableError."""
         return self._thread.run(self._core.status(table))
 
 
 class Table:
-    """A table that takes rows. ``info`` is its definition: ``hg.table("orders").info.schema``."""
+    """A table to write to. ``info`` is its definition: ``hg.table("orders").info.schema``."""
 
     def __init__(self, thread: LoopThread[aio.Headgate], core: aio.Table) -> None:
         self._thread = thread
@@ -136,10 +136,10 @@ class Table:
         self.info = core.info
 
     def channel(self, name: str) -> "Channel":
-        """Opens the channel of this name, as its only producer: an older one gets ChannelTakenOverError (rule CH4).
+        """Opens the channel of this name, as its only producer: an older producer gets ChannelTakenOverError (rule CH4).
 
-        The name survives restarts, and so does ``committed_offset``. Rows of one channel are committed in their order; use one
-        for each independent source. Raises UnavailableError, ChannelForbiddenError, TableQuarantinedError::
+        The name and ``committed_offset`` survive restarts. Rows of one channel are committed in order; use one channel for each
+        independent source. Raises UnavailableError, ChannelForbiddenError, TableQuarantinedError::
 
             with orders.channel("loader-1") as ch:
                 ch.upsert(rows)
@@ -149,39 +149,39 @@ class Table:
 
 
 class Receipt:
-    """That a call's rows were taken. ``offset`` is that of the last one."""
+    """Confirms that a call's rows are buffered. ``offset`` is that of the last one."""
 
     def __init__(self, channel: "Channel", offset: int) -> None:
         self.offset = offset
         self._channel = channel
 
     def wait(self, level: Level = "durable", *, timeout: float | None = None) -> None:
-        """Returns when these rows, and so all before them, have reached ``level``: ``ch.upsert(rows).wait("durable")``.
+        """Returns when these rows, and all before them, have reached ``level``: ``ch.upsert(rows).wait("durable")``.
 
-        Asks for nothing: checkpoints come on time, on bytes, or by ``flush``. Raises as ``Channel.flush``.
+        It does not ask for a checkpoint; ``flush`` does. Raises as ``Channel.flush``.
         """
         self._channel.wait(self.offset, level, timeout=timeout)
 
 
 class Channel:
-    """One producer's ordered stream of rows into a table; made by ``Table.channel``.
+    """One producer's ordered stream of rows into a table, made by ``Table.channel``.
 
-    Calls return as soon as the rows are taken; the channel sends them, and sends them again after a break, so that each is
-    committed exactly once. How far they are is in ``acks``; ``flush`` waits. Leaving the ``with`` block flushes to ``queryable``
-    and closes; leaving it by an exception closes at once, and what is not committed may or may not be later.
+    Calls return as soon as the rows are buffered. The channel sends them, again after a break, so that each row is committed
+    exactly once. ``acks`` says how far they are; ``flush`` waits for them. Leaving the ``with`` block flushes to ``queryable``
+    and closes. Leaving it by an exception closes at once: rows that are not committed yet may or may not be committed later.
 
-    **Offsets.** Each row has one: the count of rows ever given to this channel, unless calls give their own, such as a source's
-    positions. After a restart ``committed_offset`` says where to go on::
+    **Offsets.** Each row has an offset: the count of all rows of this channel so far, unless calls give their own, such as a
+    source's positions. After a restart ``committed_offset`` says where to resume::
 
         ch = orders.channel("loader-1")
         for number, row in enumerate(source, 1):
             if number > ch.committed_offset:
                 ch.upsert([row])
 
-    **A refused batch** (a null key, a value that cannot be a folder name, …) stops the channel (rule CH2): rows behind it must
-    not be committed before it. The next call raises BatchRefusedError and takes nothing, again and again, until either
-    ``ch.upsert(better, offset=error.offset)`` puts other rows in its place, or ``ch.skip()`` gives it up. Rows that were taken
-    behind it before are kept and sent then. Calls that were sent together are cut apart first, so that it is the one at fault.
+    **A refused batch** (a null key, a value that cannot be a folder name, …) stops the channel (rule CH2), because later rows
+    must not be committed before it. Every call raises BatchRefusedError and buffers nothing until either
+    ``ch.upsert(better, offset=error.offset)`` replaces the batch or ``ch.skip()`` discards it. Rows buffered after it are kept
+    and sent then. If several calls travelled in one message, only the call at fault is refused.
     """
 
     def __init__(self, thread: LoopThread[aio.Headgate], core: aio.Channel) -> None:
@@ -203,35 +203,35 @@ class Channel:
 
     @property
     def committed_offset(self) -> int:
-        """Rows up to here are committed, by this producer or an earlier one; a producer goes on behind it."""
+        """The offset up to which rows are committed, by this producer or an earlier one; a producer resumes above it."""
         return self._core.committed_offset
 
     @property
     def offset(self) -> int:
-        """That of the last row taken. After an error in a call of many rows: go on with the rows behind it."""
+        """The offset of the last buffered row. After an error in a call of many rows, resume with the rows above it."""
         return self._core.offset
 
     def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         """Inserts rows, or replaces those of the same partition and key.
 
         ``rows``: dicts or dataclasses; a pyarrow Table, RecordBatch or RecordBatchReader; a pandas or polars DataFrame; anything
-        with ``__arrow_c_stream__``. Every column is needed. ``offset`` is that of the last row; without it rows are counted. Rows
-        with an own offset travel as one batch of at most 7.5 MB, since a source's positions inside it are not known.
+        with ``__arrow_c_stream__``. They need every column. ``offset`` is that of the last row; without it, rows are counted.
+        Rows with an offset of their own travel as one batch of at most 7.5 MB, because the positions inside it are unknown.
 
-        Waits while ``in_flight_bytes`` are taken and not queryable. Raises RowError, SchemaError, TooLargeError (nothing of what
-        is in memory was taken); BatchRefusedError; NotCommittedError when there was no room for ``timeout`` seconds (``offset``
-        says what was taken); GiveUp::
+        Waits while the channel's buffer is full. Raises RowError, SchemaError, TooLargeError (of data in memory no row was
+        buffered); BatchRefusedError; NotCommittedError after ``timeout`` seconds without room (``ch.offset`` is the last row
+        buffered); GiveUp::
 
             ch.upsert([{"id": 1, "day": "2026-01-01", "at": now}])
-            ch.upsert(pl.read_parquet("orders.parquet"))
-            ch.upsert(message_rows, offset=message.position)
+            ch.upsert(pa.table({"id": [2], "day": ["2026-01-01"], "at": [now]}))
+            ch.upsert(message.rows, offset=message.position)
         """
         return self._append(self._core.formats.upsert, rows, offset, timeout)
 
     def delete(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
-        """Deletes by partition and key. Rows need the record key, partition and ordering columns (rule DE1); others are ignored.
+        """Deletes rows by partition and key. Needs their key, partition and ordering columns (rule DE1); ignores others.
 
-        As ``upsert`` in everything else::
+        Otherwise as ``upsert``::
 
             ch.delete([{"id": 1, "day": "2026-01-01", "at": now}])
         """
@@ -240,21 +240,23 @@ class Channel:
     def write(
         self, rows: Any, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
     ) -> Receipt:
-        """Upserts and deletes mixed, in their order: the column says "upsert" or "delete", or 1 or 2.
+        """Upserts and deletes rows in their order: ``operation_column`` holds "upsert" or "delete", or 1 or 2.
 
-        A row that is deleted needs what ``delete`` needs; its other columns may be null or, in dicts, missing::
+        A deleted row needs the columns that ``delete`` needs; its others may be null or, in dicts, missing::
 
             ch.write([{"op": "upsert", **order}, {"op": "delete", "id": 1, "day": "2026-01-01", "at": now}])
         """
-        rows, says = operation_type(rows, operation_column)
-        return self._append(self._core.formats.mixed(operation_column, says), rows, offset, timeout)
+        rows, kind = detect_operation_type(rows, operation_column)
+        return self._append(self._core.formats.mixed(operation_column, kind), rows, offset, timeout)
 
     def skip(self, offset: int | None = None) -> None:
-        """Gives up the refused batch for good and, with an ``offset``, what waits behind it up to there.
+        """Discards the refused batch for good and, with ``offset``, all batches up to there.
 
-        When none is refused it moves the channel on to ``offset``, as if a source's rows up to there had been sent. Raises
-        InvalidArgumentError for an offset inside a batch, or not beyond the last one::
+        Without a refused batch it advances the channel to ``offset``, as if a source's rows up to there had been sent. Raises
+        InvalidArgumentError for an offset inside a batch, or not above the last one::
 
+            try:
+                ch.flush()
             except headgate.BatchRefusedError as refused:
                 save_for_later(refused.rows)
                 ch.skip()
@@ -262,31 +264,31 @@ class Channel:
         self._shared.skip(offset)
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
-        """Asks for a checkpoint now and returns when all rows taken so far have reached ``level``.
+        """Asks for a checkpoint now and returns when all rows buffered so far have reached ``level``.
 
-        ``received``: in one writer's memory, survives nothing. ``durable``: the commit is decided. ``queryable``: readers see
-        them. Raises BatchRefusedError, NotCommittedError after ``timeout`` seconds, TableRestoredError, GiveUp::
+        ``received``: they are in one writer's memory and survive no crash. ``durable``: their commit is decided. ``queryable``:
+        readers see them. Raises BatchRefusedError, NotCommittedError after ``timeout`` seconds, TableRestoredError, GiveUp::
 
             ch.flush("durable", timeout=10)
         """
         self._thread.run(self._core.flush(level, timeout=timeout))
 
     def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
-        """Returns when rows up to ``offset`` have reached ``level``; asks for nothing. Raises as ``flush``."""
+        """Returns when rows up to ``offset`` have reached ``level``; does not ask for a checkpoint. Raises as ``flush``."""
         self._thread.run(self._core.wait(offset, level, timeout=timeout))
 
     def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
-        """Flushes to ``level`` and lets the channel go; ``close(None)`` does not wait. Raises as ``flush``; it is closed then."""
+        """Flushes to ``level`` and closes the channel, even if the flush raises; ``close(None)`` does not flush."""
         self._thread.run(self._core.close(level, timeout=timeout))
 
-    def _append(self, kind: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
-        """Rows become Arrow on the caller's thread; the event loop is asked only when there is no room."""
+    def _append(self, row_format: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+        """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         shared = self._shared
-        shared.check(offset)
-        taken = shared.state.taken if offset is None else offset
-        for cut in aio.cut_up(self._core.encoder, kind, rows, offset):
-            now = shared.try_take(kind, cut, offset)
+        shared.check_accepts(offset)
+        taken = shared.state.last_offset if offset is None else offset
+        for encoded in aio.encode_call(self._core.encoder, row_format, rows, offset):
+            now = shared.try_append_rows(row_format, encoded, offset)
             if now is None:
-                now = self._thread.run(self._core.runner.take(kind, cut, offset, self._core.seconds(timeout)))
+                now = self._thread.run(self._core.runner.append_rows(row_format, encoded, offset, self._core.seconds(timeout)))
             taken = now
         return Receipt(self, taken)

@@ -1,221 +1,222 @@
-"""What a channel has taken, sent and seen acknowledged, and which answers can be true. Pure: no I/O, no clock, no threads.
+"""What a channel has buffered, sent and seen acknowledged. Pure: no I/O, no clock, no threads.
 
-Rows wait in entries, in order. An entry is one message: ``unsent`` ones are merged while they wait and get a fixed cut when they
-are first sent (rule CH1); ``sent`` ones stay until they are queryable, so that they can be sent again. A break moves all of them
-back to ``unsent``; the next ``opened`` drops what is committed. A refusal moves the refused entry and all behind it back, and
-nothing is sent until the caller has corrected or skipped it (rule CH2).
+Rows wait in entries, in order. One entry is one message. ``_unsent`` entries merge while they wait; the first send fixes their
+boundaries (rule CH1). ``_sent`` entries stay until they are queryable, so that they can be sent again. The end of a stream moves
+all of them back to ``_unsent``; the next ``stream_opened`` drops the committed ones. A refusal moves the refused entry and all
+later ones back, and the channel sends nothing until the caller corrects or skips the refused batch (rule CH2).
 
-What a server says is checked before it is adopted. ``explained`` is the highest offset that the present stream can know of: the
-committed one that it was opened with, then what was sent on it. Rows of an older stream are decided before ``opened`` is
-answered (rule CH3), so anything beyond is a lie or a defect, and adopting it would lose rows.
+Every answer is checked before it is applied. ``_stream_offset`` is the highest offset that the present stream can know: the
+committed offset that it was opened with, then whatever was sent on it. Rows of an older stream are decided before ``opened`` is
+answered (rule CH3), so an answer beyond that offset is a defect, and applying it would lose rows.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from headgate.entries import Acks, Ask, Cut, Entry, Pause, Piece, Refusal
-from headgate.errors import InvalidArgumentError, TableRestoredError, UnexplainedAnswerError
+from headgate.answers import check_range, require, violation
+from headgate.entries import Acks, Control, EncodedRows, Entry, Pause, Piece, Refusal
+from headgate.errors import InvalidArgumentError, TableRestoredError
+from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
 
-MAX_OFFSET = 2**63 - 1
 _NEVER_OURS = (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP, wire.CODE_AFTER_FAILED_BATCH)
-"""What is sent follows what was sent, with the same cut, so that none of these can answer it."""
+"""Codes that no server can answer: batches are sent in order, and always with the same boundaries."""
 MERGE_BYTES = 512 * 1024
-"""Small calls that wait together become one message up to this size. More would only keep the event loop longer at a time."""
+"""Small calls that wait together become one message of at most this size. A larger one would only block the event loop longer."""
 _SHORTEST_PAUSE = 0.1
-"""Seconds between two tries at a batch that a writer does not take now, if it does not say how long to wait."""
+"""Least seconds between two sends of a batch that a writer refuses for now."""
 
 
 @dataclass(slots=True)
 class ChannelState:
-    """One producer's hold on a channel. ``limit`` bounds the bytes that are taken and not yet queryable (rule CH7)."""
+    """One producer's view of its channel. ``limit`` bounds the bytes that are buffered and not yet queryable (rule CH7)."""
 
     limit: int
     incarnation: int = 0
     acks: Acks = field(default_factory=Acks)
-    taken: int = 0
+    last_offset: int = 0
     bytes_in_flight: int = 0
     is_open: bool = False
     refusal: Refusal | None = None
     _sent: deque[Entry] = field(default_factory=deque)
     _unsent: deque[Entry] = field(default_factory=deque)
-    _void: deque[int] = field(default_factory=deque)
-    _explained: int = 0
-    _forgotten: int = 0
+    _stale_answers: deque[int] = field(default_factory=deque)
+    _stream_offset: int = 0
+    _released_offset: int = 0
     _restored: bool = False
     _restore: str = ""
-    _flush_at: int = 0
+    _flush_offset: int = 0
     _flush_sent: bool = False
     _closing: bool = False
     _pause: float = 0.0
     _one_by_one: bool = False
 
-    # --- what the caller does ---
+    # --- calls ---
 
     def has_room(self, size: int) -> bool:
-        """Whether rows of this size may be taken now. One batch always may, however small the limit."""
+        """Whether rows of this size fit now. An empty buffer takes any batch, however small the limit."""
         return not self.bytes_in_flight or self.bytes_in_flight + size <= self.limit
 
-    def take(self, kind: Any, cut: Cut, offset: int | None = None) -> int:
-        """Takes a batch and returns the offset of its last row: ``offset``, or ``rows`` more than the one before.
+    def append_rows(self, row_format: RowFormat, rows: EncodedRows, offset: int | None = None) -> int:
+        """Buffers rows and returns the offset of the last one: ``offset``, or the count of rows so far.
 
-        With the offset of the refused batch it takes that batch's place. Raises InvalidArgumentError.
+        With the offset of the refused batch they replace that batch. Raises InvalidArgumentError.
         """
         if self.refusal is not None and offset == self.refusal.entry.offset:
             old = self.refusal.entry
-            self._replace_refused(Entry(old.after, kind, [Piece(offset, cut.size, cut.content)], offset))
+            self._replace_refused(Entry(old.after, row_format, [Piece(offset, rows.size, rows.content)], offset))
             return offset
-        end = self.taken + cut.rows if offset is None else offset
+        end = self.last_offset + rows.rows if offset is None else offset
         self._check_grows(end)
-        self._unsent.append(Entry(self.taken, kind, [Piece(end, cut.size, cut.content)], end, cut.mergeable))
-        self.taken = end
-        self.bytes_in_flight += cut.size
-        if self.bytes_in_flight * 2 >= self.limit and not self._flush_at:
-            self.ask_flush()
+        self._unsent.append(Entry(self.last_offset, row_format, [Piece(end, rows.size, rows.content)], end, rows.mergeable))
+        self.last_offset = end
+        self.bytes_in_flight += rows.size
+        if self.bytes_in_flight * 2 >= self.limit and not self._flush_offset:
+            self.request_flush()
         return end
 
     def skip(self, offset: int | None) -> int:
-        """Gives up the refused batch and what waits behind it up to ``offset``; without one, moves the channel on to ``offset``.
+        """Discards the refused batch and, with ``offset``, the batches up to there; without a refused batch, advances to
+        ``offset``.
 
-        Raises InvalidArgumentError for an offset that is not the end of a batch here, or not beyond what was taken.
+        Returns the offset reached. Raises InvalidArgumentError for an offset inside a batch or not above the last one.
         """
         if self.refusal is None:
             if offset is None:
-                raise InvalidArgumentError("no batch is refused", fix="Name the offset to go on from.")
+                raise InvalidArgumentError("no batch is refused", fix="Give the offset to continue from.")
             self._check_grows(offset)
-            self._unsent.append(Entry(self.taken, None, [], offset))
-            self.taken = offset
+            self._unsent.append(Entry(self.last_offset, None, [], offset))
+            self.last_offset = offset
             return offset
         first = self.refusal.entry
         end = first.offset if offset is None else offset
-        if end <= self.taken and not any(entry.offset == end for entry in self._unsent):
+        if end <= self.last_offset and not any(entry.offset == end for entry in self._unsent):
             raise InvalidArgumentError(
-                f"offset {end} is not the end of a batch that waits",
-                fix=f"Skip to {first.offset}, the end of the refused batch, or to the end of one behind it.",
+                f"offset {end} is not the end of a buffered batch",
+                fix=f"Skip to {first.offset}, the end of the refused batch, or to the end of a later one.",
             )
-        _check_range(end)
+        check_range(end)
         while self._unsent and self._unsent[0].offset <= end:
             self.bytes_in_flight -= self._unsent.popleft().size
         self._unsent.appendleft(Entry(first.after, None, [], end))
         self.refusal = None
-        self.taken = max(self.taken, end)
+        self.last_offset = max(self.last_offset, end)
         return end
 
-    def ask_flush(self) -> None:
-        """Asks for a checkpoint behind everything taken so far, again after every break, until it is queryable."""
-        if self.taken > max(self._flush_at, self.acks.queryable):
-            self._flush_at = self.taken
+    def request_flush(self) -> None:
+        """Asks for a checkpoint of all rows buffered so far, again after every break, until they are queryable."""
+        if self.last_offset > max(self._flush_offset, self.acks.queryable):
+            self._flush_offset = self.last_offset
             self._flush_sent = False
 
-    def ask_close(self) -> None:
-        """Closes the stream behind everything taken so far."""
+    def request_close(self) -> None:
+        """Closes the stream after all rows buffered so far."""
         self._closing = True
 
-    # --- what the stream does ---
+    # --- events of the stream ---
 
-    def next_message(self) -> Entry | Ask | Pause | None:
-        """What to send next on the open stream; None when there is nothing or the channel stands still."""
+    def next_message(self) -> Entry | Control | Pause | None:
+        """What to send next on the open stream; None when there is nothing to send or the channel is stopped."""
         if not self.is_open or self.refusal is not None:
             return None
         if self._pause:
             pause, self._pause = Pause(self._pause), 0.0
             return pause
-        if self._flush_at and not self._flush_sent and self._explained >= self._flush_at:
+        if self._flush_offset and not self._flush_sent and self._stream_offset >= self._flush_offset:
             self._flush_sent = True
-            return Ask.FLUSH
+            return Control.FLUSH
         if self._unsent and self._may_send(self._unsent[0]):
             entry = self._merged()
             self._sent.append(entry)
-            self._explained = entry.offset
+            self._stream_offset = entry.offset
             return entry
         if self._closing:
             self._closing = False
-            return Ask.CLOSE
+            return Control.CLOSE
         return None
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether rows were sent that no writer has acknowledged in any way."""
-        return self.is_open and self.refusal is None and self._explained > self.acks.received
+        """Whether rows were sent that no answer has acknowledged yet."""
+        return self.is_open and self.refusal is None and self._stream_offset > self.acks.received
 
-    def opened(self, incarnation: int, committed: int, allowed_bytes: int, restore: str = "") -> None:
-        """The stream is open: what is committed is dropped, the rest will be sent (again).
+    def stream_opened(self, incarnation: int, committed: int, allowed_bytes: int, restore: str = "") -> None:
+        """Drops committed rows; all others will be sent (again).
 
-        ``restore`` names the table's newest restore: a producer that was cut off while it happened learns of it here.
-        Raises UnexplainedAnswerError, or TableRestoredError when rows that left memory are no longer committed (rule CH8).
+        ``restore`` names the table's newest restore, which a disconnected producer learns of only here. Raises
+        ProtocolViolationError, or TableRestoredError when rows that left memory are no longer committed (rule CH8).
         """
-        _explain(not self.is_open, "an open that was answered before")
+        require(not self.is_open, "an open that was answered before")
         if self.incarnation == 0:
-            _explain(incarnation >= 1, f"incarnation {incarnation}")
+            require(incarnation >= 1, f"incarnation {incarnation}")
             self.incarnation = incarnation
-            self.taken = self._forgotten = committed
+            self.last_offset = self._released_offset = committed
         else:
-            # A reconnect never raises the incarnation (rule CH4), and a lower one would be another history of the channel.
-            _explain(incarnation == self.incarnation, f"incarnation {incarnation} to a reconnect of {self.incarnation}")
+            # A reconnect keeps the incarnation (rule CH4); a lower one would mean another history of the channel.
+            require(incarnation == self.incarnation, f"incarnation {incarnation} to a reconnect of {self.incarnation}")
             self._restored = self._restored or restore != self._restore
             self._check_committed(committed)
             while self._unsent and self._unsent[0].offset <= committed:
                 self.bytes_in_flight -= self._unsent.popleft().size
-            self._forgotten = committed
-        _check_range(committed)
+            self._released_offset = committed
+        check_range(committed)
         if allowed_bytes:
             self.limit = min(self.limit, allowed_bytes)
         self.acks = Acks(committed, committed, committed)
-        self._explained = committed
+        self._stream_offset = committed
         self._settle_flush()
         self._restored, self._restore = False, restore
-        self._void.clear()
+        self._stale_answers.clear()
         self.is_open = True
 
-    def acked(self, acks: Acks) -> None:
-        """Raises UnexplainedAnswerError when it fell, is out of order, or goes beyond what this stream has seen."""
+    def rows_acked(self, acks: Acks) -> None:
+        """Drops rows that are queryable. Raises ProtocolViolationError for acks that fall, or that this stream cannot know."""
         before = self.acks
-        _explain(self.is_open, f"{acks} before it was open")
-        _explain(acks.queryable <= acks.durable <= acks.received, f"{acks}, whose levels are out of order")
-        _explain(acks.received <= self._explained, f"{acks}, though only rows up to {self._explained} were sent")
+        require(self.is_open, f"{acks} before it was open")
+        require(acks.queryable <= acks.durable <= acks.received, f"{acks}, whose levels are out of order")
+        require(acks.received <= self._stream_offset, f"{acks}, though only rows up to {self._stream_offset} were sent")
         fell = any(new < old for new, old in zip(acks, before, strict=True))
-        _explain(not fell, f"{acks} after {before}")
+        require(not fell, f"{acks} after {before}")
         self.acks = acks
         self._one_by_one = self._one_by_one and acks.received == before.received
         while self._sent and self._sent[0].offset <= acks.queryable:
             entry = self._sent.popleft()
             self.bytes_in_flight -= entry.size
-            self._forgotten = entry.offset
+            self._released_offset = entry.offset
         self._settle_flush()
 
-    def refused(self, offset: int, accepted: int, error: wire.Error, rows: bytes = b"") -> None:
-        """A batch was not taken. Merged calls are cut apart and sent again one by one, so that only the bad one stands still.
+    def batch_refused(self, offset: int, accepted: int, error: wire.Error, rows: bytes = b"") -> None:
+        """Stops the channel at the refused batch; merged calls are split and sent again first, so that only the bad one stops it.
 
-        With ACTION_RETRY nothing is wrong with it: it is sent again after a pause, and what follows only once it was taken.
-        Raises UnexplainedAnswerError.
+        With ACTION_RETRY the batch itself is right: it is sent again after a pause, and later ones wait for it. Raises
+        ProtocolViolationError.
         """
-        _explain(self.is_open, "a refusal before it was open")
-        if self._void and self._void[0] == offset:
-            # Answers come in the order of the batches: this one was under way behind a refused one and has gone back since.
-            self._void.popleft()
+        require(self.is_open, "a refusal before it was open")
+        if self._stale_answers and self._stale_answers[0] == offset:
+            # Answers come in the order of the batches: this batch followed a refused one and is back in the queue.
+            self._stale_answers.popleft()
             return
         at_fault = next((entry for entry in self._sent if entry.offset == offset), None)
         what = f"a refusal ({error.message!r}) of the batch at {offset} behind {accepted}"
         if at_fault is None or error.code in _NEVER_OURS:
-            raise _unexplained(what)
-        _explain(at_fault.after == accepted and offset > self.acks.received, what)
+            raise violation(what)
+        require(at_fault.after == accepted and offset > self.acks.received, what)
         while (last := self._sent.pop()) is not at_fault:
             self._unsent.appendleft(last)
-            self._void.appendleft(last.offset)
+            self._stale_answers.appendleft(last.offset)
         self._unsent.appendleft(at_fault)
-        self._explained = accepted
+        self._stream_offset = accepted
         if error.action == wire.ACTION_RETRY:
             self._pause, self._one_by_one = max(error.retry_after_ms / 1000, _SHORTEST_PAUSE), True
         elif len(at_fault.pieces) > 1:
             self._unsent.popleft()
-            self._unsent.extendleft(reversed(list(_apart(at_fault))))
+            self._unsent.extendleft(reversed(list(_split(at_fault))))
         else:
             self.refusal = Refusal(at_fault, error, rows)
 
-    def broke(self, *, restored: bool = False) -> None:
-        """The stream is over. ``restored``: it ended with CODE_TABLE_RESTORED, so the committed offset may fall once."""
+    def stream_ended(self, *, restored: bool = False) -> None:
+        """Queues all sent rows again. ``restored``: it ended with CODE_TABLE_RESTORED, so the committed offset may fall once."""
         self.is_open = False
         self._restored = self._restored or restored
         self._unsent.extendleft(reversed(self._sent))
@@ -227,26 +228,26 @@ class ChannelState:
     # --- inside ---
 
     def _may_send(self, entry: Entry) -> bool:
-        """Large batches go one after the other; small ones wait while one is unanswered, and travel together then.
+        """Large batches follow each other at once; small ones wait while one is unanswered, and are merged then.
 
-        So does a skip: it does not say what it follows, and behind a batch that gets refused it would give that one up too. So
-        does every entry while the table takes no rows, lest all of them go out for one refusal.
+        A skip waits too: its message names no predecessor, so behind a batch that is refused it would discard that one as well.
+        While the table takes no rows every entry waits, or all of them would be sent for one refusal.
         """
-        alone = entry.mergeable or entry.kind is None or self._one_by_one
-        return not alone or self._explained == self.acks.received
+        alone = entry.mergeable or entry.row_format is None or self._one_by_one
+        return not alone or self._stream_offset == self.acks.received
 
     def _merged(self) -> Entry:
         entry = self._unsent.popleft()
         if entry.mergeable:
             size = entry.size
-            while self._unsent and (other := self._unsent[0]).mergeable and other.kind is entry.kind:
+            while self._unsent and (other := self._unsent[0]).mergeable and other.row_format is entry.row_format:
                 size += other.size
                 if size > MERGE_BYTES:
                     break
                 entry.pieces.extend(other.pieces)
                 entry.offset = other.offset
                 self._unsent.popleft()
-            entry.mergeable = False  # sent once: the cut stays
+            entry.mergeable = False  # sent once: the boundaries stay
         return entry
 
     def _replace_refused(self, entry: Entry) -> None:
@@ -255,53 +256,36 @@ class ChannelState:
         self.refusal = None
 
     def _check_grows(self, offset: int) -> None:
-        if offset <= self.taken:
+        if offset <= self.last_offset:
             raise InvalidArgumentError(
-                f"offset {offset} is not beyond {self.taken}, the last one taken",
-                fix="Offsets grow; after a restart go on behind committed_offset.",
+                f"offset {offset} is not above {self.last_offset}, the channel's last offset",
+                fix="Give growing offsets; after a restart start above committed_offset.",
             )
-        _check_range(offset)
+        check_range(offset)
 
     def _check_committed(self, committed: int) -> None:
-        """Whether the answer to a reconnect can be true."""
-        if self._restored and committed < self._forgotten:
+        """Raises what ``stream_opened`` raises when the answer to a reconnect is not possible."""
+        if self._restored and committed < self._released_offset:
             raise TableRestoredError(
-                f"the table was taken back to offset {committed} of this channel, behind rows that were queryable",
-                fix="Open the channel again and send the rows behind its committed_offset once more.",
+                f"a restore took this channel back to offset {committed}, undoing rows that were queryable",
+                fix="Open the channel again and send the rows that follow its committed_offset.",
                 committed_offset=committed,
             )
         what = f"the committed offset {committed}"
-        least = self._forgotten if self._restored else self.acks.durable
-        _explain(committed >= least, f"{what}, though rows up to {least} were acknowledged as durable")
-        _explain(committed <= self._explained, f"{what}, though only rows up to {self._explained} can have been accepted")
-        known = committed == self._forgotten or any(entry.offset == committed for entry in self._unsent)
-        _explain(known, f"{what}, which is inside a batch")
+        least = self._released_offset if self._restored else self.acks.durable
+        require(committed >= least, f"{what}, though rows up to {least} were acknowledged as durable")
+        require(committed <= self._stream_offset, f"{what}, though only rows up to {self._stream_offset} can have been accepted")
+        known = committed == self._released_offset or any(entry.offset == committed for entry in self._unsent)
+        require(known, f"{what}, which is inside a batch")
 
     def _settle_flush(self) -> None:
-        if self.acks.queryable >= self._flush_at:
-            self._flush_at = 0
+        if self.acks.queryable >= self._flush_offset:
+            self._flush_offset = 0
 
 
-def _apart(entry: Entry) -> Iterator[Entry]:
-    """Nothing of a refused entry was accepted, so its cut is free again; its pieces are never merged again."""
+def _split(entry: Entry) -> Iterator[Entry]:
+    """One entry a piece, never merged again. No row of a refused entry was accepted, so its boundaries may change."""
     after = entry.after
     for piece in entry.pieces:
-        yield Entry(after, entry.kind, [piece], piece.offset)
+        yield Entry(after, entry.row_format, [piece], piece.offset)
         after = piece.offset
-
-
-def _check_range(offset: int) -> None:
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InvalidArgumentError(f"offset {offset} is out of range", fix="Offsets lie between 1 and 2**63 - 1.")
-
-
-def _explain(possible: bool, what: str) -> None:
-    if not possible:
-        raise _unexplained(what)
-
-
-def _unexplained(what: str) -> UnexplainedAnswerError:
-    return UnexplainedAnswerError(
-        f"the server answered {what}",
-        fix="Rows that are not committed are kept out of the table; report this, and look whether two clusters share the table.",
-    )

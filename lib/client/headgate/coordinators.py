@@ -1,4 +1,4 @@
-"""Calls to whichever coordinator answers: any of them answers for every table."""
+"""Calls to the coordinators: any of them answers for every table."""
 
 import asyncio
 import contextlib
@@ -16,26 +16,26 @@ from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 
 Answer = TypeVar("Answer")
 Method = Callable[["tables_pb2_grpc.TableServiceAsyncStub"], Callable[..., Awaitable[Answer]]]
-"""Chooses a call: ``lambda stub: stub.Status``."""
+"""Selects a call: ``lambda stub: stub.Status``."""
 
 _CALL_SECONDS = 10.0
 """Deadline of one attempt. Creating a table on a slow store takes about 1 s."""
 _FIND_SECONDS = 2.0
-"""Deadline of one question for writers: it is answered from memory, and a stopped coordinator must not hold up a channel."""
+"""Deadline of one FindWriters: coordinators answer it from memory, and one that is stopped must not delay a channel."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _REDIRECTS = 4
 
 
 class Backoff:
-    """Pauses that double from 0.1 to 1 s, each anywhere between nothing and all of it, so that clients spread out."""
+    """Random pauses below a bound that doubles from 0.1 to 1 s, so that clients spread out."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._attempt = 0
 
     def reset(self) -> None:
-        """After something has worked."""
+        """Starts over with the shortest pause, after a success."""
         self._attempt = 0
 
     async def pause(self, at_least: float = 0.0) -> None:
@@ -53,7 +53,7 @@ class CallFailedError(Exception):
 
 
 class Coordinators:
-    """``TableService`` at several addresses; the one that answered last is asked first."""
+    """``TableService`` at several addresses; calls go first to the one that answered last."""
 
     def __init__(self, addresses: Sequence[str], transport: Transport, system: System) -> None:
         self._addresses = list(addresses)
@@ -61,17 +61,17 @@ class Coordinators:
         self._system = system
 
     async def call(self, method: Method[Answer], request: Callable[[bool], Message], timeout: float) -> Answer:
-        """Repeats until a coordinator answers. ``request`` is told whether an earlier attempt may have been carried out.
+        """Repeats a call until a coordinator answers. ``request`` takes whether an earlier attempt may have been carried out.
 
-        Raises what the coordinator answers; UnavailableError after ``timeout`` seconds.
+        Raises the coordinator's error; UnavailableError after ``timeout`` seconds.
         """
-        return await self.until(lambda maybe_done: self.once(method, request(maybe_done)), timeout)
+        return await self.retry(lambda maybe_done: self.call_once(method, request(maybe_done)), timeout)
 
-    async def until(self, attempt: Callable[[bool], Awaitable[Answer]], timeout: float, *, patient: bool = False) -> Answer:
-        """Repeats ``attempt`` for as long as its CallFailedError says so; it is told whether an earlier one may have been done.
+    async def retry(self, attempt: Callable[[bool], Awaitable[Answer]], timeout: float, *, patient: bool = False) -> Answer:
+        """Repeats ``attempt`` while its CallFailedError allows it; it takes whether an earlier attempt may have been carried out.
 
-        ``patient``: an attempt may take any time, once somebody works on it; only new ones are not made any more.
-        Raises what a coordinator answers; UnavailableError after ``timeout`` seconds.
+        ``patient``: ``timeout`` ends only the repetition, never a running attempt. Raises the coordinator's error;
+        UnavailableError after ``timeout`` seconds.
         """
         backoff = Backoff(self._system)
         maybe_done = False
@@ -94,23 +94,23 @@ class Coordinators:
             why = f": {last.error.message}" if last else ""
             where = ", ".join(self._addresses)
             raise UnavailableError(
-                f"no answer from {where} within {timeout:g} s{why}", fix="Look whether the cluster runs, then try again."
+                f"no answer from {where} within {timeout:g} s{why}", fix="Check that the cluster runs, then try again."
             ) from (last.error if last else None)
 
-    async def writers(self) -> list[str]:
-        """Who takes channels now. One attempt. Raises CallFailedError."""
+    async def find_writers(self) -> list[str]:
+        """Addresses of the writers that take channels now. One attempt. Raises CallFailedError."""
         answer: tables_pb2.FindWritersResponse
-        answer = await self.once(lambda stub: stub.FindWriters, tables_pb2.FindWritersRequest(), _FIND_SECONDS)
+        answer = await self.call_once(lambda stub: stub.FindWriters, tables_pb2.FindWritersRequest(), _FIND_SECONDS)
         return list(answer.addresses)
 
-    async def once(self, method: Method[Answer], request: Message, seconds: float = _CALL_SECONDS) -> Answer:
-        """One call, of whichever coordinator answers it. Raises CallFailedError with the last failure."""
-        return await self.ask_each(lambda address: self._ask(address, method, request, seconds))
+    async def call_once(self, method: Method[Answer], request: Message, seconds: float = _CALL_SECONDS) -> Answer:
+        """One call, to each coordinator in turn until one answers. Raises CallFailedError with the last failure."""
+        return await self.try_each(lambda address: self._ask(address, method, request, seconds))
 
-    async def ask_each(self, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
-        """Asks each address at most once, and where they point to. Raises CallFailedError with the last failure."""
+    async def try_each(self, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
+        """Asks each address once, and each address that an answer names. Raises CallFailedError with the last failure."""
         waiting = list(self._addresses)
-        failure = Failure(UnavailableError("no coordinator is known", fix="Name one."), wire.ACTION_RETRY)
+        failure = Failure(UnavailableError("no coordinator is known", fix="Give the address of one."), wire.ACTION_RETRY)
         for _ in range(len(waiting) + _REDIRECTS):
             if not waiting:
                 break
@@ -132,13 +132,13 @@ class Coordinators:
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
         stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(self._transport.unary(address))
-        with failing_calls(address):
+        with as_call_failures(address):
             return await method(stub)(request, timeout=seconds, metadata=self._transport.metadata)
 
 
 @contextlib.contextmanager
-def failing_calls(address: str) -> Iterator[None]:
-    """What gRPC raises becomes a CallFailedError."""
+def as_call_failures(address: str) -> Iterator[None]:
+    """Turns gRPC's errors into CallFailedError."""
     try:
         yield
     except aio.AioRpcError as error:
@@ -146,11 +146,11 @@ def failing_calls(address: str) -> Iterator[None]:
         raise CallFailedError(failure) from error
 
 
-def addresses_of(address: str | Sequence[str]) -> list[str]:
-    """``"a:7070,b:7070"`` or a list of such. Raises InvalidArgumentError."""
+def parse_addresses(address: str | Sequence[str]) -> list[str]:
+    """The addresses in ``"a:7070,b:7070"`` or in a list of such. Raises InvalidArgumentError."""
     parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
     for part in parts:
         host, _, port = part.rpartition(":")
         if not host or not port.isdigit():
-            raise InvalidArgumentError(f"{part!r} is no address", fix="Use host:port, several of them separated by commas.")
+            raise InvalidArgumentError(f"{part!r} is not an address", fix="Use host:port; separate several with commas.")
     return parts

@@ -1,4 +1,4 @@
-"""What a table is: its description as clients see it, and the ways to say a schema."""
+"""A table's definition as clients see it, and the ways to give a schema."""
 
 import dataclasses
 import datetime
@@ -13,7 +13,7 @@ from headgate.errors import InvalidArgumentError
 from headgate_proto.api.v1 import tables_pb2 as wire
 
 Columns = str | Sequence[str] | None
-"""No column, one, or several."""
+"""Names of no column, one or several."""
 
 SchemaLike = pa.Schema | Iterable[tuple[str, object]] | type
 """A pyarrow schema; pairs of name and type; or a dataclass. Types are pyarrow's, their names, or Python's."""
@@ -33,7 +33,7 @@ _PYTHON_TYPES: dict[object, pa.DataType] = {
 class TableInfo:
     """A table's definition.
 
-    ``schema`` is as the table stores it. ``ordering`` None: the later write wins. ``url`` is where readers find the table::
+    ``schema`` has the stored types. ``ordering`` None: the later write wins. ``url`` is where readers find the table::
 
         for info in hg.tables():
             print(info.name, info.url)
@@ -51,7 +51,7 @@ class TableInfo:
 
     @classmethod
     def from_wire(cls, table: wire.TableDescription) -> "TableInfo":
-        """Raises pyarrow.ArrowInvalid for a schema that is none."""
+        """The definition in a coordinator's answer. Raises pyarrow.ArrowInvalid for bytes that are not a schema."""
         return cls(
             name=table.name,
             schema=pa.ipc.read_schema(pa.py_buffer(table.schema)),
@@ -67,21 +67,21 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tables of a cluster, by name. ``unreadable``: those whose definition cannot be read now; ``status(name)`` says why."""
+    """All tables of a cluster, by name. ``unreadable``: names whose definition cannot be read now; ``status(name)`` says why."""
 
     tables: tuple[TableInfo, ...]
     unreadable: tuple[str, ...]
 
 
 def names_of(columns: Columns) -> list[str]:
-    """One name or several, as a list."""
+    """The names as a list."""
     if columns is None:
         return []
     return [columns] if isinstance(columns, str) else list(columns)
 
 
 def checked_channel_name(name: str) -> str:
-    """1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
+    """``name``, if it is 1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
     if not 1 <= len(name.encode()) <= 255 or not name.isprintable():
         fix = "Use 1 to 255 bytes of UTF-8 without control characters."
         raise InvalidArgumentError(f"{name!r:.80} cannot name a channel", fix=fix)
@@ -89,23 +89,23 @@ def checked_channel_name(name: str) -> str:
 
 
 def schema_of(schema: SchemaLike) -> pa.Schema:
-    """The Arrow schema that is meant. Raises InvalidArgumentError naming the column."""
+    """The Arrow schema. Raises InvalidArgumentError, which names the column."""
     if isinstance(schema, pa.Schema):
         return schema
     if isinstance(schema, type):
         if not dataclasses.is_dataclass(schema):
-            raise InvalidArgumentError(f"{schema.__name__} is no dataclass", fix="Pass a pyarrow schema or a dataclass.")
+            raise InvalidArgumentError(f"{schema.__name__} is not a dataclass", fix="Pass a pyarrow schema or a dataclass.")
         hints = typing.get_type_hints(schema)
         return pa.schema([_hinted(field.name, hints[field.name]) for field in dataclasses.fields(schema)])
     return pa.schema([pa.field(name, _type_of(name, kind)) for name, kind in schema])
 
 
 def _hinted(name: str, hint: object) -> "pa.Field[pa.DataType]":
-    """A field that may be null only where its annotation says ``| None``."""
+    """A column's field; nullable only if the annotation says ``| None``."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     given = [option for option in options if option is not types.NoneType]
     if len(given) != 1:
-        raise InvalidArgumentError(f"column {name!r} may be of several types", fix="Choose one, with `| None` if needed.")
+        raise InvalidArgumentError(f"column {name!r} has several types", fix="Choose one, with `| None` for nulls.")
     return pa.field(name, _type_of(name, given[0]), nullable=len(given) != len(options))
 
 
@@ -116,7 +116,9 @@ def _type_of(name: str, kind: object) -> pa.DataType:
         try:
             named: pa.DataType = pa.type_for_alias(kind)  # type: ignore[call-overload]
         except ValueError as error:
-            raise InvalidArgumentError(f"column {name!r}: no Arrow type {kind!r}", fix="Use a name such as 'int64'.") from error
+            raise InvalidArgumentError(
+                f"column {name!r}: Arrow has no type {kind!r}", fix="Use a name such as 'int64'."
+            ) from error
         return named
     if kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind]

@@ -1,25 +1,26 @@
-"""What waits in a channel and what is said about it."""
+"""What a channel's queue holds, and the acknowledgements and refusals of it."""
 
 import enum
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 Level = Literal["received", "durable", "queryable"]
-"""How safe rows are: in one writer's memory; the commit is decided on the table's storage; readers see them."""
+"""How safe rows are: in one writer's memory; their commit is decided on the table's storage; readers see them."""
 
 
 class Acks(NamedTuple):
-    """Offsets up to which rows have reached each level. ``received`` falls back when a stream breaks."""
+    """The offset up to which rows have reached each level. ``received`` falls back when a stream breaks."""
 
     received: int = 0
     durable: int = 0
     queryable: int = 0
 
 
-class Cut(NamedTuple):
-    """Rows that travel together: a call's, or a part of them, as a record batch message. ``size`` counts against the limit."""
+class EncodedRows(NamedTuple):
+    """All or some rows of a call as one record batch message. ``size`` counts against the channel's limit."""
 
     rows: int
     size: int
@@ -28,7 +29,7 @@ class Cut(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A cut that was taken; ``offset`` is that of its last row."""
+    """Encoded rows in the queue; ``offset`` is that of the last row."""
 
     offset: int
     size: int
@@ -37,10 +38,10 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One message, or (without pieces) a skip to ``offset``. ``kind`` is what merged pieces share: operation and schema."""
+    """One message: pieces of one row format, or without pieces and row format a skip to ``offset``."""
 
     after: int
-    kind: Any
+    row_format: RowFormat | None
     pieces: list[Piece]
     offset: int
     mergeable: bool = False
@@ -50,7 +51,7 @@ class Entry:
         return sum(piece.size for piece in self.pieces)
 
 
-class Ask(enum.Enum):
+class Control(enum.Enum):
     """Messages without rows."""
 
     FLUSH = "flush"
@@ -58,13 +59,13 @@ class Ask(enum.Enum):
 
 
 class Pause(NamedTuple):
-    """Nothing is sent for so many seconds: the writer takes no rows of the table just now."""
+    """Send nothing for so many seconds: the writer takes no rows of the table now."""
 
     seconds: float
 
 
 class Refusal(NamedTuple):
-    """The entry that stands in the way, and why. ``rows``: which of them are to blame, a bit each; empty: nobody said."""
+    """The refused entry and the error. ``rows``: a bitmap of the rows at fault; empty when the writer did not say."""
 
     entry: Entry
     error: wire.Error

@@ -1,29 +1,29 @@
 """Every error that the SDK raises on purpose, sorted by what the caller can do next.
 
 HeadgateError
-├── RetryLater                   the same call may succeed later; what was taken is kept and still being sent
+├── RetryLater                   the same call may succeed later; buffered rows are kept and still being sent
 │   ├── UnavailableError             no coordinator, writer or owner of the table answered in time
 │   ├── OverloadedError              a limit is reached: memory, or log files that wait for compaction
-│   └── NotCommittedError            a wait ended first; ``offset``, ``level`` and ``acks`` say what is missing
-├── Resume                       this channel object is finished; open the channel again, go on behind its committed offset
-│   └── TableRestoredError           an operator took the table back behind rows that this producer saw committed
-├── FixCall                      the call is wrong and stays wrong; what was taken before is untouched
+│   └── NotCommittedError            the timeout passed first; ``offset``, ``level`` and ``acks`` say what is missing
+├── Resume                       this channel object is finished; open the channel again, resume above its committed offset
+│   └── TableRestoredError           a restore undid rows that this producer saw committed
+├── FixCall                      the call is wrong and stays wrong; rows buffered before it are unaffected
 │   ├── RowError                     a row does not fit the table; ``row`` and ``column`` say where
 │   ├── SchemaError                  a column is missing, unknown or of another type
-│   ├── BatchRefusedError            a writer refused a batch and the channel stands still: correct or skip it
+│   ├── BatchRefusedError            a writer refused a batch and the channel is stopped: correct or skip the batch
 │   │   └── SliceSetAsideError           some rows belong to a file slice that takes none for now: send the others alone
-│   ├── InvalidArgumentError         an argument is out of its range or contradicts another
-│   ├── TooLargeError                one row or batch is over the limit of a message
+│   ├── InvalidArgumentError         an argument is out of range or contradicts another
+│   ├── TooLargeError                one row or batch exceeds the limit of a message
 │   ├── TableNotFoundError
 │   ├── TableExistsError
-│   └── ClosedError                  the connection or channel was closed before
+│   └── ClosedError                  the connection or channel is closed
 └── GiveUp                       something outside the program has to change first
-    ├── ChannelTakenOverError        a newer producer has this channel; never retried
+    ├── ChannelTakenOverError        a newer producer opened this channel; never retried
     ├── ChannelForbiddenError        the channel belongs to another principal
     ├── UnauthenticatedError         no token, a wrong one, or one without the right
     ├── TableQuarantinedError        another program wrote to the table
-    ├── UnexplainedAnswerError       a server said what cannot be true; nothing of it was adopted
-    ├── UnknownOutcomeError          a call that must not be made twice broke off: look whether it was carried out
+    ├── ProtocolViolationError       a server's answer contradicts what was sent; the channel ignored it and stopped
+    ├── UnknownOutcomeError          a call that must not be made twice broke off: check whether it was carried out
     └── InternalError                a defect, here or in the cluster
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class HeadgateError(Exception):
-    """Base of all. ``fix`` is the next step for a person; ``str()`` holds the message and the fix."""
+    """Base of all. ``fix`` is the next step for a person; ``str()`` joins message and fix."""
 
     def __init__(self, message: str, *, fix: str) -> None:
         super().__init__(message, fix)
@@ -50,7 +50,7 @@ class HeadgateError(Exception):
 
 
 class RetryLater(HeadgateError):
-    """The same call may succeed later; what a channel has taken is kept and still being sent."""
+    """The same call may succeed later; rows that the channel has buffered are kept and still being sent."""
 
 
 class UnavailableError(RetryLater):
@@ -58,11 +58,14 @@ class UnavailableError(RetryLater):
 
 
 class OverloadedError(RetryLater):
-    """A limit is reached: of a writer's memory, or of log files that wait for compaction."""
+    """A limit is reached: a writer's memory, or the log files that wait for compaction."""
 
 
 class NotCommittedError(RetryLater):
-    """A wait ended before the rows up to ``offset`` had reached ``level``; ``acks`` is how far they were."""
+    """The timeout passed before the rows up to ``offset`` reached ``level``; ``acks`` says how far they came.
+
+    ``level`` is None when the call waited for buffer space, not for a commit.
+    """
 
     def __init__(self, message: str, *, fix: str, offset: int, level: "Level | None", acks: "Acks") -> None:
         super().__init__(message, fix=fix)
@@ -72,11 +75,11 @@ class NotCommittedError(RetryLater):
 
 
 class Resume(HeadgateError):
-    """This channel object is finished; open the channel again and go on behind its ``committed_offset``."""
+    """This channel object is finished; open the channel again and send the rows that follow its ``committed_offset``."""
 
 
 class TableRestoredError(Resume):
-    """An operator took the table back to ``committed_offset``, behind rows that this producer saw committed (rule CH8)."""
+    """A restore took the channel back to ``committed_offset``, undoing rows that this producer saw committed (rule CH8)."""
 
     def __init__(self, message: str, *, fix: str, committed_offset: int) -> None:
         super().__init__(message, fix=fix)
@@ -84,7 +87,7 @@ class TableRestoredError(Resume):
 
 
 class FixCall(HeadgateError):
-    """The call is wrong and stays wrong; what was taken before is untouched."""
+    """The call is wrong and stays wrong; rows buffered before it are unaffected."""
 
 
 class RowError(FixCall):
@@ -97,20 +100,21 @@ class RowError(FixCall):
 
 
 class SchemaError(FixCall):
-    """A column is missing, unknown or of another type than the table's."""
+    """A column is missing, unknown, or of a different type than the table's."""
 
 
 class BatchRefusedError(FixCall):
-    """A writer refused a batch, and the channel stands still until it is corrected or skipped (rule CH2).
+    """A writer refused a batch, and the channel is stopped until the batch is corrected or skipped (rule CH2).
 
-    ``reason`` is the code without its prefix (``"NULL_KEY"``), ``rows`` the refused rows, ``offset`` that of their last row and
-    ``after`` the one before them. Rows given later are kept and sent once this is settled::
+    ``reason`` is the error code without its prefix (``"NULL_KEY"``), ``rows`` are the refused rows, ``offset`` is the offset of
+    the last of them and ``after`` the offset before the first. Rows appended later stay buffered and follow once this is
+    settled::
 
         try:
             ch.flush()
         except headgate.BatchRefusedError as refused:
-            ch.upsert(corrected(refused.rows), offset=refused.offset)  # takes the same place
-            # or: ch.skip()                                            # gives these rows up
+            ch.upsert(corrected(refused.rows), offset=refused.offset)  # replaces the batch
+            # or: ch.skip()                                            # discards it
     """
 
     def __init__(self, message: str, *, fix: str, reason: str, after: int, offset: int, rows: "pa.RecordBatch") -> None:
@@ -122,19 +126,21 @@ class BatchRefusedError(FixCall):
 
 
 class SliceSetAsideError(BatchRefusedError):
-    """Some rows of the batch belong to a file slice that takes none, until operators have put it in order.
+    """Some rows of the batch belong to a file slice that an operator set aside, or that is full and cannot be compacted.
 
-    ``held``: those rows; ``others``: the rest of the batch, in its order, which is taken when it is sent in the batch's place::
+    ``set_aside`` holds those rows, ``others`` the rest of the batch in its order. Send ``others`` in the batch's place::
 
+        try:
+            ch.flush()
         except headgate.SliceSetAsideError as refused:
-            keep_for_later(refused.held)
+            save_for_later(refused.set_aside)
             if refused.others.num_rows:
                 ch.upsert(refused.others, offset=refused.offset)
             else:
                 ch.skip()
 
-    Later rows of the same keys are refused too, so that rows that were kept and are sent once the slice takes rows again stay in
-    their order, if the program keeps it.
+    The slice refuses later rows of the same keys too. Rows that a program keeps stay in order if it sends them in order once the
+    slice takes rows again.
     """
 
     def __init__(
@@ -146,32 +152,32 @@ class SliceSetAsideError(BatchRefusedError):
         after: int,
         offset: int,
         rows: "pa.RecordBatch",
-        held: "pa.RecordBatch",
+        set_aside: "pa.RecordBatch",
         others: "pa.RecordBatch",
     ) -> None:
         super().__init__(message, fix=fix, reason=reason, after=after, offset=offset, rows=rows)
-        self.held = held
+        self.set_aside = set_aside
         self.others = others
 
 
 class InvalidArgumentError(FixCall):
-    """An argument is out of its range or contradicts another."""
+    """An argument is out of range or contradicts another."""
 
 
 class TooLargeError(FixCall):
-    """One row, or a batch with an own offset, is over the limit of a message."""
+    """One row, or a batch with an offset of its own, exceeds the limit of a message."""
 
 
 class TableNotFoundError(FixCall):
-    """No table of this name."""
+    """The cluster has no table of this name."""
 
 
 class TableExistsError(FixCall):
-    """There is a table of this name already, or one with another definition."""
+    """A table of this name exists; with ``exist_ok``, one with another definition."""
 
 
 class ClosedError(FixCall):
-    """The connection or channel was closed before."""
+    """The connection or channel is closed."""
 
 
 class GiveUp(HeadgateError):
@@ -179,7 +185,7 @@ class GiveUp(HeadgateError):
 
 
 class ChannelTakenOverError(GiveUp):
-    """A newer producer opened this channel (rule CH4). Never retried: two would fence each other forever."""
+    """A newer producer opened this channel (rule CH4). Never retried: two producers would fence each other forever."""
 
 
 class ChannelForbiddenError(GiveUp):
@@ -191,15 +197,15 @@ class UnauthenticatedError(GiveUp):
 
 
 class TableQuarantinedError(GiveUp):
-    """Another program wrote to the table; it takes no rows until an operator has adopted that."""
+    """Another program wrote to the table; it takes no rows until an operator adopts those changes."""
 
 
-class UnexplainedAnswerError(GiveUp):
-    """A server said what cannot be true after what was sent; nothing of it was adopted, and the channel stands still."""
+class ProtocolViolationError(GiveUp):
+    """A server's answer contradicts what was sent. The channel ignores the answer and stops."""
 
 
 class UnknownOutcomeError(GiveUp):
-    """A call that must not be made twice broke off without an answer. Look whether it was carried out."""
+    """A call that must not be made twice broke off without an answer. Check whether it was carried out."""
 
 
 class InternalError(GiveUp):
@@ -229,10 +235,10 @@ _BY_ACTION: dict[int, type[HeadgateError]] = {
 
 
 def from_wire(error: wire.Error) -> HeadgateError:
-    """A server's error as the caller sees it: by its code, or by its action when the code is newer than this SDK."""
+    """The exception for a server's error: by its code, or by its action when the code is newer than this SDK."""
     kind = _BY_CODE.get(error.code) or _BY_ACTION.get(error.action, InternalError)
     message = error.message or f"The server answered {code_name(error)}"
-    return kind(message, fix=error.fix or "Look into the server's log.")
+    return kind(message, fix=error.fix or "Read the server's log.")
 
 
 def code_name(error: wire.Error) -> str:

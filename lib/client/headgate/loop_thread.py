@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for callers that do not have one or must not be held up by theirs."""
+"""An event loop on a thread of its own, for callers that have none or must not block theirs."""
 
 import asyncio
 import threading
@@ -6,27 +6,28 @@ import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from headgate.errors import ClosedError
 
 Result = TypeVar("Result")
 Resource = TypeVar("Resource")
+_Ready = tuple[asyncio.AbstractEventLoop, asyncio.Event, Resource]
 
 
 class LoopThread(Generic[Resource]):
-    """Runs one asynchronous resource, made and entered on its loop, until ``close`` or the interpreter's end."""
+    """Owns one asynchronous resource, created and entered on its loop, until ``close`` or the end of the interpreter."""
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[Resource]]) -> None:
-        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Resource]] = Future()
-        # A daemon, so that a program that forgets to close can end; the finalizer still lets the loop finish first.
+        ready: Future[_Ready[Resource]] = Future()
+        # A daemon thread lets a program end that forgot to close; the finalizer still lets the loop finish first.
         self._thread = threading.Thread(target=_run, args=(make, ready), name="headgate", daemon=True)
         self._thread.start()
         self._loop, stop, self.resource = ready.result()
         self._end = weakref.finalize(self, _end, self._thread, self._loop, stop)
 
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Its result, from any thread. Ctrl-C in between cancels it. Raises ClosedError."""
+    def run(self, coroutine: Coroutine[object, None, Result]) -> Result:
+        """The coroutine's result; callable from any thread. Ctrl-C cancels the coroutine. Raises ClosedError."""
         if not self._end.alive:
             coroutine.close()
             raise ClosedError("the connection is closed", fix="Connect again.")
@@ -42,7 +43,7 @@ class LoopThread(Generic[Resource]):
         self._end()
 
 
-def _run(make: Callable[[], AbstractAsyncContextManager[Any]], ready: "Future[Any]") -> None:
+def _run(make: Callable[[], AbstractAsyncContextManager[Resource]], ready: "Future[_Ready[Resource]]") -> None:
     async def main() -> None:
         stop = asyncio.Event()
         try:

@@ -1,9 +1,9 @@
-"""What operators ask of a table's owner: ``headgate.aio`` only, the command line's way to the cluster.
+"""Operators' requests to a table's owner, for ``headgate.aio``; the command line uses it::
 
     async with headgate.aio.connect("localhost:7070", timeout=600) as hg:
-        await Maintenance(hg, "flights").savepoint("before the migration")
+        await Maintenance(hg, "orders").savepoint("before the migration")
 
-Answers are the messages of ``maintenance.proto``. Calls look for the owner by themselves and go on through a takeover.
+Answers are the messages of ``maintenance.proto``. Calls find the owner by themselves and survive a takeover.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
-from headgate.coordinators import CallFailedError, failing_calls
+from headgate.coordinators import CallFailedError, as_call_failures
 from headgate.errors import UnknownOutcomeError
 from headgate.transport import Failure
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -28,25 +28,26 @@ Answer = TypeVar("Answer")
 
 
 class Maintenance:
-    """Of one table. Every call raises HeadgateError: what the owner answers, UnavailableError after the connection's timeout."""
+    """Requests about one table. All raise HeadgateError: the owner's, or UnavailableError after the connection's timeout."""
 
     def __init__(self, headgate: "Headgate", table: str) -> None:
         self._headgate = headgate
         self._table = table
 
     async def compact(self, *, plan_only: bool = False) -> AsyncIterator[api.CompactResponse]:
-        """Everything that there is to compact, from the plan to its end; begins anew, with the plans that are open, after a
-        break. ``plan_only``: only says what there would be to do.
+        """Compacts everything that can be compacted now; yields the plan, its progress and its end.
+
+        After a break it starts over and follows the open plans. ``plan_only``: yields what a plan would hold.
         """
         request = api.CompactRequest(table=self._table, plan_only=plan_only)
         while True:
-            call, answer = await self._headgate.coordinators.until(
+            call, answer = await self._headgate.coordinators.retry(
                 lambda _: self._begin(request), self._headgate.timeout, patient=True
             )
             try:
                 while isinstance(answer, api.CompactResponse):
                     yield answer
-                    with failing_calls(""):
+                    with as_call_failures(""):
                         answer = await call.read()
                 return
             except CallFailedError as broken:
@@ -56,28 +57,30 @@ class Maintenance:
                 call.cancel()
 
     async def clean(self, *, plan_only: bool = False) -> api.CleanResponse:
-        """Removes file slices that nobody needs any more."""
+        """Deletes file slices that no reader needs. ``plan_only``: answers what would be deleted."""
         return await self._call(lambda stub: stub.Clean, api.CleanRequest(table=self._table, plan_only=plan_only))
 
     async def archive(self, *, plan_only: bool = False) -> api.ArchiveResponse:
-        """Moves old instants off the active timeline."""
+        """Moves old instants from the active timeline into the history. ``plan_only``: answers what would be moved."""
         return await self._call(lambda stub: stub.Archive, api.ArchiveRequest(table=self._table, plan_only=plan_only))
 
     async def savepoint(self, comment: str = "") -> api.SavepointResponse:
-        """Saves the newest commit."""
+        """Keeps the newest commit for ``restore``."""
         return await self._call(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, comment=comment))
 
     async def remove_savepoint(self, instant: str) -> api.SavepointResponse:
-        """Ends a savepoint."""
+        """Removes a savepoint."""
         return await self._call(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, remove=instant))
 
     async def list_savepoints(self) -> api.SavepointResponse:
-        """Instants that are saved."""
+        """Answers the instants of all savepoints."""
         return await self._call(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, list=True))
 
     async def restore(self, instant: str, *, plan_only: bool = False) -> api.RestoreResponse:
-        """Takes the table back. Sent once: raises UnknownOutcomeError when that breaks off, since what was committed after a
-        first restore would be taken back by a second one. ``plan_only``: only says what there would be to take back.
+        """Takes the table back to a savepoint. ``plan_only``: answers what would be undone.
+
+        The request is sent once, because a second restore would undo commits made after the first. Raises UnknownOutcomeError
+        when it breaks off.
         """
         plan = api.RestoreRequest(table=self._table, instant=instant, plan_only=True)
         request = api.RestoreRequest(table=self._table, instant=instant)
@@ -93,48 +96,48 @@ class Maintenance:
                     raise
                 unknown = UnknownOutcomeError(
                     f"the restore of {self._table!r} broke off: {broken.failure.error.message}",
-                    fix="Look at its timeline: if there is no restore at the end, nothing was taken back.",
+                    fix="Read its timeline: if it does not end with a restore, nothing was undone.",
                 )
                 raise CallFailedError(Failure(unknown, wire.ACTION_GIVE_UP)) from broken
 
         coordinators = self._headgate.coordinators
-        return await coordinators.until(lambda _: coordinators.ask_each(to_owner), self._headgate.timeout, patient=True)
+        return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._headgate.timeout, patient=True)
 
     async def adopt(self, *, buckets: int = 0, roll_back: bool = False) -> api.AdoptResponse:
-        """Takes what another program did to the table as its own; ``roll_back``: but for its pending writes, which go."""
+        """Adopts what another program did to the table; ``roll_back``: rolls back that program's pending writes."""
         request = api.AdoptRequest(table=self._table, buckets=buckets, roll_back=roll_back)
         return await self._call(lambda stub: stub.Adopt, request)
 
     async def repair(self) -> api.RepairResponse:
-        """Puts files of the timeline back that somebody has deleted, and removes those of archived instants that came back."""
+        """Restores deleted files of the timeline, and removes files of archived instants that reappeared."""
         return await self._call(lambda stub: stub.Repair, api.RepairRequest(table=self._table))
 
     async def accept_future_times(self) -> str:
-        """Lets a table go on whose times are ahead of the clock; returns the time from which it does, "" when none is ahead."""
+        """Lets a table commit although its times are ahead of the clock; returns the newest such time, "" if there is none."""
         request = api.AdoptRequest(table=self._table, future_times=True)
         return str((await self._call(lambda stub: stub.Adopt, request)).goes_on_from)
 
     async def configure(self, settings: Mapping[str, str], unset: Sequence[str] = ()) -> api.ConfigureResponse:
-        """Changes settings; without changes it only shows them."""
+        """Changes settings and answers all of them; without changes it only answers them."""
         request = api.ConfigureRequest(table=self._table, settings=settings, unset=unset)
         return await self._call(lambda stub: stub.Configure, request)
 
     async def set_slice_aside(self, name: str, comment: str = "") -> api.SliceResponse:
-        """Rows of the file slice are refused, and it is not compacted."""
+        """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))
 
     async def take_slice_in(self, name: str) -> api.SliceResponse:
-        """Ends that."""
+        """Ends ``set_slice_aside``: the slice's rows are taken again, and it is compacted next."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, take_in=name))
 
     async def list_slices(self) -> api.SliceResponse:
-        """Slices that are set aside, or cannot be compacted."""
+        """Answers the slices that are set aside or cannot be compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, list=True))
 
     async def _call(self, method: "Method[Answer]", request: Message) -> Answer:
         coordinators = self._headgate.coordinators
-        return await coordinators.until(
-            lambda _: coordinators.ask_each(lambda address: self._ask(address, method, request)),
+        return await coordinators.retry(
+            lambda _: coordinators.try_each(lambda address: self._ask(address, method, request)),
             self._headgate.timeout,
             patient=True,
         )
@@ -142,13 +145,13 @@ class Maintenance:
     async def _ask(self, address: str, method: "Method[Answer]", request: Message) -> Answer:
         transport = self._headgate.transport
         stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
-        with failing_calls(address):
+        with as_call_failures(address):
             return await method(stub)(request, metadata=transport.metadata)
 
     async def _begin(
         self, request: api.CompactRequest
     ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
-        """The stream and its first answer, from the owner."""
+        """The owner's stream and its first answer."""
         transport = self._headgate.transport
 
         async def begin(
@@ -156,7 +159,7 @@ class Maintenance:
         ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
             stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
             call = stub.Compact(request, metadata=transport.metadata)
-            with failing_calls(address):
+            with as_call_failures(address):
                 return call, await call.read()
 
-        return await self._headgate.coordinators.ask_each(begin)
+        return await self._headgate.coordinators.try_each(begin)

@@ -1,6 +1,6 @@
-"""Anything that holds rows becomes record batches of exactly the columns and types that the table stores.
+"""Converts rows of any kind to record batches with exactly the table's columns and types.
 
-One conversion: Python rows become one Arrow array, Arrow data keeps its buffers where types agree. Errors name row and column.
+Python rows become one Arrow array; Arrow data keeps its buffers where types agree. Errors name row and column.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import pyarrow.types as pat
 
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
-from headgate.values import bad_value, is_rounded, may_cast, plain, rounded_kinds
+from headgate.values import can_cast, loses_digits, lossy_python_types, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 _CHUNK_ROWS = 65_536
@@ -22,10 +22,10 @@ _OPERATIONS: dict[pa.DataType, tuple[Any, Any]] = {pa.string(): ("upsert", "dele
 
 
 class RowFormat:
-    """How the rows of one table and operation travel. Made once and compared by identity.
+    """The form in which rows of one table and operation are sent. Made once and compared by identity.
 
-    An upsert has every column of the table: one that was forgotten would erase values. A delete has those that say which row, and
-    when: record key, partition and ordering; others are dropped. Mixed rows say by ``operation_column`` which of both they are.
+    Upserts have every column of the table, because a forgotten one would erase values. Deletes have record key, partition and
+    ordering columns; others are dropped. Mixed rows name their operation in ``operation_column``.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class RowFormat:
         table: TableInfo,
         operation: "wire.Operation.ValueType",
         operation_column: str = "",
-        says: pa.DataType = _TEXT,
+        operation_type: pa.DataType = _TEXT,
     ) -> None:
         identity = {*table.key, *table.partition_by, *([table.ordering] if table.ordering else [])}
         fields = [field.remove_metadata() for field in table.schema]
@@ -41,7 +41,7 @@ class RowFormat:
             fields = [field for field in fields if field.name in identity]
         if operation == wire.OPERATION_MIXED:
             fields = [field if field.name in identity else field.with_nullable(True) for field in fields]
-            fields.append(pa.field(operation_column, says, nullable=False))
+            fields.append(pa.field(operation_column, operation_type, nullable=False))
         self.operation = operation
         self.operation_column = operation_column
         self.schema = pa.schema(fields)
@@ -49,15 +49,15 @@ class RowFormat:
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)
         self._needed = self._names if operation != wire.OPERATION_MIXED else frozenset(identity | {operation_column})
-        self._may_round = [(field, kinds) for field in fields if (kinds := rounded_kinds(field.type))]
+        self._lossy_fields = [(field, kinds) for field in fields if (kinds := lossy_python_types(field.type))]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
     def convert(self, data: Any) -> Iterator[pa.RecordBatch]:
-        """Record batches of ``schema``. What is in memory is converted whole before the first comes out; a reader is not.
+        """Yields record batches of ``schema``. Data in memory is converted whole before the first batch comes; a reader's is not.
 
         Raises RowError, SchemaError, InvalidArgumentError.
         """
-        if isinstance(data, list):  # first, because single rows come often and the other questions take as long as they do
+        if isinstance(data, list):  # first: single rows are frequent, and the other checks take as long as their conversion
             yield from self._from_python(data)
         elif isinstance(data, pa.RecordBatch):
             yield self._from_arrow(data, 0)
@@ -91,42 +91,40 @@ class RowFormat:
         return self._checked(batch, first)
 
     def _check_names(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
-        """Every row has what it needs and, but for deletes, nothing else. Set operations on key views are C, one pass."""
+        """Raises RowError for a missing column or, except in deletes, an unknown one. Set operations on key views run in C."""
         if self.operation == wire.OPERATION_UPSERT and all(row.keys() == self._names for row in rows):
             return
         for at, row in enumerate(rows, first):
             missing = self._needed - row.keys()
             if missing:
                 column = min(missing)
-                raise RowError(
-                    f"row {at} has no {column!r}", fix="Give every column; None stands for null.", row=at, column=column
-                )
+                raise RowError(f"row {at} has no {column!r}", fix="Give every column; None means null.", row=at, column=column)
             unknown = row.keys() - self._names
             if unknown and self.operation != wire.OPERATION_DELETE:
                 column = min(unknown)
                 raise RowError(
-                    f"row {at} has {column!r}, which the table lacks",
+                    f"row {at} has {column!r}, which is not a column of the table",
                     fix=f"The columns are {', '.join(self.schema.names)}.",
                     row=at,
                     column=column,
                 )
 
     def _check_rounding(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
-        """Arrow makes 1 of 1.5 and a day of a time without a word; values are looked at only where such a type is among them."""
-        for field, kinds in self._may_round:
+        """Raises RowError where Arrow would silently make 1 of 1.5 or a date of a time. Checks only columns with such a type."""
+        for field, kinds in self._lossy_fields:
             if any(issubclass(kind, kinds) for kind in {type(row.get(field.name)) for row in rows}):
                 for at, row in enumerate(rows, first):
-                    if is_rounded(row.get(field.name), field.type):
-                        raise bad_value(at, field, f"{row[field.name]!r:.80} is no {field.type}")
+                    if loses_digits(row.get(field.name), field.type):
+                        raise value_error(at, field, f"{row[field.name]!r:.80} does not fit {field.type}")
 
     def _misfit(self, rows: Sequence[Mapping[str, Any]], first: int, cause: Exception) -> Exception:
-        """Which value it was: looked for only after the whole has failed."""
+        """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
         for field in self.schema:
             for at, row in enumerate(rows, first):
                 try:
                     pa.array([row.get(field.name)], type=field.type)
                 except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    return bad_value(at, field, f"{row.get(field.name)!r:.80} is no {field.type} ({error})")
+                    return value_error(at, field, f"{row.get(field.name)!r:.80} does not fit {field.type} ({error})")
         return SchemaError(f"the rows do not fit the table: {cause}", fix=f"The columns are {self.schema}.")
 
     # --- Arrow rows ---
@@ -164,9 +162,10 @@ class RowFormat:
         column: pa.Array[Any] = pa.nulls(batch.num_rows, field.type) if at < 0 else plain(batch.column(at))
         if column.type == field.type:
             return column
-        if not may_cast(column.type, field.type):
+        if not can_cast(column.type, field.type):
             raise SchemaError(
-                f"column {field.name!r} is {column.type} and the table has {field.type}", fix="Cast the column before sending."
+                f"column {field.name!r} is {column.type}, but the table has {field.type}",
+                fix="Cast the column before sending it.",
             )
         try:
             fitted: pa.Array[Any] = column.cast(field.type)
@@ -175,7 +174,7 @@ class RowFormat:
                 try:
                     column.slice(row, 1).cast(field.type)
                 except pa.ArrowException as why:
-                    raise bad_value(first + row, field, f"{column[row]} is no {field.type} ({why})") from why
+                    raise value_error(first + row, field, f"{column[row]} does not fit {field.type} ({why})") from why
             raise SchemaError(f"column {field.name!r}: {error}", fix=f"Cast it to {field.type} before sending.") from error
         return fitted
 
@@ -186,27 +185,29 @@ class RowFormat:
             column = batch.column(name)
             if column.null_count:
                 at = first + column.is_null().index(pa.scalar(True)).as_py()
-                raise RowError(f"row {at} has no value in {name!r}", fix="This column is never null.", row=at, column=name)
+                raise RowError(
+                    f"row {at} has no value in {name!r}", fix="Give a value: this column is never null.", row=at, column=name
+                )
         if self.operation == wire.OPERATION_MIXED:
             self._check_operations(batch, first)
         return batch
 
     def _check_operations(self, batch: pa.RecordBatch, first: int) -> None:
-        says = batch.column(self.operation_column)
-        known = _OPERATIONS[says.type]
-        is_known = pa.compute.is_in(says, value_set=pa.array(known, says.type))
+        given = batch.column(self.operation_column)
+        known = _OPERATIONS[given.type]
+        is_known = pa.compute.is_in(given, value_set=pa.array(known, given.type))
         at = is_known.index(pa.scalar(False)).as_py()
         if at >= 0:
             raise RowError(
-                f"row {first + at} has the operation {says[at].as_py()!r}",
+                f"row {first + at} has the operation {given[at].as_py()!r}",
                 fix=f"Use {known[0]!r} or {known[1]!r}.",
                 row=first + at,
                 column=self.operation_column,
             )
 
 
-class Formats:
-    """The row formats of one table, each made once."""
+class RowFormats:
+    """The row formats of one table; each is made once."""
 
     def __init__(self, table: TableInfo) -> None:
         self.upsert = RowFormat(table, wire.OPERATION_UPSERT)
@@ -214,19 +215,19 @@ class Formats:
         self._table = table
         self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
 
-    def mixed(self, column: str, says: pa.DataType) -> RowFormat:
-        """Raises InvalidArgumentError when the table has a column of that name."""
+    def mixed(self, column: str, operation_type: pa.DataType) -> RowFormat:
+        """The format whose operation is in ``column``. Raises InvalidArgumentError when the table has a column of that name."""
         if column in self._table.schema.names:
             raise InvalidArgumentError(
-                f"{column!r} is a column of the table", fix="Name the column with the operations by operation_column=."
+                f"{column!r} is a column of the table", fix="Name another column for the operations: operation_column=…."
             )
-        if (column, says) not in self._mixed:
-            self._mixed[column, says] = RowFormat(self._table, wire.OPERATION_MIXED, column, says)
-        return self._mixed[column, says]
+        if (column, operation_type) not in self._mixed:
+            self._mixed[column, operation_type] = RowFormat(self._table, wire.OPERATION_MIXED, column, operation_type)
+        return self._mixed[column, operation_type]
 
 
-def operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
-    """How the rows say their operation, by their type or their first row; and the rows, which may have been an iterator."""
+def detect_operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
+    """The rows (a list, if they were an iterator) and the type of their operation column: of the schema or of the first row."""
     schema = getattr(data, "schema", None)
     if not isinstance(schema, pa.Schema) and hasattr(data, "__arrow_c_stream__"):
         data = _stream(data)
@@ -245,7 +246,7 @@ def _stream(data: Any) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, TypeError) as error:
         raise InvalidArgumentError(
-            f"{type(data).__name__} is no stream of rows: {error}", fix="Pass a table, not a single column."
+            f"{type(data).__name__} is not a stream of rows: {error}", fix="Pass a table, not a single column."
         ) from error
 
 
@@ -261,7 +262,7 @@ def _listed(data: Any) -> list[Any]:
 
 
 def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
-    """Dataclasses as mappings; mappings as they are."""
+    """The rows as mappings; dataclasses are converted."""
     if all(type(row) is dict for row in rows):
         return rows
     if all(isinstance(row, Mapping) for row in rows):
@@ -270,9 +271,9 @@ def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
     if not dataclasses.is_dataclass(kind) or any(type(row) is not kind for row in rows):
         at = next(at for at, row in enumerate(rows) if not isinstance(row, Mapping))
         raise RowError(
-            f"row {first + at} is a {type(rows[at]).__name__}", fix="Rows are dicts, or dataclasses all of one class.",
+            f"row {first + at} is a {type(rows[at]).__name__}", fix="Pass dicts, or dataclasses of one class.",
             row=first + at, column="",
         )  # fmt: skip
     names = [field.name for field in dataclasses.fields(kind)]
-    values = operator.attrgetter(*names, names[0])  # two names at least, so that it always returns a tuple
+    values = operator.attrgetter(*names, names[0])  # with two names at least it returns a tuple
     return [dict(zip(names, values(row), strict=False)) for row in rows]

@@ -1,13 +1,13 @@
-"""Keeps a channel on a stream: finds a writer, and after a break does it again, until it is closed or has failed."""
+"""Keeps a channel connected: finds a writer and opens a stream, again after each break, until the channel is closed or fails."""
 
 import asyncio
 import contextlib
 
 from headgate.coordinators import Backoff, CallFailedError, Coordinators
-from headgate.entries import Cut, Level
+from headgate.entries import EncodedRows, Level
 from headgate.errors import ClosedError, HeadgateError, InternalError, UnavailableError
 from headgate.rows import RowFormat
-from headgate.shared_channel import SharedChannel, closed
+from headgate.shared_channel import SharedChannel, closed_error
 from headgate.stream import Stream
 from headgate.system import System
 from headgate.transport import Failure, Transport
@@ -17,7 +17,7 @@ _GOODBYE_SECONDS = 1.0
 
 
 class ChannelRunner:
-    """One producer's hold on ``channel``, from ``open`` to ``close`` or ``stop``."""
+    """Runs ``channel`` from ``open`` to ``close`` or ``stop``."""
 
     def __init__(self, channel: SharedChannel, coordinators: Coordinators, transport: Transport, system: System) -> None:
         self.channel = channel
@@ -28,11 +28,11 @@ class ChannelRunner:
 
     @property
     def is_finished(self) -> bool:
-        """Whether its task is over."""
+        """Whether the channel's task has ended."""
         return self._task is not None and self._task.done()
 
     async def open(self, tasks: asyncio.TaskGroup, timeout: float) -> None:
-        """Starts it and waits for the first answer. Raises what a server says; UnavailableError after ``timeout`` seconds."""
+        """Opens the channel and waits for the answer. Raises the server's error; UnavailableError after ``timeout`` seconds."""
         self._task = tasks.create_task(self._run())
         try:
             await self.channel.wait(lambda: self.channel.state.incarnation > 0, timeout, 0)
@@ -40,44 +40,44 @@ class ChannelRunner:
             await self.stop()
             raise
 
-    async def take(self, kind: RowFormat, cut: Cut, offset: int | None, timeout: float) -> int:
-        """As ``try_take``, waiting for room. Raises NotCommittedError after ``timeout`` seconds without."""
+    async def append_rows(self, row_format: RowFormat, encoded: EncodedRows, offset: int | None, timeout: float) -> int:
+        """Buffers rows as soon as there is room. Raises NotCommittedError after ``timeout`` seconds without room."""
         channel = self.channel
-        while (taken := channel.try_take(kind, cut, offset)) is None:
-            channel.check(offset)
-            await channel.wait(lambda: channel.state.has_room(cut.size), timeout, channel.state.taken)
+        while (taken := channel.try_append_rows(row_format, encoded, offset)) is None:
+            channel.check_accepts(offset)
+            await channel.wait(lambda: channel.state.has_room(encoded.size), timeout, channel.state.last_offset)
         return taken
 
     async def flush(self, level: Level, timeout: float) -> None:
-        """Asks for a checkpoint and waits until all that was taken has reached ``level``."""
+        """Asks for a checkpoint and waits until all buffered rows have reached ``level``."""
         channel = self.channel
-        channel.check()
+        channel.check_accepts()
         with channel.lock:
-            target = channel.state.taken
+            target = channel.state.last_offset
             if level != "received":
-                channel.state.ask_flush()
-        channel.wake()
-        await channel.wait(lambda: channel.reached(level) >= target, timeout, target, level)
+                channel.state.request_flush()
+        channel.wake_sender()
+        await channel.wait(lambda: channel.offset_at(level) >= target, timeout, target, level)
 
     async def close(self, level: Level | None, timeout: float) -> None:
-        """As ``flush``, then ends the stream; with None it only ends it. A channel that is closed already stays so."""
+        """As ``flush``, then ends the stream; with ``level`` None only ends it. Closing a closed channel does nothing."""
         channel = self.channel
         try:
             if level is not None and not isinstance(channel.failure, ClosedError):
                 await self.flush(level, timeout)
                 channel.is_closing = True
                 with channel.lock:
-                    channel.state.ask_close()
-                channel.wake()
-                # Everything is as safe as asked for; the goodbye only spares the writer from noticing it later.
+                    channel.state.request_close()
+                channel.wake_sender()
+                # All rows have reached the level; waiting for the goodbye only lets the writer free the channel at once.
                 with contextlib.suppress(HeadgateError):
                     await channel.wait(lambda: False, _GOODBYE_SECONDS, 0)
         finally:
             await self.stop()
 
     async def stop(self) -> None:
-        """Ends the stream now. What is not committed may or may not be later."""
-        self.channel.fail(closed(self.channel.name))
+        """Ends the stream now. Rows that are not committed yet may or may not be committed later."""
+        self.channel.fail(closed_error(self.channel.name))
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -86,13 +86,13 @@ class ChannelRunner:
         try:
             await self._stream_after_stream()
         except asyncio.CancelledError:
-            self.channel.fail(closed(self.channel.name))
+            self.channel.fail(closed_error(self.channel.name))
             raise
         except HeadgateError as error:
             self.channel.fail(error)
         except Exception as error:  # noqa: BLE001
-            # Whatever it is: who waits for this channel has to hear of it.
-            problem = InternalError(f"channel {self.channel.name!r} stopped: {error!r}", fix="This is a defect; report it.")
+            # Calls that wait for this channel must see any error.
+            problem = InternalError(f"channel {self.channel.name!r} stopped: {error!r}", fix="This is a defect: report it.")
             problem.__cause__ = error
             self.channel.fail(problem)
 
@@ -106,24 +106,24 @@ class ChannelRunner:
             except CallFailedError as error:
                 ending = error.failure
             with channel.lock:
-                channel.state.broke(restored=ending.code == wire.CODE_TABLE_RESTORED)
-            channel.trouble = ending.error
+                channel.state.stream_ended(restored=ending.code == wire.CODE_TABLE_RESTORED)
+            channel.last_ending = ending.error
             if ending.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
                 raise ending.error
-            channel.notify()
+            channel.notify_waiters()
             if channel.state.acks.durable > durable:
                 durable = channel.state.acks.durable
                 backoff.reset()
             avoided = address
-            # Where it says; the same writer when only a checkpoint failed; else any that the coordinators name.
+            # The address that the error names; the same writer when only a checkpoint failed; otherwise any writer.
             address = ending.address or (address if ending.code == wire.CODE_REWOUND else "")
             await backoff.pause(ending.retry_after)
 
     async def _choose_writer(self, avoided: str) -> str:
-        """Any but the one that has just failed: at the same moment all clients see the same one as the least loaded."""
-        writers = await self._coordinators.writers()
+        """A random writer other than ``avoided``: all clients would choose the same one if they took the least loaded."""
+        writers = await self._coordinators.find_writers()
         if not writers:
-            error = UnavailableError("no writer takes channels now", fix="Start one, or wait until one is ready.")
+            error = UnavailableError("no writer takes channels now", fix="Start a writer, or wait until one is ready.")
             raise CallFailedError(Failure(error, wire.ACTION_RETRY))
         others = [writer for writer in writers if writer != avoided] or writers
         return others[int(self._system.randomness.random() * len(others))]

@@ -1,19 +1,19 @@
-"""A channel's state between the callers, who may be any threads, and the event loop that sends it.
+"""A channel's state, shared by calling threads, which append rows, and the event loop, which sends them and applies answers.
 
-What happens under ``lock`` never waits: calls put rows in, the loop takes them out and adopts answers.
+Nothing waits under ``lock``.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.channel_state import ChannelState
 from headgate.encoding import Encoder, decoded
-from headgate.entries import Ask, Cut, Entry, Level, Pause, Refusal
+from headgate.entries import Control, EncodedRows, Entry, Level, Pause, Refusal
 from headgate.errors import (
     BatchRefusedError,
     ClosedError,
@@ -26,11 +26,11 @@ from headgate.errors import (
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
 
-_KEPT = "What was taken is kept and still being sent: wait again, or end the program and go on behind committed_offset."
+_KEPT = "Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset."
 
 
 class SharedChannel:
-    """Made on the event loop. ``trouble`` is why the last stream ended, ``held_back`` why the table takes no rows just now."""
+    """Made on the event loop. ``last_ending``: why the last stream ended; ``refused_for_now``: why rows are refused for now."""
 
     def __init__(self, table: str, name: str, encoder: Encoder, limit: int) -> None:
         self.table = table
@@ -39,8 +39,8 @@ class SharedChannel:
         self.state = ChannelState(limit)
         self.lock = threading.Lock()
         self.failure: HeadgateError | None = None
-        self.trouble: HeadgateError | None = None
-        self.held_back: HeadgateError | None = None
+        self.last_ending: HeadgateError | None = None
+        self.refused_for_now: HeadgateError | None = None
         self.is_closing = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -50,33 +50,33 @@ class SharedChannel:
 
     # --- any thread ---
 
-    def try_take(self, kind: RowFormat, cut: Cut, offset: int | None) -> int | None:
-        """Takes rows and returns their offset, or None when there is no room. Raises InvalidArgumentError."""
+    def try_append_rows(self, row_format: RowFormat, encoded: EncodedRows, offset: int | None) -> int | None:
+        """Buffers rows and returns the offset of the last one, or None when there is no room. Raises InvalidArgumentError."""
         with self.lock:
-            if not self.state.has_room(cut.size):
+            if not self.state.has_room(encoded.size):
                 return None
-            taken = self.state.take(kind, cut, offset)
-        self.wake()
+            taken = self.state.append_rows(row_format, encoded, offset)
+        self.wake_sender()
         return taken
 
     def skip(self, offset: int | None) -> None:
-        """Gives up the refused batch, or moves on. Raises InvalidArgumentError, and what ended the channel."""
+        """As ``ChannelState.skip``. Raises InvalidArgumentError, or the error that ended the channel."""
         if self.failure is not None:
             raise self.failure
         with self.lock:
             self.state.skip(offset)
-        self.wake()
+        self.wake_sender()
 
-    def check(self, offset: int | None = None) -> None:
-        """Raises what keeps the channel from taking rows; not for rows that correct the refused batch."""
+    def check_accepts(self, offset: int | None = None) -> None:
+        """Raises the error that stops or ended the channel, unless ``offset`` is that of the refused batch, which it corrects."""
         if self.failure is not None:
             raise self.failure
         refusal = self.state.refusal
         if refusal is not None and offset != refusal.entry.offset:
-            raise _refused(refusal)
+            raise _refused_error(refusal)
 
-    def wake(self) -> None:
-        """There may be something to send."""
+    def wake_sender(self) -> None:
+        """Wakes the sending task: there may be something to send."""
         if self._is_asleep:
             self._is_asleep = False
             if threading.get_ident() == self._thread:
@@ -86,8 +86,8 @@ class SharedChannel:
 
     # --- the event loop ---
 
-    async def next_message(self) -> Entry | Ask | Pause:
-        """What to send next, as soon as there is something."""
+    async def next_message(self) -> Entry | Control | Pause:
+        """Waits for the next thing to send."""
         while True:
             with self.lock:
                 message = self.state.next_message()
@@ -97,21 +97,21 @@ class SharedChannel:
                 self._is_asleep = True
             await self._wake.wait()
 
-    def notify(self) -> None:
-        """Something has changed for those who wait, and perhaps for what can be sent."""
+    def notify_waiters(self) -> None:
+        """Wakes all waiting calls, and the sending task."""
         self._changed.set()
         self._changed = asyncio.Event()
-        self.wake()
+        self.wake_sender()
 
     def fail(self, error: HeadgateError) -> None:
-        """The channel is finished: every call raises ``error`` from now on."""
+        """Ends the channel: every later call raises ``error``, or the first error if there was one before."""
         self.failure = self.failure or error
-        self.notify()
+        self.notify_waiters()
 
     async def wait(self, done: Callable[[], bool], timeout: float, offset: int, level: Level | None = None) -> None:
-        """Until ``done``, which has to do with rows up to ``offset``.
+        """Waits until ``done``, a condition on rows up to ``offset``.
 
-        Raises what makes it impossible; UnavailableError or NotCommittedError after ``timeout`` seconds.
+        Raises the error that makes it impossible; UnavailableError or NotCommittedError after ``timeout`` seconds.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -119,10 +119,10 @@ class SharedChannel:
                     self._check_progress(offset)
                     await self._changed.wait()
         except TimeoutError:
-            raise self._not_in_time(timeout, offset, level) from self.held_back or self.trouble
+            raise self._not_in_time(timeout, offset, level) from self.refused_for_now or self.last_ending
 
-    def reached(self, level: Level) -> int:
-        """The offset up to which rows have reached it."""
+    def offset_at(self, level: Level) -> int:
+        """The offset up to which rows have reached ``level``."""
         offset: int = getattr(self.state.acks, level)
         return offset
 
@@ -131,44 +131,56 @@ class SharedChannel:
             raise self.failure
         refusal = self.state.refusal
         if refusal is not None and offset > refusal.entry.after:
-            raise _refused(refusal)
+            raise _refused_error(refusal)
 
     def _not_in_time(self, timeout: float, offset: int, level: Level | None) -> HeadgateError:
-        why = self.held_back or self.trouble
+        why = self.refused_for_now or self.last_ending
         trouble = f" ({why.message})" if why else ""
         if self.state.incarnation == 0:
             return UnavailableError(
                 f"channel {self.name!r} could not be opened within {timeout:g} s{trouble}",
-                fix="Look whether writers run and reach the coordinator, then try again.",
+                fix="Check that writers run and reach the coordinator, then try again.",
             )
         acks = self.state.acks
-        what = f"rows up to offset {offset} are not {level}" if level else f"no room for more rows behind offset {offset}"
+        what = f"rows up to offset {offset} are not {level}" if level else f"no room for more rows after offset {offset}"
         return NotCommittedError(
-            f"channel {self.name!r}: {what} after {timeout:g} s, durable are those up to {acks.durable}{trouble}",
-            fix=f"{self.held_back.fix} {_KEPT}" if self.held_back else _KEPT,
+            f"channel {self.name!r}: {what} after {timeout:g} s; rows up to {acks.durable} are durable{trouble}",
+            fix=f"{self.refused_for_now.fix} {_KEPT}" if self.refused_for_now else _KEPT,
             offset=offset,
             level=level,
             acks=acks,
         )
 
 
-def closed(name: str) -> ClosedError:
-    """What calls to a closed channel raise."""
+class _Described(TypedDict):
+    """The fields of every BatchRefusedError."""
+
+    fix: str
+    reason: str
+    after: int
+    offset: int
+    rows: pa.RecordBatch
+
+
+def closed_error(name: str) -> ClosedError:
+    """The error of calls to a closed channel."""
     return ClosedError(f"channel {name!r} is closed", fix="Open it again.")
 
 
-def _refused(refusal: Refusal) -> BatchRefusedError:
+def _refused_error(refusal: Refusal) -> BatchRefusedError:
     entry, error, at_fault = refusal
-    rows = decoded(entry.pieces[0].content, entry.kind.schema)
-    said: dict[str, Any] = {
+    if entry.row_format is None:
+        raise ValueError("a skip is never refused")
+    rows = decoded(entry.pieces[0].content, entry.row_format.schema)
+    described: _Described = {
         "fix": f"{error.fix} Then send the corrected rows with offset={entry.offset}, or skip().",
         "reason": code_name(error),
         "after": entry.after,
         "offset": entry.offset,
         "rows": rows,
     }
-    message = f"the batch behind offset {entry.after} up to {entry.offset} was refused: {error.message}"
+    message = f"the batch from offset {entry.after} to {entry.offset} was refused: {error.message}"
     if error.code == wire.CODE_SLICE_SET_ASIDE and 8 * len(at_fault) >= rows.num_rows:
-        held = cast(pa.BooleanArray, pa.Array.from_buffers(pa.bool_(), rows.num_rows, [None, pa.py_buffer(at_fault)]))
-        return SliceSetAsideError(message, held=rows.filter(held), others=rows.filter(pc.invert(held)), **said)
-    return BatchRefusedError(message, **said)
+        blamed = cast(pa.BooleanArray, pa.Array.from_buffers(pa.bool_(), rows.num_rows, [None, pa.py_buffer(at_fault)]))
+        return SliceSetAsideError(message, set_aside=rows.filter(blamed), others=rows.filter(pc.invert(blamed)), **described)
+    return BatchRefusedError(message, **described)

@@ -1,4 +1,4 @@
-"""The state of the cluster as a coordinator sees it: what ``hg.status()`` returns."""
+"""The state of the cluster as one coordinator sees it: the result of ``hg.status()``."""
 
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorStatus:
-    """One coordinator that is alive."""
+    """A coordinator that is alive."""
 
     name: str
     address: str
@@ -20,7 +20,7 @@ class CoordinatorStatus:
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """One writer; ``uncommitted_bytes`` are Arrow bytes of all tables."""
+    """A writer; ``uncommitted_bytes`` are Arrow bytes of all tables."""
 
     process: str
     address: str
@@ -30,7 +30,7 @@ class WriterStatus:
 
 @dataclass(frozen=True, slots=True)
 class CompactorStatus:
-    """One compactor: operations that it would take now, and those of the asked coordinator's tables that run there."""
+    """A compactor. ``free``: operations that it would take now; ``running``: operations of this coordinator's tables."""
 
     process: str
     host: str
@@ -41,7 +41,7 @@ class CompactorStatus:
 
 @dataclass(frozen=True, slots=True)
 class OperationStatus:
-    """One file slice that becomes a base file just now. Bytes of input: read so far, and all; ``seconds`` since it began."""
+    """A compaction operation that runs now: one file slice. ``bytes_done`` of ``of_bytes`` input bytes are read."""
 
     partition: str
     file_id: str
@@ -56,10 +56,10 @@ class OperationStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """One table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
+    """A table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
 
-    ``checkpoint_seconds`` is the last checkpoint from barrier to published, ``checkpoint_files`` and ``checkpoint_bytes`` what it
-    wrote.
+    ``checkpoint_seconds`` is the time of the last checkpoint from barrier to published; ``checkpoint_files`` and
+    ``checkpoint_bytes`` count the data files that it wrote.
     """
 
     name: str
@@ -82,7 +82,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What one coordinator knows, and the tables that it owns. ``alarms``: of the coordinator itself."""
+    """The cluster as one coordinator knows it, and the tables that it owns. ``alarms``: of the coordinator itself."""
 
     coordinator: str
     redis_reachable: bool
@@ -94,7 +94,7 @@ class Status:
 
     @classmethod
     def from_wire(cls, answer: wire.StatusResponse) -> "Status":
-        """Field by field."""
+        """The status in a coordinator's answer."""
         return cls(
             coordinator=answer.coordinator,
             redis_reachable=answer.redis_reachable,

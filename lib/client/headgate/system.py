@@ -1,7 +1,7 @@
-"""The outside world that the SDK reads: waiting and randomness, as small Protocols.
+"""Waiting and randomness as small Protocols, so that a test can replace them.
 
-Everything else takes a ``System``; only this file calls the machine's own (lint bans it elsewhere), so that a test can swap
-them. Timeouts of calls are asyncio's.
+Only this file uses the machine's own (lint bans them elsewhere); all other code takes a ``System``. Timeouts of calls are
+asyncio's.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What a connection is given of the outside world."""
+    """The clock and the randomness of one connection."""
 
     clock: Clock
     randomness: Randomness

@@ -1,4 +1,4 @@
-"""gRPC channels: options, TLS and token in one place, shared by everything that a connection does."""
+"""gRPC channels of one connection, with their options, TLS and token."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -12,30 +12,32 @@ from headgate.errors import HeadgateError, InternalError, UnauthenticatedError, 
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _STREAMS_A_CONNECTION = 64
-"""Servers and proxies often allow 100 and make further ones wait without a word."""
+"""Servers and proxies often allow 100 and silently queue further ones."""
 _OPTIONS = [
     ("grpc.max_send_message_length", 16 * 1024 * 1024),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
-    # A connection that died without a word is noticed after 20 s. Servers take more than a ping each 10 s for an attack.
+    # Detects a silently dead connection after 20 s. Servers treat more than one ping in 10 s as an attack.
     ("grpc.keepalive_time_ms", 15_000),
     ("grpc.keepalive_timeout_ms", 5_000),
-    # gRPC's own pauses between attempts to connect, 1 to 120 s, are too long beside ours.
+    # gRPC's default pauses between attempts to connect, 1 to 120 s, are longer than ours between calls.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.enable_retries", 0),
-    # Writers are reached by their own addresses, which a proxy for the web does not know.
+    # A web proxy does not know the writers' own addresses.
     ("grpc.enable_http_proxy", 0),
-    # Else channels to one address share one connection, and the bound on streams would mean nothing.
+    # Otherwise channels to one address share one connection, and the bound on streams has no effect.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust and, for mutual TLS, who we are. PEM files; ``ca`` None trusts the system's authorities::
+    """PEM files: the trusted authorities and, for mutual TLS, the client's certificate and key.
 
-    headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="…")
+    Without ``ca`` the system's authorities are trusted::
+
+        headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="…")
     """
 
     ca: str | Path | None = None
@@ -43,7 +45,7 @@ class Tls:
     key: str | Path | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Raises OSError for a file that cannot be read."""
+        """GRPC's credentials. Raises OSError for a file that cannot be read."""
         ca, certificate, key = (Path(path).read_bytes() if path else None for path in (self.ca, self.certificate, self.key))
         return grpc.ssl_channel_credentials(root_certificates=ca, private_key=key, certificate_chain=certificate)
 
@@ -56,7 +58,7 @@ class _Connection:
 
 @dataclass(slots=True)
 class Transport:
-    """Connections by address. Lives on one event loop."""
+    """Connections by address, on one event loop."""
 
     credentials: grpc.ChannelCredentials | None
     token: str | None
@@ -67,12 +69,12 @@ class Transport:
         return [("authorization", f"Bearer {self.token}")] if self.token else []
 
     def unary(self, address: str) -> aio.Channel:
-        """For single calls."""
+        """A gRPC channel for single calls."""
         return self._with_room(address).channel
 
     @contextlib.asynccontextmanager
     async def stream(self, address: str) -> AsyncIterator[aio.Channel]:
-        """For one stream, which counts until it is over."""
+        """A gRPC channel for one stream, which counts against the connection's bound until the context ends."""
         connection = self._with_room(address)
         connection.streams += 1
         try:
@@ -101,7 +103,7 @@ class Transport:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call or stream ended, and what the server, if it was one, told to do about it."""
+    """Why a call or stream ended, and the action that the server asked for."""
 
     error: HeadgateError
     action: "wire.Action.ValueType"
@@ -112,19 +114,19 @@ class Failure:
 
 
 def failure_of(error: wire.Error) -> Failure:
-    """What a server said."""
+    """The failure that a server's error describes."""
     return Failure(from_wire(error), error.action, error.address, error.retry_after_ms / 1000, error.code)
 
 
 def failure_of_status(status: grpc.StatusCode, details: str, trailing: aio.Metadata | None, address: str) -> Failure:
-    """What a status means. Without a Headgate error in its metadata it comes from gRPC or from something in between."""
+    """The failure behind a gRPC status. Without a Headgate error in its metadata it comes from gRPC itself or from a proxy."""
     for key, value in trailing or ():
         if key == "headgate-error-bin" and isinstance(value, bytes):
             return failure_of(wire.Error.FromString(value))
     what = f"{address}: {status.name} {details}".rstrip()
     if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-        return Failure(UnauthenticatedError(what, fix="Pass a token that may do this: connect(…, token=…)."), wire.ACTION_GIVE_UP)
+        return Failure(UnauthenticatedError(what, fix="Use a token whose principal may do this."), wire.ACTION_GIVE_UP)
     if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
-        return Failure(InternalError(what, fix="Is this a Headgate of the same version?"), wire.ACTION_GIVE_UP)
-    unavailable = UnavailableError(what, fix="Look whether the cluster runs and is reachable from here.")
+        return Failure(InternalError(what, fix="Check that the server is Headgate, of this version."), wire.ACTION_GIVE_UP)
+    unavailable = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")
     return Failure(unavailable, wire.ACTION_RETRY, unknown_outcome=True)

@@ -1,4 +1,4 @@
-"""Which values may become which column, without losing anything on the way."""
+"""Which values fit which column without loss."""
 
 import datetime
 import decimal
@@ -11,7 +11,7 @@ from headgate.errors import RowError
 
 
 def plain(column: "pa.Array[Any]") -> "pa.Array[Any]":
-    """The values themselves: no dictionary, no extension type."""
+    """The column's plain values: dictionaries decoded, extension types replaced by their storage."""
     if isinstance(column, pa.ExtensionArray):
         stored: pa.Array[Any] = column.storage
         return plain(stored)
@@ -24,28 +24,28 @@ def plain(column: "pa.Array[Any]") -> "pa.Array[Any]":
     return decoded
 
 
-def rounded_kinds(kind: pa.DataType) -> tuple[type, ...]:
-    """Python types of which Arrow makes this one, perhaps by leaving something out."""
+def lossy_python_types(kind: pa.DataType) -> tuple[type, ...]:
+    """Python types that Arrow converts to ``kind``, possibly cutting digits off."""
     if pat.is_date(kind) or (pat.is_timestamp(kind) and kind.unit == "ms"):
         return (float, decimal.Decimal, datetime.datetime)
     return (float, decimal.Decimal) if pat.is_integer(kind) or pat.is_timestamp(kind) else ()
 
 
-def is_rounded(value: Any, kind: pa.DataType) -> bool:
-    """Whether Arrow would leave something of this value out."""
+def loses_digits(value: Any, kind: pa.DataType) -> bool:
+    """Whether Arrow would cut digits off this value."""
     if isinstance(value, datetime.datetime):
         return value.time() != datetime.time() if pat.is_date(kind) else bool(value.microsecond % 1000)
     return isinstance(value, (float, decimal.Decimal)) and value % 1 != 0
 
 
-def may_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Other forms of the same kind of value; that a value is lost on the way, the cast itself refuses."""
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether both types hold the same kind of value. The cast itself then refuses any value that would change."""
     if pat.is_null(source) or (pat.is_nested(source) and pat.is_nested(target)):
         return True
     if pat.is_integer(target) and pat.is_time(source):
         return True
     if pat.is_floating(source) and pat.is_floating(target):
-        return source.bit_width <= target.bit_width  # Arrow checkpoints without a word
+        return source.bit_width <= target.bit_width  # Arrow rounds silently
     if pat.is_date(source):
         return pat.is_date(target) or pat.is_timestamp(target)
     kinds = (_is_number, _is_text, _is_binary, pat.is_timestamp, pat.is_decimal)
@@ -65,6 +65,8 @@ def _is_binary(kind: pa.DataType) -> bool:
     return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind)
 
 
-def bad_value(row: int, field: "pa.Field[Any]", what: str) -> RowError:
-    """The error that names it."""
-    return RowError(f"row {row}, column {field.name!r}: {what}", fix=f"Give a {field.type}.", row=row, column=field.name)
+def value_error(row: int, field: "pa.Field[Any]", what: str) -> RowError:
+    """The error that names row and column."""
+    return RowError(
+        f"row {row}, column {field.name!r}: {what}", fix=f"Give a value of type {field.type}.", row=row, column=field.name
+    )
