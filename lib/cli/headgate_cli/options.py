@@ -15,13 +15,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives the command ``access``: where the cluster is, and the token. ``timeout_s``: the default of ``--timeout``."""
+    """Options that give a command ``access``: address and credentials. ``timeout_s``: the default of ``--timeout``."""
     timeout = click.option(
         "--timeout",
         default=timeout_s,
         show_default=True,
         type=click.FloatRange(0.1),
-        help="Seconds to wait for the cluster, through a break or takeover.",
+        help="Seconds to wait for an answer, through breaks and takeovers.",
     )
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,16 +40,20 @@ def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Ca
 
 
 def storage_option(command: _Command) -> _Command:
-    """Gives the command ``storage``, for ``storage_settings``."""
+    """The option that gives a command ``storage``, for ``storage_settings``."""
     return click.option(
-        "--storage", multiple=True, metavar="NAME=VALUE", help="S3 setting such as endpoint=…; the rest comes from AWS_*."
+        "--storage",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="S3 setting, such as endpoint=URL; may be repeated. Others come from AWS_*.",
     )(command)
 
 
 def storage_settings(pairs: tuple[str, ...]) -> dict[str, str] | None:
-    """``endpoint=…`` and its kin as the library takes them. Raises CommandError."""
-    if any("=" not in pair for pair in pairs):
-        raise CommandError("--storage wants NAME=VALUE", fix="Write --storage endpoint=http://…", code=ExitCode.USAGE)
+    """S3 settings by name, from ``NAME=VALUE`` pairs; None without any. Raises CommandError."""
+    if wrong := [pair for pair in pairs if "=" not in pair]:
+        message = f"--storage {wrong[0]!r} is not NAME=VALUE"
+        raise CommandError(message, fix="Write --storage endpoint=http://HOST:PORT, for example.", code=ExitCode.USAGE)
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)} or None
 
 
@@ -59,19 +63,27 @@ def _token(token: str, token_file: Path | None) -> str:
     try:
         return token_file.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise CommandError(f"--token-file: {error}", fix="Name a file that can be read.", code=ExitCode.USAGE) from error
+        message = f"--token-file {token_file}: {error.strerror}"
+        raise CommandError(message, fix="Give a file that you can read.", code=ExitCode.USAGE) from error
 
 
 _CLUSTER_OPTIONS = (
-    click.option("--tls-ca", envvar="HEADGATE_TLS_CA", default="", help="PEM file of the cluster's authority. [no TLS]"),
+    click.option(
+        "--tls-ca", envvar="HEADGATE_TLS_CA", default="", help="PEM file of the cluster's certificate authority. [no TLS]"
+    ),
     click.option("--token-file", type=click.Path(dir_okay=False, path_type=Path), help="File with the bearer token."),
-    click.option("--token", envvar="HEADGATE_TOKEN", default="", help="Bearer token; better in HEADGATE_TOKEN or a file."),
+    click.option(
+        "--token",
+        envvar="HEADGATE_TOKEN",
+        default="",
+        help="Bearer token. Other users can read it here; prefer HEADGATE_TOKEN or --token-file.",
+    ),
     click.option(
         "--connect",
         envvar="HEADGATE_CONNECT",
         default="localhost:7070",
         show_default=True,
         metavar="HOST:PORT,…",
-        help="Coordinators; also HEADGATE_CONNECT.",
+        help="Addresses of coordinators; one is enough. Also HEADGATE_CONNECT.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Everything that a command says: text for people, or one JSON object a line; errors go to stderr."""
+"""The output of commands: text for people, or one JSON object a line. Errors go to stderr."""
 
 import json as json_text
 from collections.abc import Mapping, Sequence
@@ -9,33 +9,33 @@ import click
 json_option = click.option(
     "--json", is_flag=True, expose_value=False, help="One JSON object a line on stdout; errors as JSON on stderr."
 )
-"""Read from the command line before click does (``main.run``), so that errors of the command line itself obey it too."""
+"""``main.run`` reads it before click does, so that errors of the command line itself are JSON too."""
 
 
 class Output:
-    """``json``: one object a line on stdout and nothing else there, so that a program can read it."""
+    """``json``: stdout gets one object a line and nothing else, for programs."""
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
 
-    def say(self, text: str, **style: Any) -> None:
-        """For people only."""
+    def print_text(self, text: str, **style: Any) -> None:
+        """Prints a line for people; nothing with ``json``."""
         if not self.json:
             click.secho(text, **style)
 
-    def emit(self, record: Mapping[str, Any]) -> None:
-        """For programs only."""
+    def print_json(self, record: Mapping[str, Any]) -> None:
+        """Prints an object for programs; nothing without ``json``."""
         if self.json:
             click.echo(encode(record))
 
-    def aside(self, record: Mapping[str, Any], text: str) -> None:
-        """What is no row of the answer: a last line for people, on stderr for programs."""
+    def print_note(self, record: Mapping[str, Any], text: str) -> None:
+        """Prints a note beside the answer: a last line for people, an object on stderr for programs."""
         if self.json:
             click.echo(encode(record), err=True)
         else:
-            self.say(text)
+            self.print_text(text)
 
-    def records(
+    def print_records(
         self,
         records: Sequence[Mapping[str, Any]],
         columns: Sequence[str] | None = None,
@@ -43,28 +43,30 @@ class Output:
         empty: str = "none",
         data: bool = False,
     ) -> None:
-        """A table of equal records; ``columns`` chooses and orders what people see. Programs get one line a record.
+        """Prints records of equal fields: as a table of ``columns`` for people, one object a record for programs.
 
-        ``data``: people's own values, whose digits are not grouped: 1806 may be a flight and not a number.
+        ``empty``: the text for no records. ``data``: values are the user's own, so digits are not grouped: 1806 may be a flight.
         """
         if self.json:
             for record in records:
-                self.emit(record)
+                self.print_json(record)
         elif not records:
-            self.say(empty)
+            self.print_text(empty)
         else:
             show = _ungrouped if data else _same
-            self.table(columns or list(records[0]), [[show(record[name]) for name in columns or record] for record in records])
+            self.print_table(
+                columns or list(records[0]), [[show(record[name]) for name in columns or record] for record in records]
+            )
 
-    def record(self, record: Mapping[str, Any]) -> None:
-        """One record: a line for programs, ``name  value`` lines for people."""
-        self.emit(record)
+    def print_record(self, record: Mapping[str, Any]) -> None:
+        """Prints one record: ``name  value`` lines for people, an object for programs."""
+        self.print_json(record)
         width = max(map(len, record), default=0)
         for name, value in record.items():
-            self.say(f"{name:<{width}}  {cell(value)}")
+            self.print_text(f"{name:<{width}}  {cell(value)}")
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """For people: as wide as the terminal, or as the values when the output goes elsewhere."""
+    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Prints a table for people, as wide as the terminal; as wide as its values when stdout is not a terminal."""
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -77,12 +79,12 @@ class Output:
             table.add_row(*(Text(cell(value)) for value in row))
         console = Console()
         if not console.is_terminal:
-            # A pipe has no width of its own; folded values could not be read by line tools.
+            # A pipe has no width, and line tools could not read folded values.
             console = Console(width=max(80, sum(max(len(cell(v)) for v in [n, *c]) + 2 for n, c in _columns(columns, rows))))
         console.print(table)
 
-    def error(self, message: str, fix: str, kind: str, exit_code: int) -> None:
-        """On stderr: what is wrong and the next step."""
+    def print_error(self, message: str, fix: str, kind: str, exit_code: int) -> None:
+        """Prints an error and its next step to stderr."""
         if self.json:
             record = {"error": {"kind": kind, "message": message, "fix": fix, "exit_code": exit_code}}
             click.echo(encode(record), err=True)
@@ -93,12 +95,12 @@ class Output:
 
 
 def encode(record: Mapping[str, Any]) -> str:
-    """One line of JSON; what JSON has no type for (times, decimals) becomes text."""
+    """One line of JSON. Types that JSON lacks (times, decimals) become text."""
     return json_text.dumps(record, default=_as_text, ensure_ascii=False)
 
 
 def cell(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -113,7 +115,7 @@ def cell(value: Any) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that keeps three digits."""
+    """A number of bytes as text, in the unit that leaves at most four digits."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

@@ -1,4 +1,4 @@
-"""`headgate coordinator`, `headgate writer` and `headgate compactor`: the services themselves, in the place of this process."""
+"""`headgate coordinator`, `headgate writer` and `headgate compactor`: a service replaces this process."""
 
 import os
 import sys
@@ -11,24 +11,24 @@ _SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_opt
 @click.command("coordinator", context_settings=_SETTINGS, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def coordinator(arguments: tuple[str, ...]) -> None:
-    """Runs one coordinator (its own --help lists the settings)."""
+    """Runs a coordinator; `headgate coordinator --help` lists its settings."""
     _become("headgate_coordinator", arguments)
 
 
 @click.command("writer", context_settings=_SETTINGS, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def writer(arguments: tuple[str, ...]) -> None:
-    """Runs one writer (its own --help lists the settings)."""
+    """Runs a writer; `headgate writer --help` lists its settings."""
     _become("headgate_writer", arguments)
 
 
 @click.command("compactor", context_settings=_SETTINGS, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def compactor(arguments: tuple[str, ...]) -> None:
-    """Runs one compactor (its own --help lists the settings)."""
+    """Runs a compactor; `headgate compactor --help` lists its settings."""
     _become("headgate_compactor", arguments)
 
 
 def _become(module: str, arguments: tuple[str, ...]) -> None:
-    """Replaced, not started beside: signals and the exit code are the service's own."""
+    """Replaces this process by the service, so that signals and the exit code are the service's own."""
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606 - no shell is wanted

@@ -1,4 +1,4 @@
-"""`headgate status`: who is there, which tables are owned by whom, how fresh they are, what a checkpoint costs."""
+"""`headgate status`: the processes of the cluster, its tables with owner, freshness and cost of a checkpoint, and alarms."""
 
 import threading
 from dataclasses import asdict
@@ -14,17 +14,23 @@ from headgate_cli.output import Output, json_option, size
 
 
 @click.command("status")
-@click.option("--watch", is_flag=True, help="Again and again, until Ctrl-C.")
-@click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks of --watch.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
+@click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds, for --watch.")
 @cluster_options()
 @json_option
 @click.pass_obj
 def status(output: Output, watch: bool, interval: float, access: Access) -> None:
-    """Shows coordinators, writers, compactors, tables, and how far each compaction is.
+    """Shows coordinators, writers, compactors, tables, running compactions and alarms.
 
-    `checkpoint s`, `files` and `bytes` are the price of a table's last checkpoint: its time from barrier to published, and the
-    data files it wrote. A longer checkpoint_interval makes checkpoints dearer and rarer.
-    """
+    `checkpoint s`, `files` and `bytes` are the cost of a table's last checkpoint: its seconds from barrier to published, and the
+    data files that it wrote. With a longer checkpoint_interval, checkpoints are rarer and each costs more.
+
+    \b
+    Examples:
+      headgate status
+      headgate status --watch --interval 5
+      headgate status --json | jq '.tables[] | {name, last_commit_ms, alarms}'
+    """  # noqa: D301 - click wants the backspace
     if not watch:
         _show(output, gather(access))
         return
@@ -34,14 +40,14 @@ def status(output: Output, watch: bool, interval: float, access: Access) -> None
         if not output.json:
             click.clear()
         if isinstance(found, headgate.HeadgateError):
-            output.say(str(found), fg="yellow")
+            output.print_text(str(found), fg="yellow")
         else:
             _show(output, found)
         pause.wait(interval)
 
 
 def gather(access: Access) -> dict[str, Any]:
-    """One record of the whole cluster; tables are asked of every coordinator that is alive. Raises HeadgateError when none is."""
+    """The state of the whole cluster, from every coordinator that is alive. Raises HeadgateError when none answers."""
     first = _status(access)
     tables = {found.name: _table(found, first) for found in first.tables}
     compactors = [asdict(found) for found in first.compactors]
@@ -57,7 +63,7 @@ def gather(access: Access) -> dict[str, Any]:
             continue
         alarms += [f"{answer.coordinator}: {alarm}" for alarm in answer.alarms]
         compactors = _with_running(compactors, answer)
-        # Who owns a table knows more of it than who has only heard.
+        # A table's owner knows more of it than other coordinators.
         known = [found for found in answer.tables if found.state == "owned" or found.name not in tables]
         tables |= {found.name: _table(found, answer) for found in known}
     return {
@@ -71,7 +77,7 @@ def gather(access: Access) -> dict[str, Any]:
 
 
 def _with_running(compactors: list[dict[str, Any]], answer: headgate.Status) -> list[dict[str, Any]]:
-    """Each coordinator knows of its own tables' operations alone."""
+    """Adds the running operations that ``answer`` counts: a coordinator counts only those of its own tables."""
     others = {found.process: asdict(found) for found in answer.compactors}
     known = {compactor["process"] for compactor in compactors}
     for compactor in compactors:
@@ -92,34 +98,34 @@ def _attempt(access: Access) -> dict[str, Any] | headgate.HeadgateError:
 
 
 def _show(output: Output, found: dict[str, Any]) -> None:
-    output.emit(found)
+    output.print_json(found)
     if output.json:
         return
     if not found["redis_reachable"]:
-        output.say(
-            "Redis does not answer: tables stay where they are, but nobody takes over from a coordinator that dies.", fg="yellow"
+        output.print_text(
+            "Redis does not answer: tables keep their owners, but no coordinator takes over from one that dies.", fg="yellow"
         )
-    output.records(found["coordinators"], empty="no coordinators")
-    output.say("")
+    output.print_records(found["coordinators"], empty="no coordinators")
+    output.print_text("")
     writers = [{**writer, "uncommitted": size(writer["uncommitted_bytes"])} for writer in found["writers"]]
-    output.records(writers, ["address", "process", "leaving", "uncommitted"], empty="no writers: rows have nowhere to go")
-    output.say("")
-    output.records(found["compactors"], empty="no compactors: logs grow, and reads get slower")
-    output.say("")
-    output.records([_priced(table) for table in found["tables"]], empty="no tables")
+    output.print_records(writers, ["address", "process", "leaving", "uncommitted"], empty="no writers: the cluster takes no rows")
+    output.print_text("")
+    output.print_records(found["compactors"], empty="no compactors: log files pile up, and reads get slower")
+    output.print_text("")
+    output.print_records([_priced(table) for table in found["tables"]], empty="no tables")
     running = [_progress(table, operation) for table in found["tables"] for operation in table["operations"]]
     if running:
-        output.say("")
-        output.records(running)
+        output.print_text("")
+        output.print_records(running)
     for alarm in found["alarms"]:
-        output.say(alarm, fg="yellow")
+        output.print_text(alarm, fg="yellow")
     for table in found["tables"]:
         for alarm in table["alarms"]:
-            output.say(f"{table['name']}: {alarm}", fg="yellow")
+            output.print_text(f"{table['name']}: {alarm}", fg="yellow")
 
 
 def _priced(table: dict[str, Any]) -> dict[str, Any]:
-    """For people: the columns that fit on a line."""
+    """A table's columns for people, as many as fit on a line."""
     return {
         "table": table["name"],
         "state": table["state"],
@@ -142,7 +148,7 @@ def _compacting(table: dict[str, Any]) -> str | None:
 
 
 def _progress(table: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
-    """A running operation, for people."""
+    """A running operation's columns, for people."""
     whole = operation["of_bytes"]
     return {
         "compacting": f"{table['name']} {operation['partition']}".strip(),
@@ -156,5 +162,5 @@ def _progress(table: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _table(found: TableStatus, told_by: headgate.Status) -> dict[str, Any]:
-    return asdict(found) | ({"owner": found.owner or told_by.coordinator} if found.state == "owned" else {})
+def _table(found: TableStatus, answer: headgate.Status) -> dict[str, Any]:
+    return asdict(found) | ({"owner": found.owner or answer.coordinator} if found.state == "owned" else {})

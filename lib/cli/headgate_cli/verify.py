@@ -1,13 +1,13 @@
-"""`headgate verify`: every byte of a table against what was committed."""
+"""`headgate verify`: compares every byte of a table with what was committed."""
 
 import click
 
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
-from headgate_cli.maintenance.where import ask_owner, is_address, opened
+from headgate_cli.maintenance.target import call_owner, is_address, open_address
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
-from headgate_cli.table.place import find_place
+from headgate_cli.table.location import locate_table
 from headgate_tables.hudi import Repaired
 
 
@@ -16,48 +16,54 @@ from headgate_tables.hudi import Repaired
 @click.option(
     "--repair",
     is_flag=True,
-    help="First put back what somebody has deleted from the timeline, as far as slots say it, and remove what was archived.",
+    help="First restore files that were deleted from the timeline, and remove archived instants that reappeared.",
 )
 @cluster_options()
 @storage_option
 @json_option
 @click.pass_obj
 def verify(output: Output, table_name: str, access: Access, storage: tuple[str, ...], repair: bool) -> int:
-    """Compares commit log, timeline and files of TABLE (a name, or an address with a slash), reading every byte once.
+    """Compares commit log, timeline and files of TABLE (a name, or an address with a slash). Reads every byte once.
 
-    Writes nothing and disturbs nobody. Exit code 0: all agree; 1: something does not, and is listed. A table that is being
+    Writes nothing and does not disturb writers or readers. Exit code 0: all agree; 1: problems are listed. A table that is being
     written may show a commit that is not published yet.
 
-    A completed instant that was deleted from the timeline makes every reader's result wrong, and reads here refuse the table.
-    With --repair its files are created again from the commit log: by the table's owner, or with an address by this process,
-    which takes a table without a cluster over as a write does. Files of archived instants that have come back, which hide rows
-    from every reader, are removed.
-    """
+    A completed instant that is missing from the timeline makes results wrong in every reader; Headgate's own reads refuse such a
+    table. --repair creates its files again from the commit log, and removes files of archived instants that reappeared, because
+    these hide rows from every reader. The table's owner does so; with an address, this process does, and takes the table over as
+    a write would.
+
+    \b
+    Examples:
+      headgate verify flights
+      headgate verify flights --repair
+      headgate verify s3://lake/flights --json
+    """  # noqa: D301 - click wants the backspace
     repaired = _repaired(table_name, access, storage) if repair else Repaired((), ())
-    with find_place(table_name, access, storage).open() as table:
+    with locate_table(table_name, access, storage).open() as table:
         found = table.verify()
     findings = [{"path": finding.path, "problem": finding.problem} for finding in found.findings]
     counts = {"slots": found.slots, "commits": found.commits, "files": found.files}
-    output.emit(
+    output.print_json(
         {"ok": found.ok, **counts, "findings": findings, "repaired": list(repaired.put_back), "removed": list(repaired.removed)}
     )
     for path in repaired.put_back:
-        output.say(f"{path} is back.")
+        output.print_text(f"{path}: restored.")
     for path in repaired.removed:
-        output.say(f"{path} was archived and is gone again.")
+        output.print_text(f"{path}: removed, because it was archived before.")
     checked = f"{found.slots:,} slots, {found.commits:,} commits and {found.files:,} files"
     if found.ok:
-        output.say(f"{checked} agree.", fg="green")
+        output.print_text(f"{checked} agree.", fg="green")
         return ExitCode.OK
-    output.say(f"{checked} checked, {len(findings):,} problems:", fg="red")
+    output.print_text(f"{checked} checked, {len(findings):,} problems:", fg="red")
     for finding in findings:
-        output.say(f"  {finding['path']}: {finding['problem']}")
+        output.print_text(f"  {finding['path']}: {finding['problem']}")
     return ExitCode.PROBLEMS
 
 
 def _repaired(table: str, access: Access, storage: tuple[str, ...]) -> Repaired:
     if is_address(table):
-        with opened(table, storage) as opened_table:
+        with open_address(table, storage) as opened_table:
             return opened_table.repair()
-    answer = ask_owner(access, table, lambda owner: owner.repair())
+    answer = call_owner(access, table, lambda owner: owner.repair())
     return Repaired(answer.files, answer.removed)

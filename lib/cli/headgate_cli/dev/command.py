@@ -1,4 +1,4 @@
-"""`headgate dev`: the whole cluster on this machine."""
+"""`headgate dev`: a whole cluster on this machine."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import click
 
-from headgate_cli.dev.parts import Cluster, find_redis, redis_part, service_parts
+from headgate_cli.dev.processes import Cluster, find_redis, redis_process, service_processes
 from headgate_cli.dev.supervisor import Supervisor, exit_text
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
@@ -21,60 +21,60 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @click.command("dev")
-@click.option("--store", default="headgate-data", show_default=True, help="Folder or s3://bucket/prefix where the tables are.")
-@click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Of the first coordinator.")
-@click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="On ports counted from --port.")
-@click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64))
-@click.option("--compactors", default=1, show_default=True, type=click.IntRange(0, 64))
+@click.option("--store", default="headgate-data", show_default=True, help="Folder or s3://bucket/prefix of the tables.")
+@click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Port of the first coordinator.")
+@click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="Number, on consecutive ports.")
+@click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64), help="Number.")
+@click.option("--compactors", default=1, show_default=True, type=click.IntRange(0, 64), help="Number.")
 @click.option(
     "--checkpoint-interval",
     default="1s",
     show_default=True,
-    help="How often rows become queryable. Shorter: fresher rows, more and smaller files. Clusters default to 10s.",
+    help="How often rows become queryable. Shorter: fresher rows, but more and smaller files. Production default: 10s.",
 )
-@click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Folder of the logs. [STORE/.headgate/dev]")
-@click.option("--verbose", "-v", is_flag=True, help="Show the logs here instead of writing them to files.")
-@click.option("--grace", default=60.0, show_default=True, help="Seconds that a process may take to drain after Ctrl-C.")
+@click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Folder for logs. [STORE/.headgate/dev]")
+@click.option("--verbose", "-v", is_flag=True, help="Show logs here instead of writing them to files.")
+@click.option("--grace", default=60.0, show_default=True, help="Seconds that a process may drain after Ctrl-C.")
 @json_option
 @click.pass_obj
 def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: float, **options: Any) -> None:
     """Runs a cluster on this machine: Redis, coordinators, writers and compactors.
 
-    What dies is started again. Ctrl-C stops everything in order; a second one at once. The tables stay in the store, and the
-    next `headgate dev` goes on with them. Everything listens on 127.0.0.1 only.
+    Restarts processes that die. Ctrl-C stops all of them in order, a second Ctrl-C at once. The tables stay in the store, and the
+    next `headgate dev` continues with them. Everything listens on 127.0.0.1 only.
 
     \b
     Examples:
       headgate dev
       headgate dev --writers 3 --coordinators 2 --store /data/lake
       AWS_ENDPOINT=http://localhost:9000 AWS_ALLOW_HTTP=true headgate dev --store s3://lake/dev
-      HEADGATE_CHECKPOINT_BYTES=64MiB headgate dev       every setting of `headgate coordinator --help` works so
+      HEADGATE_CHECKPOINT_BYTES=64MiB headgate dev       any setting that `headgate coordinator --help` lists
 
-    With --json each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),
-    stopping, stopped, killed. Processes are named redis, coordinator-N, writer-N, compactor-N and come with "pid".
+    With --json, each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),
+    stopping, stopped, killed. Events of a process have its "name" (redis, coordinator-N, writer-N, compactor-N) and "pid".
     """  # noqa: D301 - click wants the backspace
     cluster = _cluster(store, **options)
     folder = None if verbose else logs or _log_folder(cluster.store)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    said = _Said(output, cluster, folder)
-    supervisor = Supervisor(said.event, folder, grace)
-    asyncio.run(_run(supervisor, cluster, said))
+    printer = _EventPrinter(output, cluster, folder)
+    supervisor = Supervisor(printer.event, folder, grace)
+    asyncio.run(_run(supervisor, cluster, printer))
 
 
-async def _run(supervisor: Supervisor, cluster: Cluster, said: "_Said") -> None:
+async def _run(supervisor: Supervisor, cluster: Cluster, printer: "_EventPrinter") -> None:
     stop = asyncio.Event()
 
-    def told() -> None:
+    def on_signal() -> None:
         if stop.is_set():
             supervisor.kill()
         stop.set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told)
-    waves = [[redis_part(cluster, find_redis())], service_parts(cluster)]
-    await supervisor.run(waves, said.ready, stop)
+        loop.add_signal_handler(number, on_signal)
+    waves = [[redis_process(cluster, find_redis())], service_processes(cluster)]
+    await supervisor.run(waves, printer.ready, stop)
 
 
 def _cluster(store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str) -> Cluster:
@@ -96,7 +96,7 @@ def _check_free(port: int) -> None:
         except OSError as error:
             raise CommandError(
                 f"port {port} is taken",
-                fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or choose --port.",
+                fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or change --port.",
                 code=ExitCode.OPERATOR,
             ) from error
 
@@ -106,8 +106,8 @@ def _log_folder(store: str) -> Path:
     return root / ".headgate" / "dev"
 
 
-class _Said:
-    """Turns events into lines."""
+class _EventPrinter:
+    """Prints the supervisor's events."""
 
     def __init__(self, output: Output, cluster: Cluster, logs: Path | None) -> None:
         self._output = output
@@ -116,29 +116,29 @@ class _Said:
         self._died: set[str] = set()
 
     def event(self, name: str, fields: dict[str, Any]) -> None:
-        self._output.emit({"event": name, **fields})
-        who = f"{fields.get('name')} (pid {fields.get('pid')})"
+        self._output.print_json({"event": name, **fields})
+        process = f"{fields.get('name')} (pid {fields.get('pid')})"
         if name == "died":
             self._died.add(fields["name"])
-            text = f"{who} died: {exit_text(fields['exit'])}. Starting it again in {fields['restart_in_s']:g} s."
-            self._output.say(text, fg="yellow")
+            text = f"{process} died: {exit_text(fields['exit'])}. Restart in {fields['restart_in_s']:g} s."
+            self._output.print_text(text, fg="yellow")
         elif name == "serving" and fields["name"] in self._died:
-            self._output.say(f"{who} serves again.", fg="green")
+            self._output.print_text(f"{process} serves again.", fg="green")
         elif name == "stopping":
-            self._output.say("Stopping: writers hand in their rows, then coordinators, then Redis. Ctrl-C again to kill them.")
+            self._output.print_text("Stopping: writers commit their rows, then the rest stops. Ctrl-C again kills all.")
         elif name == "killed":
-            self._output.say(f"{who} did not stop within {fields['after_s']:g} s and was killed.", fg="yellow")
+            self._output.print_text(f"{process} did not stop within {fields['after_s']:g} s and was killed.", fg="yellow")
 
     def ready(self) -> None:
         cluster = self._cluster
         connect = f"localhost:{cluster.port}"
-        self._output.emit({"event": "ready", "connect": connect, "store": cluster.store, "logs": str(self._logs or "")})
+        self._output.print_json({"event": "ready", "connect": connect, "store": cluster.store, "logs": str(self._logs or "")})
         with contextlib.suppress(BrokenPipeError):
-            self._output.say(f"Headgate is ready at {connect}", fg="green", bold=True)
-            self._output.say(
+            self._output.print_text(f"Headgate is ready at {connect}", fg="green", bold=True)
+            self._output.print_text(
                 f"  tables  {cluster.store}\n  logs    {self._logs or 'here'}\n\n"
                 f'  Python  import headgate; hg = headgate.connect("{connect}")\n'
                 f"  shell   headgate load FILE.parquet --table NAME --create --key id\n"
                 f"          headgate status --watch\n\n"
-                "Ctrl-C stops everything in order; the tables stay."
+                "Ctrl-C stops the cluster; the tables stay."
             )

@@ -1,4 +1,4 @@
-"""How long to wait before a process that died is started again."""
+"""How long to wait before a dead process is started again."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ _STEADY_S = 10.0
 
 @dataclass(slots=True)
 class Restarts:
-    """Of one process. One that lived for 10 s begins anew, so that a rare crash costs no waiting."""
+    """The restarts of one process. A run of 10 s resets the pauses, so that a rare crash costs no waiting."""
 
     _in_a_row: int = 0
 
     def pause_after(self, lived_s: float) -> float:
-        """Seconds to wait now. ``lived_s``: how long the process ran."""
+        """Seconds to wait now. ``lived_s``: how long the last process ran."""
         self._in_a_row = 1 if lived_s >= _STEADY_S else self._in_a_row + 1
         return _PAUSES.after(self._in_a_row)

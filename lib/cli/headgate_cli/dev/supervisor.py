@@ -1,4 +1,4 @@
-"""Keeps the processes of one cluster alive, says what happens to them, and stops them in order."""
+"""Keeps the processes of one cluster alive, reports their events, and stops them in order."""
 
 import asyncio
 import ctypes
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate_cli.dev.parts import Part
+from headgate_cli.dev.processes import ProcessSpec
 from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 
-Report = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with an event's name and its fields."""
 
 _PR_SET_PDEATHSIG = 1
@@ -23,10 +23,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 @dataclass(slots=True)
-class _Kept:
-    """One part and its process of the moment."""
+class _Supervised:
+    """A spec and its current process."""
 
-    part: Part
+    spec: ProcessSpec
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     served: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -35,44 +35,45 @@ class _Kept:
 
 
 class Supervisor:
-    """``logs``: folder of one file a part, None shows them on stderr. ``grace_s``: how long a part may take to drain."""
+    """``logs``: folder with one log file a process; None: logs go to stderr. ``grace_s``: how long a process may drain."""
 
-    def __init__(self, report: Report, logs: Path | None, grace_s: float) -> None:
-        self._report = report
+    def __init__(self, on_event: OnEvent, logs: Path | None, grace_s: float) -> None:
+        self._on_event = on_event
         self._logs = logs
         self._grace_s = grace_s
-        self._kept: list[_Kept] = []
+        self._supervised: list[_Supervised] = []
         self._up = False
 
-    async def run(self, waves: Sequence[Sequence[Part]], ready: Callable[[], None], stop: asyncio.Event) -> None:
+    async def run(self, waves: Sequence[Sequence[ProcessSpec]], ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Starts one wave after the other, calls ``ready`` when all serve, and returns when all have stopped after ``stop``.
 
-        Raises CommandError when a part ends before everything was ready once: that is a wrong setting, not an accident.
+        Raises CommandError when a process ends before all were ready once: the cause is a wrong setting, and a restart is no
+        help.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._live(tasks, waves, ready, stop))
+                tasks.create_task(self._start_and_stop(tasks, waves, ready, stop))
         except* CommandError as group:
             raise group.exceptions[0] from None
         finally:
             self.kill()
-            await asyncio.gather(*(kept.process.wait() for kept in self._kept if kept.process))
+            await asyncio.gather(*(supervised.process.wait() for supervised in self._supervised if supervised.process))
 
     def kill(self) -> None:
-        """No drain: every process ends now. What clients were not told to be committed is lost to them, and sent again."""
-        for kept in self._kept:
-            if kept.process and kept.process.returncode is None:
-                kept.process.kill()
+        """Kills every process now, without a drain. Clients send uncommitted rows again."""
+        for supervised in self._supervised:
+            if supervised.process and supervised.process.returncode is None:
+                supervised.process.kill()
 
-    async def _live(
-        self, tasks: asyncio.TaskGroup, waves: Sequence[Sequence[Part]], ready: Callable[[], None], stop: asyncio.Event
+    async def _start_and_stop(
+        self, tasks: asyncio.TaskGroup, waves: Sequence[Sequence[ProcessSpec]], ready: Callable[[], None], stop: asyncio.Event
     ) -> None:
         for wave in waves:
-            started = [_Kept(part) for part in wave]
-            self._kept += started
-            for kept in started:
-                tasks.create_task(self._keep(kept))
-            if not await _before(stop, [kept.served for kept in started]):
+            started = [_Supervised(spec) for spec in wave]
+            self._supervised += started
+            for supervised in started:
+                tasks.create_task(self._supervise(supervised))
+            if not await _before(stop, [supervised.served for supervised in started]):
                 break
         else:
             self._up = True
@@ -81,84 +82,86 @@ class Supervisor:
         await self._stop_all()
 
     async def _stop_all(self) -> None:
-        self._report("stopping", {})
-        for stage in sorted({kept.part.stage for kept in self._kept}):
-            stopping = [kept for kept in self._kept if kept.part.stage == stage]
-            for kept in stopping:
-                kept.stop.set()
-            await asyncio.gather(*(kept.ended.wait() for kept in stopping))
+        self._on_event("stopping", {})
+        for stage in sorted({supervised.spec.stage for supervised in self._supervised}):
+            stopping = [supervised for supervised in self._supervised if supervised.spec.stage == stage]
+            for supervised in stopping:
+                supervised.stop.set()
+            await asyncio.gather(*(supervised.ended.wait() for supervised in stopping))
 
-    async def _keep(self, kept: _Kept) -> None:
+    async def _supervise(self, supervised: _Supervised) -> None:
         restarts = Restarts()
         loop = asyncio.get_running_loop()
-        while not kept.stop.is_set():
+        while not supervised.stop.is_set():
             began = loop.time()
-            code = await self._run_once(kept)
-            fields = {"name": kept.part.name, "pid": kept.process.pid if kept.process else 0, "exit": code}
-            if kept.stop.is_set():
-                self._report("stopped", fields)
+            code = await self._run_once(supervised)
+            fields = {"name": supervised.spec.name, "pid": supervised.process.pid if supervised.process else 0, "exit": code}
+            if supervised.stop.is_set():
+                self._on_event("stopped", fields)
                 break
             if not self._up:
-                raise self._failed_to_start(kept.part, code)
+                raise self._failed_to_start(supervised.spec, code)
             wait = restarts.pause_after(loop.time() - began)
-            self._report("died", {**fields, "restart_in_s": wait})
-            await _within(wait, kept.stop.wait())
-        kept.ended.set()
+            self._on_event("died", {**fields, "restart_in_s": wait})
+            await _within(wait, supervised.stop.wait())
+        supervised.ended.set()
 
-    async def _run_once(self, kept: _Kept) -> int:
-        part = kept.part
-        log = (self._logs / f"{part.name}.log").open("ab") if self._logs else None
+    async def _run_once(self, supervised: _Supervised) -> int:
+        spec = supervised.spec
+        log = (self._logs / f"{spec.name}.log").open("ab") if self._logs else None
         try:
-            process = kept.process = await asyncio.create_subprocess_exec(
-                *part.argv,
+            process = supervised.process = await asyncio.create_subprocess_exec(
+                *spec.argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                env=os.environ | part.environment,
+                env=os.environ | spec.environment,
                 start_new_session=True,  # the terminal's Ctrl-C must reach the supervisor alone, which stops in order
                 preexec_fn=_die_with_parent,
             )
         finally:
             if log:
                 log.close()
-        self._report("started", {"name": part.name, "pid": process.pid})
+        self._on_event("started", {"name": spec.name, "pid": process.pid})
         async with asyncio.TaskGroup() as tasks:
-            listening = tasks.create_task(self._listen(kept, process))
-            stopping = tasks.create_task(self._stop_when_asked(kept, process))
+            listening = tasks.create_task(self._listen(supervised, process))
+            stopping = tasks.create_task(self._stop_when_asked(supervised, process))
             code = await process.wait()
             stopping.cancel()
             await listening
         return code
 
-    async def _listen(self, kept: _Kept, process: asyncio.subprocess.Process) -> None:
-        log = (self._logs / f"{kept.part.name}.log").open("ab", buffering=0) if self._logs else None
+    async def _listen(self, supervised: _Supervised, process: asyncio.subprocess.Process) -> None:
+        log = (self._logs / f"{supervised.spec.name}.log").open("ab", buffering=0) if self._logs else None
         try:
             async for line in _stdout(process):
-                address = kept.part.ready(line.decode(errors="replace"))
+                address = supervised.spec.served_address(line.decode(errors="replace"))
                 if address:
-                    kept.address = address
-                    kept.served.set()
-                    self._report("serving", {"name": kept.part.name, "pid": process.pid, "address": address})
+                    supervised.address = address
+                    supervised.served.set()
+                    self._on_event("serving", {"name": supervised.spec.name, "pid": process.pid, "address": address})
                 elif log:
                     log.write(line)
         finally:
             if log:
                 log.close()
 
-    async def _stop_when_asked(self, kept: _Kept, process: asyncio.subprocess.Process) -> None:
-        await kept.stop.wait()
+    async def _stop_when_asked(self, supervised: _Supervised, process: asyncio.subprocess.Process) -> None:
+        await supervised.stop.wait()
         process.send_signal(signal.SIGTERM)
         if not await _within(self._grace_s, process.wait()):
-            self._report("killed", {"name": kept.part.name, "pid": process.pid, "after_s": self._grace_s})
+            self._on_event("killed", {"name": supervised.spec.name, "pid": process.pid, "after_s": self._grace_s})
             process.kill()
 
-    def _failed_to_start(self, part: Part, code: int) -> CommandError:
-        said = ""
+    def _failed_to_start(self, spec: ProcessSpec, code: int) -> CommandError:
+        tail = ""
         if self._logs:
-            lines = (self._logs / f"{part.name}.log").read_text(errors="replace").splitlines()
-            said = "".join(f"\n  | {line}" for line in lines[-12:])
-        fix = "If its address is taken, another `headgate dev` may run here: stop it, or choose --port."
-        return CommandError(f"{part.name} ended with {exit_text(code)} before it served{said}", fix=fix, code=ExitCode.OPERATOR)
+            lines = (self._logs / f"{spec.name}.log").read_text(errors="replace").splitlines()
+            tail = "".join(f"\n  | {line}" for line in lines[-12:])
+        fix = "If its address is taken, another `headgate dev` may run here: stop it, or choose another --port."
+        return CommandError(
+            f"{spec.name} ended with {exit_text(code)} before it was ready{tail}", fix=fix, code=ExitCode.OPERATOR
+        )
 
 
 def exit_text(code: int) -> str:
@@ -167,7 +170,7 @@ def exit_text(code: int) -> str:
 
 
 def _die_with_parent() -> None:
-    """A supervisor that is killed itself leaves no orphans on Linux; it survives exec."""
+    """Lets a killed supervisor leave no orphans, on Linux. The setting survives exec."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -188,7 +191,7 @@ async def _within(seconds: float, work: Any) -> bool:
 
 
 async def _before(stop: asyncio.Event, events: Sequence[asyncio.Event]) -> bool:
-    """Waits for all ``events``; False when ``stop`` comes first."""
+    """Waits for all ``events``; returns False when ``stop`` comes first."""
     for event in events:
         waits = [asyncio.ensure_future(other.wait()) for other in (stop, event)]
         try:

@@ -1,4 +1,4 @@
-"""`headgate load`: files into a table, each through its own channel, so that a second run goes on where the first stopped."""
+"""`headgate load`: loads files into a table, each through a channel of its own, so that a second run resumes the first."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +22,13 @@ from headgate_cli.table.schemas import schema_like
 @click.option("--table", "table_name", required=True, help="Name of the table.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .jsonl .arrow .feather …]")
 @click.option("--null", "nulls", multiple=True, default=("",), help="Text that means null in a CSV; may be repeated. [empty]")
-@click.option("--operation-column", default="", help='Says row by row what to do: 1 or "upsert", 2 or "delete".')
-@click.option("--delete", is_flag=True, help="Delete the rows' keys instead of upserting the rows.")
-@click.option("--channel", default="", help="Channel name of a single file. [from its name, size and first 64 KiB]")
-@click.option("--create", is_flag=True, help="Create the table with the columns of the first file if it is not there.")
-@click.option("--key", default="", help="With --create: record key, column,…")
-@click.option("--ordering", default="", help="With --create: column whose larger value wins.")
-@click.option("--partition-by", default="", help="With --create: column,…")
+@click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
+@click.option("--delete", is_flag=True, help="Delete the rows by their keys instead of upserting them.")
+@click.option("--channel", default="", help="Channel of a single file. [from its name, size and first 64 KiB]")
+@click.option("--create", is_flag=True, help="Create the table, with the columns of the first file, if it does not exist.")
+@click.option("--key", default="", help="With --create: columns of the record key, column,…")
+@click.option("--ordering", default="", help="With --create: column whose larger value wins. [the later write wins]")
+@click.option("--partition-by", default="", help="With --create: columns that name the folders, column,…")
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
 @cluster_options(timeout_s=60.0)
 @json_option
@@ -36,8 +36,8 @@ from headgate_cli.table.schemas import schema_like
 def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Any) -> None:
     """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once.
 
-    Run the same command again after a failure: it goes on behind the last committed row, and does nothing for a file that is
-    done. A file is known by its name, size and first 64 KiB, and its offsets are row numbers. Files are read as streams.
+    After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
+    recognized by its name, size and first 64 KiB. Files are read as streams, so they may be larger than memory.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def load(output: Output, /, files: Sequence[Path], table_name: str, access: Acce
       headgate load changes.jsonl --table flights --operation-column op
       headgate load gone.csv --table flights --delete
 
-    With --json: {"event": "progress"} lines, and {"event": "loaded"} with sent and skipped rows for each file.
+    With --json: {"event": "progress"} lines, and for each file {"event": "loaded"} with the rows sent and skipped.
     """  # noqa: D301 - click wants the backspace
     _check(files, options)
     with access.connect() as cluster:
@@ -60,9 +60,9 @@ def load(output: Output, /, files: Sequence[Path], table_name: str, access: Acce
 
 def _check(files: Sequence[Path], options: dict[str, Any]) -> None:
     if options["delete"] and options["operation_column"]:
-        raise click.UsageError("--delete and --operation-column contradict each other")
+        raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and len(files) > 1:
-        raise click.UsageError("--channel names the channel of a single file")
+        raise click.UsageError("--channel goes with a single file")
     if options["create"] and not options["key"]:
         raise click.UsageError("--create needs --key")
 
@@ -75,7 +75,7 @@ def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, o
         schema = schema.remove(schema.get_field_index(options["operation_column"]))
     wanted = {key: options[key] for key in ("key", "ordering", "partition_by", "buckets")}
     made = create_table(cluster, name, schema, exist_ok=True, **wanted)
-    output.say(f"Created {made.name} at {made.url}")
+    output.print_text(f"Created {made.name} at {made.url}")
 
 
 def _load(output: Output, table: headgate.Table, path: Path, options: dict[str, Any]) -> None:
@@ -90,9 +90,9 @@ def _load(output: Output, table: headgate.Table, path: Path, options: dict[str, 
             sent += piece.rows.num_rows
             progress.at(piece.done, piece.last_row)
         channel.flush("queryable")
-    output.emit({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
-    done = f" ({skip:,} rows were there already)" if skip else ""
-    output.say(f"{path.name}: {sent:,} rows {'loaded' if sent or not skip else 'to load'}{done}.", fg="green")
+    output.print_json({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
+    done = f" ({skip:,} rows were loaded before)" if skip else ""
+    output.print_text(f"{path.name}: {sent:,} rows {'loaded' if sent or not skip else 'to load'}{done}.", fg="green")
 
 
 def _send(channel: headgate.Channel, piece: Piece, operation: str, operation_column: str) -> None:

@@ -1,4 +1,4 @@
-"""The name of the channel through which a file is loaded: the same file gives the same name, so that a second run goes on."""
+"""The name of a file's channel: the same file gives the same name, so that a second run resumes the first."""
 
 import hashlib
 from pathlib import Path
@@ -7,10 +7,10 @@ _HEAD_BYTES = 1 << 16
 
 
 def channel_name(path: Path, operation: str) -> str:
-    """From the file's name, size and first 64 KiB, and from what is done with its rows; 1 to 255 bytes, printable.
+    """A name from the file's name, size and first 64 KiB and from the operation; 1 to 255 printable bytes.
 
-    Not from all its bytes: a file of hundreds of gigabytes would be read twice. A file that grew or was made again under its
-    name is another one; one that was only edited behind its first 64 KiB without changing its size needs ``--channel``.
+    Hashing the whole file would read hundreds of gigabytes twice. A file that grew, or was replaced by another size, gets another
+    name; one edited after its first 64 KiB without a change of size needs ``--channel``.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)

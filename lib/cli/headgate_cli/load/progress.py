@@ -1,4 +1,4 @@
-"""How far a load is: a bar on a terminal, lines for programs, silence in a pipe."""
+"""The progress of a load: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
 
 from types import TracebackType
 from typing import Self
@@ -10,7 +10,7 @@ from headgate_cli.output import Output
 
 
 class LoadProgress:
-    """One bar for one file. ``total`` and ``done`` count bytes or rows of the file; ``rows`` are those sent."""
+    """The progress of one file. ``total`` and ``done`` count the file's bytes, batches or rows."""
 
     def __init__(self, output: Output, file: str, total: int) -> None:
         self._output = output
@@ -22,9 +22,9 @@ class LoadProgress:
         self._task = self._bar.add_task(file, total=max(1, total), rows=0)
 
     def at(self, done: int, rows: int) -> None:
-        """``rows``: the last row's number."""
+        """Shows progress. ``rows``: the number of the last row sent."""
         self._bar.update(self._task, completed=done, rows=rows)
-        self._output.emit({"event": "progress", "file": self._file, "done": done, "total": self._total, "row": rows})
+        self._output.print_json({"event": "progress", "file": self._file, "done": done, "total": self._total, "row": rows})
 
     def __enter__(self) -> Self:
         self._bar.start()

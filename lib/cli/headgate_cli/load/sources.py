@@ -1,4 +1,4 @@
-"""Files as streams of record batches: Parquet, CSV, JSON lines, Arrow IPC. Memory holds a few batches, not the file."""
+"""Reads files as streams of record batches: Parquet, CSV, JSON lines, Arrow IPC. Memory holds a few batches, not the file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,20 +28,20 @@ _BY_SUFFIX = {
     ".ipc": "arrow",
 }
 _BLOCK_BYTES = 8 << 20
-_PIECE_BYTES = 4 << 20  # a batch on the wire may have 8 MiB; Arrow's own count is close, not exact
+_PIECE_BYTES = 4 << 20  # a message may have 8 MiB; Arrow's count of bytes is close, not exact
 _PIECE_ROWS = 1 << 16
 
 
 class Piece(NamedTuple):
-    """Rows that fit into one batch. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
+    """Rows that fit into one message. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
 
     rows: pa.RecordBatch
     last_row: int
     done: int
 
 
-class _Read(NamedTuple):
-    """``before``: rows of the file before this batch."""
+class _FileBatch(NamedTuple):
+    """A batch as the reader gives it. ``before``: rows of the file before it; ``done``: how far the file is read."""
 
     rows: pa.RecordBatch
     before: int
@@ -50,16 +50,16 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``total`` counts ``unit``: rows, batches or bytes. ``batches`` may leave out what lies in the first ``skip`` rows."""
+    """A file to load. ``total`` counts ``unit``: rows, batches or bytes. ``batches(skip)`` may omit ``skip`` rows."""
 
     path: Path
     schema: pa.Schema
     total: int
     unit: str
-    batches: Callable[[int], Iterator[_Read]]
+    batches: Callable[[int], Iterator[_FileBatch]]
 
     def pieces(self, skip: int) -> Iterator[Piece]:
-        """All rows behind the first ``skip``. Raises CommandError when the file is damaged there."""
+        """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
         try:
             for batch, before, done in self.batches(skip):
                 rest = batch.slice(max(0, skip - before))
@@ -70,18 +70,18 @@ class Source:
 
 
 def format_of(path: Path) -> str:
-    """By its suffix. Raises CommandError for one that says nothing."""
+    """The format that the file's suffix names. Raises CommandError for an unknown suffix."""
     found = _BY_SUFFIX.get(path.suffix.lower())
     if found is None:
         known = ", ".join(_BY_SUFFIX)
         raise CommandError(
-            f"{path.name}: unknown kind of file", fix=f"Name it with --format, or use {known}.", code=ExitCode.USAGE
+            f"{path.name}: the suffix names no format", fix=f"Give --format, or use one of {known}.", code=ExitCode.USAGE
         )
     return found
 
 
 def open_source(path: Path, kind: str, types: pa.Schema | None, nulls: Sequence[str] = ("",)) -> Source:
-    """``types``: of columns that text has to be read as (CSV, JSON); what it does not name is guessed from the first 8 MiB.
+    """A file's rows. ``types``: column types for text formats (CSV, JSON); other columns are inferred from the first 8 MiB.
 
     ``nulls``: texts that mean null in a CSV. Raises CommandError when the file cannot be read.
     """
@@ -103,14 +103,14 @@ def _parquet(path: Path) -> Source:
     file = pq.ParquetFile(path, memory_map=False)
     counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
-    def batches(skip: int) -> Iterator[_Read]:
+    def batches(skip: int) -> Iterator[_FileBatch]:
         first, before = 0, 0
         while first < len(counts) and before + counts[first] <= skip:
             before += counts[first]
             first += 1
         groups = list(range(first, len(counts)))
         for batch in file.iter_batches(batch_size=_PIECE_ROWS, row_groups=groups) if groups else ():
-            yield _Read(batch, before, before + batch.num_rows)
+            yield _FileBatch(batch, before, before + batch.num_rows)
             before += batch.num_rows
 
     return Source(path, file.schema_arrow, file.metadata.num_rows, "rows", batches)
@@ -133,15 +133,15 @@ def _json(path: Path, types: pa.Schema | None) -> Source:
     source = _text(path, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
     dates = {field.name: field.type for field in types or () if pa.types.is_date(field.type)}
 
-    def batches(skip: int) -> Iterator[_Read]:
+    def batches(skip: int) -> Iterator[_FileBatch]:
         for batch, before, done in source.batches(skip):
-            yield _Read(_with_dates(batch, dates), before, done)
+            yield _FileBatch(_with_dates(batch, dates), before, done)
 
     return replace(source, batches=batches)
 
 
 def _as_json_writes(types: pa.Schema | None) -> pa.Schema | None:
-    """A date is text in JSON; Arrow's reader, told that it is a date, wants a number."""
+    """``types`` with text for dates: JSON has dates as text, but Arrow's reader expects numbers for its date types."""
     if types is None:
         return None
     return pa.schema([field.with_type(pa.string()) if pa.types.is_date(field.type) else field for field in types])
@@ -159,18 +159,18 @@ def _text(path: Path, reader: Callable[[Any], Any]) -> Source:
         total = file.size()
         schema = reader(file).schema
 
-    def batches(_skip: int) -> Iterator[_Read]:
+    def batches(_skip: int) -> Iterator[_FileBatch]:
         before = 0
         with pa.OSFile(str(path), "rb") as file:
             for batch in reader(file):
-                yield _Read(batch, before, file.tell())
+                yield _FileBatch(batch, before, file.tell())
                 before += batch.num_rows
 
     return Source(path, schema, total, "bytes", batches)
 
 
 def _arrow(path: Path) -> Source:
-    """Both kinds: the file format (Feather) knows its batches, the stream format is read to its end."""
+    """Reads both Arrow formats: the file format (Feather) counts its batches, the stream format is read to its end."""
     with pa.OSFile(str(path), "rb") as file:
         if file.read(6) == b"ARROW1":
             reader = pa.ipc.open_file(file)
@@ -180,26 +180,26 @@ def _arrow(path: Path) -> Source:
         return Source(path, pa.ipc.open_stream(file).schema, total, "bytes", partial(_stream_batches, path))
 
 
-def _file_batches(path: Path, _skip: int) -> Iterator[_Read]:
+def _file_batches(path: Path, _skip: int) -> Iterator[_FileBatch]:
     before = 0
     with pa.OSFile(str(path), "rb") as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
-            yield _Read(batch, before, number + 1)
+            yield _FileBatch(batch, before, number + 1)
             before += batch.num_rows
 
 
-def _stream_batches(path: Path, _skip: int) -> Iterator[_Read]:
+def _stream_batches(path: Path, _skip: int) -> Iterator[_FileBatch]:
     before = 0
     with pa.OSFile(str(path), "rb") as file:
         for batch in pa.ipc.open_stream(file):
-            yield _Read(batch, before, file.tell())
+            yield _FileBatch(batch, before, file.tell())
             before += batch.num_rows
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Slices of about equal rows that stay below the limits, with the row at which each starts."""
+    """Yields slices of about equal rows within the limits, with the first row of each."""
     if not batch.num_rows:
         return
     by_size = batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)
@@ -212,6 +212,6 @@ def _unreadable(path: Path, error: Exception) -> CommandError:
     reason = str(error).partition("\n")[0]
     return CommandError(
         f"{path.name}: {reason}",
-        fix="Correct the file, or say what it is with --format or --null. What was sent before stays, and is not sent again.",
+        fix="Correct the file, or describe it with --format or --null. Rows sent before stay, and are not sent again.",
         code=ExitCode.FIX_CALL,
     )

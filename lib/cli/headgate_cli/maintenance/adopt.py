@@ -1,4 +1,4 @@
-"""`headgate table adopt`: what another program did to a table becomes the table's own."""
+"""`headgate table adopt`: adopts what another program did to a table."""
 
 from dataclasses import fields
 from typing import Any
@@ -8,19 +8,17 @@ import click
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, table_command
+from headgate_cli.maintenance.target import call_owner, is_address, open_address, table_command
 from headgate_cli.output import Output
 from headgate_tables.hudi.services.results import AdoptResult
 
 
 @click.command("adopt")
 @click.option(
-    "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table that was not made here; nothing in it says."
+    "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table made by another program, which does not store it."
 )
-@click.option("--roll-back", is_flag=True, help="Take back what the other program has begun to write, and not finished.")
-@click.option(
-    "--future-times", is_flag=True, help="Go on above the table's own times, which a wrong clock has set in the future."
-)
+@click.option("--roll-back", is_flag=True, help="Roll back the other program's unfinished writes.")
+@click.option("--future-times", is_flag=True, help="Allow commits above times that a wrong clock set in the future.")
 @table_command
 def adopt(
     output: Output,
@@ -32,29 +30,30 @@ def adopt(
     roll_back: bool,
     future_times: bool,
 ) -> None:
-    """Takes what another program did to TABLE as its own, so that it takes rows again.
+    """Adopts what another program did to TABLE, so that the table takes rows again.
 
-    A table that Spark or another writer has written to is quarantined: read-only here, `headgate status` says why. Look at what
-    that program did, make sure that it does not run any more, then adopt. Its commits count, its pending compactions are done
-    here; a write of it that is still pending is refused, or taken back with --roll-back.
+    A table that Spark or another writer wrote to is quarantined: it can be read but not written, and `headgate status` says why.
+    Read its timeline, make sure that the other program has stopped, then adopt. The other program's commits become the table's
+    own, and its pending compactions are done here. Its unfinished writes are refused; --roll-back rolls them back.
 
-    A table of another program (version 8, bucket index) whose folder lies under the store's root becomes a table of the cluster:
-    give the folder's name and --buckets.
+    A table of another program (version 8, bucket index) whose folder lies in the store becomes a table of the cluster: give the
+    folder's name and --buckets.
 
-    --future-times is for a table whose times are ahead of the clock ("the table has already issued …"), and adopts nothing: new
-    commits get times right above the newest one, until real time has caught up. Readers keep the order of commits; operations.md
-    says what they show of such times.
+    --future-times adopts nothing. It is for a table whose times are ahead of the clock ("the table has already issued …"): new
+    commits get times just above the newest one, until real time has caught up. Readers see commits in the right order; see "Times
+    in the future" in operations.md.
 
     \b
     Examples:
+      headgate table timeline flights
       headgate table adopt flights
       headgate table adopt old-flights --buckets 16
       headgate table adopt s3://lake/old-flights --buckets 16
     """  # noqa: D301 - click wants the backspace
     if future_times and (buckets or roll_back):
         raise CommandError(
-            "--future-times adopts nothing, so it goes with neither --buckets nor --roll-back",
-            fix="Give it alone, and adopt with a command of its own.",
+            "--future-times adopts nothing, so --buckets and --roll-back do not go with it",
+            fix="Give it alone, and adopt with a second command.",
             code=ExitCode.USAGE,
         )
     if future_times:
@@ -62,32 +61,33 @@ def adopt(
         return
     done: Any  # the owner's answer has the same fields
     if is_address(table_name):
-        with opened(table_name, storage) as table:
+        with open_address(table_name, storage) as table:
             done = table.adopt(buckets=buckets or None, roll_back=roll_back)
     else:
-        done = ask_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back))
+        done = call_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back))
     record = {field.name: list(getattr(done, field.name)) for field in fields(AdoptResult)}
-    output.emit(record)
-    told = {
-        "completed": "instants of the other program adopted",
-        "removed": "instants that it took away",
-        "plans": "compactions that it left to do",
-        "finished_plans": "of our compactions that it has done",
-        "rolled_back": "pending writes of it taken back",
-        "archived": "instants that it archived",
-        "savepoints": "savepoints of it",
+    output.print_json(record)
+    labels = {
+        "completed": "instants adopted",
+        "removed": "instants that the other program removed",
+        "plans": "pending compactions adopted",
+        "finished_plans": "compactions that the other program finished",
+        "rolled_back": "pending writes rolled back",
+        "archived": "instants that the other program archived",
+        "savepoints": "savepoints adopted",
     }
-    for name, what in told.items():
+    for name, what in labels.items():
         if record[name]:
-            output.say(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
-    output.say(f"{table_name} takes rows." if any(record.values()) else "There was nothing to adopt.", fg="green")
+            output.print_text(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
+    output.print_text(f"{table_name} takes rows." if any(record.values()) else "There was nothing to adopt.", fg="green")
 
 
 def _go_on(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:
     if is_address(table_name):
-        with opened(table_name, storage) as table:
+        with open_address(table_name, storage) as table:
             floor = table.accept_future_times()
     else:
-        floor = ask_owner(access, table_name, lambda owner: owner.accept_future_times())
-    output.emit({"goes_on_from": floor})
-    output.say(f"{table_name} goes on from {floor}." if floor else "No time of it is ahead of the clock.", fg="green")
+        floor = call_owner(access, table_name, lambda owner: owner.accept_future_times())
+    output.print_json({"goes_on_from": floor})
+    text = f"{table_name} takes commits again, from {floor} on." if floor else "No time of the table is ahead of the clock."
+    output.print_text(text, fg="green")

@@ -1,22 +1,22 @@
-"""`headgate clean` and `headgate archive`: what the services do by themselves, now."""
+"""`headgate clean` and `headgate archive`: run now what the table services do by themselves."""
 
 from typing import Any
 
 import click
 
 from headgate_cli.cluster import Access
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output, size
 
 
 @click.command("clean")
-@click.option("--plan-only", is_flag=True, help="Say what would be removed, and change nothing.")
+@click.option("--plan-only", is_flag=True, help="Show what would be removed; change nothing.")
 @table_command
 def clean(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> None:
-    """Removes file slices of TABLE (a name, or an address with a slash) that newer ones have replaced.
+    """Removes replaced file slices of TABLE (a name, or an address with a slash).
 
-    What stays is said by the table's settings: `headgate configure TABLE`, hoodie.clean.… and headgate.clean.min.age. Savepoints,
-    pending compactions and readers hold files back, too. The services clean by themselves; this only does it now.
+    The settings hoodie.clean.… and headgate.clean.min.age say how long they stay: `headgate configure TABLE`. Savepoints, pending
+    compactions and readers' leases keep files too. Tables are cleaned automatically; this command does it now.
 
     \b
     Examples:
@@ -24,7 +24,7 @@ def clean(output: Output, table_name: str, access: Access, storage: tuple[str, .
       headgate clean ./headgate-data/flights
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
-        with opened(table_name, storage) as table:
+        with open_address(table_name, storage) as table:
             done = table.clean(plan_only=plan_only)
         record: dict[str, Any] = {
             "instant": done.instant,
@@ -33,23 +33,23 @@ def clean(output: Output, table_name: str, access: Access, storage: tuple[str, .
             "earliest": done.earliest,
         }
     else:
-        record = plain(ask_owner(access, table_name, lambda owner: owner.clean(plan_only=plan_only)))
-    output.emit(record)
+        record = fields_of(call_owner(access, table_name, lambda owner: owner.clean(plan_only=plan_only)))
+    output.print_json(record)
     would = "would be" if plan_only else "were"
-    output.say(f"{record['files']:,} files with {size(record['bytes'])} {would} removed.")
+    output.print_text(f"{record['files']:,} files with {size(record['bytes'])} {would} removed.")
     if record["earliest"]:
-        output.say(f"The table can be read as of {record['earliest']} and later.")
+        output.print_text(f"Reads --as-of {record['earliest']} and later are possible.")
 
 
 @click.command("archive")
-@click.option("--plan-only", is_flag=True, help="Say what would be moved, and change nothing.")
+@click.option("--plan-only", is_flag=True, help="Show what would be moved; change nothing.")
 @table_command
 def archive(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> None:
     """Moves the oldest instants of TABLE's timeline (a name, or an address with a slash) into its history.
 
-    How many stay is said by the settings hoodie.keep.min.commits and hoodie.keep.max.commits; what is archived cannot be read as
-    of any more. Readers list fewer files then. The services do it by themselves; this only does it now. Instants whose rows are
-    in no base file yet stay: `headgate compact TABLE` first.
+    The settings hoodie.keep.min.commits and hoodie.keep.max.commits say how many stay. A shorter timeline is faster to list, but
+    reads --as-of an archived instant are not possible. Timelines are archived automatically; this command does it now. Instants
+    whose rows are in no base file yet stay: run `headgate compact TABLE` first.
 
     \b
     Examples:
@@ -57,13 +57,13 @@ def archive(output: Output, table_name: str, access: Access, storage: tuple[str,
       headgate archive s3://lake/flights
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
-        with opened(table_name, storage) as table:
+        with open_address(table_name, storage) as table:
             done = table.archive(plan_only=plan_only)
         record: dict[str, Any] = {"instants": list(done.instants), "left": done.left}
     else:
-        record = plain(ask_owner(access, table_name, lambda owner: owner.archive(plan_only=plan_only)))
-    output.emit(record)
+        record = fields_of(call_owner(access, table_name, lambda owner: owner.archive(plan_only=plan_only)))
+    output.print_json(record)
     moved = record["instants"]
     would = "would be" if plan_only else "were"
     span = f" ({moved[0]} to {moved[-1]})" if moved else ""
-    output.say(f"{len(moved):,} instants{span} {would} archived, {record['left']:,} stay.")
+    output.print_text(f"{len(moved):,} instants{span} {would} archived, {record['left']:,} stay.")

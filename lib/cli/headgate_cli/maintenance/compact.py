@@ -1,4 +1,4 @@
-"""`headgate compact`: logs are merged into new base files, by the cluster's compactors or by this process."""
+"""`headgate compact`: merges log files into new base files, by the cluster's compactors or in this process."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,24 +9,24 @@ from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.progress import CompactionBar
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output, size
 from headgate_tables.hudi.operation import Operation
 
-_NOBODY = "No compactor is connected to the owner: the plan waits for one (`headgate compactor --coordinator HOST:PORT`)."
+_NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: start one with `headgate compactor`."
 
 
 @click.command("compact")
-@click.option("--plan-only", is_flag=True, help="Say what there is to compact, and change nothing.")
+@click.option("--plan-only", is_flag=True, help="Show what would be compacted; change nothing.")
 @table_command
 def compact(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> int:
-    """Merges the log files of TABLE into new base files, all that there are now.
+    """Merges all present log files of TABLE into new base files.
 
-    TABLE is a name: the owner makes a plan, the cluster's compactors do it, and this command shows how far they are; ending it
-    does not end them. Or an address with a slash (s3://…, file:///…, a path): then this process does the work. Rows are taken
-    meanwhile, and readers see no difference but speed.
+    TABLE is a name: its owner makes a plan, the cluster's compactors carry it out, and this command shows their progress; Ctrl-C
+    ends only this command. Or TABLE is an address with a slash (s3://…, file:///…, a path): this process does the work. Writers
+    and readers continue meanwhile.
 
-    Exit code 1: operations were dropped, because they failed too often; their slices stay as they were, and the alarms of
+    Exit code 1: some operations failed too often and were left out. Their slices stay as they were, and the alarms of
     `headgate status` say why.
 
     \b
@@ -38,30 +38,30 @@ def compact(output: Output, table_name: str, access: Access, storage: tuple[str,
     With --json: lines with "event": "planned", "progress" (cluster) and "compacted".
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
-        return _here(output, table_name, storage, plan_only)
-    return ask_owner(access, table_name, lambda owner: _there(output, owner, plan_only))
+        return _in_this_process(output, table_name, storage, plan_only)
+    return call_owner(access, table_name, lambda owner: _by_owner(output, owner, plan_only))
 
 
-async def _there(output: Output, owner: Maintenance, plan_only: bool) -> int:
+async def _by_owner(output: Output, owner: Maintenance, plan_only: bool) -> int:
     code: int = ExitCode.OK
     with CompactionBar(output) as bar:
         async for answer in owner.compact(plan_only=plan_only):
             match answer.WhichOneof("message"):
                 case "planned":
-                    _planned(output, plain(answer.planned), plan_only)
+                    _planned(output, fields_of(answer.planned), plan_only)
                 case "progress":
-                    told = answer.progress
-                    note = f"{told.finished} of {told.operations} slices, {size(told.bytes_done)} of {size(told.bytes)}"
-                    bar.at(plain(told), told.bytes_done, told.bytes, note)
+                    done = answer.progress
+                    note = f"{done.finished} of {done.operations} slices, {size(done.bytes_done)} of {size(done.bytes)}"
+                    bar.at(fields_of(done), done.bytes_done, done.bytes, note)
                 case "ended":
-                    code = _compacted(output, plain(answer.ended)["plans"])
+                    code = _compacted(output, fields_of(answer.ended)["plans"])
                 case None:
-                    pass  # a newer server's: the public contract may grow
+                    pass  # from a newer server: the contract may grow
     return code
 
 
-def _here(output: Output, address: str, storage: tuple[str, ...], plan_only: bool) -> int:
-    with opened(address, storage) as table, CompactionBar(output) as bar:
+def _in_this_process(output: Output, address: str, storage: tuple[str, ...], plan_only: bool) -> int:
+    with open_address(address, storage) as table, CompactionBar(output) as bar:
         planned = table.compact(plan_only=True).planned
         plans = [{"instant": "", "operations": _operations(planned)}] if planned else []
         _planned(output, {"plans": plans, "compactors": 1}, plan_only)
@@ -95,28 +95,28 @@ def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
 
 
 def _planned(output: Output, record: dict[str, Any], plan_only: bool) -> None:
-    output.emit({"event": "planned", **record})
+    output.print_json({"event": "planned", **record})
     operations = [each for plan in record["plans"] for each in plan["operations"]]
     if plan_only and not output.json:
         shown = [
             {**each, "base": size(each["base_bytes"]), "logs": each["log_files"], "log bytes": size(each["log_bytes"])}
             for each in operations
         ]
-        output.records(shown, ["partition", "file_id", "base", "logs", "log bytes"], empty="nothing to compact")
+        output.print_records(shown, ["partition", "file_id", "base", "logs", "log bytes"], empty="nothing to compact")
         return
     total = size(sum(each["base_bytes"] + each["log_bytes"] for each in operations))
-    output.say(f"{len(operations):,} slices to compact, {total}." if operations else "Nothing to compact.")
+    output.print_text(f"{len(operations):,} slices to compact, {total}." if operations else "Nothing to compact.")
     if operations and not record["compactors"]:
-        output.say(_NOBODY, fg="yellow")
+        output.print_text(_NO_COMPACTOR, fg="yellow")
 
 
 def _compacted(output: Output, plans: list[dict[str, Any]]) -> int:
-    output.emit({"event": "compacted", "plans": plans})
+    output.print_json({"event": "compacted", "plans": plans})
     for plan in plans:
         if plan["cancelled"]:
-            output.say(f"{plan['instant']}: taken back before it was done.", fg="yellow")
+            output.print_text(f"{plan['instant']}: cancelled before it was done.", fg="yellow")
         else:
-            output.say(f"{plan['instant']}: {plan['finished']:,} slices compacted.", fg="green")
+            output.print_text(f"{plan['instant']}: {plan['finished']:,} slices compacted.", fg="green")
         for each in plan["dropped"]:
-            output.say(f"  dropped: {each['partition'] or '.'}/{each['file_id']}", fg="yellow")
+            output.print_text(f"  left out: {each['partition'] or '.'}/{each['file_id']}", fg="yellow")
     return ExitCode.PROBLEMS if any(plan["dropped"] for plan in plans) else ExitCode.OK

@@ -1,4 +1,4 @@
-"""`headgate configure`: the settings of a table's services."""
+"""`headgate configure`: shows and changes the settings of a table's services."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 import click
 
 from headgate_cli.cluster import Access
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
 from headgate_tables.hudi.services.settings import SETTINGS, TableSettings
 
 
 @click.command("configure")
-@click.option("--unset", multiple=True, metavar="KEY", help="Take the default again; may be repeated.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Restore the default; may be repeated.")
 @table_command
 @click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…")
 def configure(
     output: Output, /, table_name: str, changes: tuple[str, ...], unset: tuple[str, ...], access: Access, storage: tuple[str, ...]
 ) -> None:
-    """Shows the settings of TABLE (a name, or an address with a slash), or changes them.
+    """Shows or changes the settings of TABLE (a name, or an address with a slash).
 
-    They say when the table is compacted, cleaned and archived, are stored with the table, and hold from the next checkpoint on.
-    Keys are Hudi's where Hudi has one. Without changes every setting is shown with its value and meaning.
+    Settings control compaction, cleaning and archiving. They are stored with the table and hold from the next checkpoint on. Keys
+    are Hudi's where Hudi has one. Without changes, the command shows every setting with its value and meaning.
 
     \b
     Examples:
@@ -30,20 +30,22 @@ def configure(
       headgate configure flights --unset hoodie.clean.commits.retained
     """  # noqa: D301 - click wants the backspace
     if wrong := [each for each in changes if "=" not in each]:
-        raise click.UsageError(f"{wrong[0]!r} is no KEY=VALUE")
+        raise click.UsageError(f"{wrong[0]!r} is not KEY=VALUE")
     wanted = {key.strip(): value.strip() for key, _, value in (each.partition("=") for each in changes)}
     if both := wanted.keys() & set(unset):
-        raise click.UsageError(f"{both.pop()} is set and unset")
+        raise click.UsageError(f"{both.pop()} has a value and --unset: give one of them")
     if is_address(table_name):
-        settings = _here(table_name, storage, wanted, unset)
+        settings = _in_this_process(table_name, storage, wanted, unset)
     else:
-        settings = plain(ask_owner(access, table_name, lambda owner: owner.configure(wanted, unset)))["settings"]
+        settings = fields_of(call_owner(access, table_name, lambda owner: owner.configure(wanted, unset)))["settings"]
     changed = wanted.keys() | set(unset)
     _show(output, [each for each in settings if not changed or each["key"] in changed])
 
 
-def _here(address: str, storage: tuple[str, ...], wanted: dict[str, str], unset: Sequence[str]) -> list[dict[str, Any]]:
-    with opened(address, storage) as table:
+def _in_this_process(
+    address: str, storage: tuple[str, ...], wanted: dict[str, str], unset: Sequence[str]
+) -> list[dict[str, Any]]:
+    with open_address(address, storage) as table:
         now = table.configure({**wanted, **dict.fromkeys(unset)}) if wanted or unset else table.settings
     values, defaults = now.texts(), TableSettings().texts()
     return [
@@ -53,9 +55,9 @@ def _here(address: str, storage: tuple[str, ...], wanted: dict[str, str], unset:
 
 
 def _show(output: Output, settings: Sequence[dict[str, Any]]) -> None:
-    """For people the meaning has a line of its own: it is a sentence."""
+    """Prints settings; for people each with its meaning on a second line."""
     for each in settings:
-        output.emit(each)
+        output.print_json(each)
         default = "" if each["value"] == each["default"] else f"  (default {each['default']})"
-        output.say(f"{each['key']} = {each['value']}{default}", bold=bool(default))
-        output.say(f"    {each['about']}")
+        output.print_text(f"{each['key']} = {each['value']}{default}", bold=bool(default))
+        output.print_text(f"    {each['about']}")

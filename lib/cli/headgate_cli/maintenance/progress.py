@@ -1,4 +1,4 @@
-"""How far a compaction is: a bar on a terminal, lines for programs, silence in a pipe."""
+"""The progress of a compaction: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
 
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +10,7 @@ from headgate_cli.output import Output
 
 
 class CompactionBar:
-    """``at`` takes records of the same kind every time."""
+    """The progress of one compaction."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -20,9 +20,9 @@ class CompactionBar:
         self._task = self._bar.add_task("", total=None, note="")
 
     def at(self, record: dict[str, Any], done: int, total: int, note: str) -> None:
-        """``done`` of ``total`` is what the bar shows; ``record`` goes to programs."""
+        """Shows progress: ``done`` of ``total`` on the bar, ``record`` for programs."""
         self._bar.update(self._task, completed=done, total=max(total, 1), note=note)
-        self._output.emit({"event": "progress", **record})
+        self._output.print_json({"event": "progress", **record})
 
     def __enter__(self) -> Self:
         self._bar.start()

@@ -1,4 +1,4 @@
-"""`headgate savepoint` and `headgate restore`: keep a state of a table, and go back to it."""
+"""`headgate savepoint` and `headgate restore`: keep a state of a table, and take the table back to it."""
 
 from typing import Any
 
@@ -8,20 +8,20 @@ from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.maintenance.where import ask_owner, is_address, opened, plain, table_command
+from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
 
 
 @click.command("savepoint")
-@click.option("--comment", default="", help="What it is for; stored in the savepoint.")
-@click.option("--remove", metavar="INSTANT", default="", help="End this savepoint; its files go with the next clean.")
-@click.option("--list", "listing", is_flag=True, help="Only list the savepoints.")
-@click.option("--plan-only", is_flag=True, help="The same as --list: say what there is, and change nothing.")
+@click.option("--comment", default="", help="Its purpose; stored in the savepoint.")
+@click.option("--remove", metavar="INSTANT", default="", help="Remove this savepoint; cleaning deletes its files later.")
+@click.option("--list", "listing", is_flag=True, help="List the savepoints; change nothing.")
+@click.option("--plan-only", is_flag=True, help="The same as --list.")
 @table_command
 def savepoint(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], **asked: Any) -> None:
-    """Keeps the newest commit of TABLE (a name, or an address with a slash): no clean removes it, `headgate restore` goes back.
+    """Keeps the newest commit of TABLE (a name, or an address with a slash), with the channels' offsets, for `headgate restore`.
 
-    Channel offsets are kept with it. Its files take space until it is removed. Other Hudi programs see it as a savepoint, too.
+    Cleaning keeps its files, so they take space until the savepoint is removed. Other Hudi programs see it as a savepoint.
 
     \b
     Examples:
@@ -31,19 +31,19 @@ def savepoint(output: Output, /, table_name: str, access: Access, storage: tuple
     """  # noqa: D301 - click wants the backspace
     asked["listing"] |= asked.pop("plan_only")
     if sum(map(bool, asked.values())) > 1:
-        raise click.UsageError("--comment, --remove and --list are three different things")
+        raise click.UsageError("--comment, --remove and --list exclude each other")
     if is_address(table_name):
-        record = _here(table_name, storage, **asked)
+        record = _in_this_process(table_name, storage, **asked)
     else:
-        record = plain(ask_owner(access, table_name, lambda owner: _there(owner, **asked)))
-    output.emit(record)
+        record = fields_of(call_owner(access, table_name, lambda owner: _by_owner(owner, **asked)))
+    output.print_json(record)
     if record["instant"]:
-        output.say(f"{record['instant']}: {'removed' if asked['remove'] else 'saved'}.", fg="green")
-    output.say(f"Savepoints: {', '.join(record['savepoints']) or 'none'}.")
+        output.print_text(f"{record['instant']}: {'removed' if asked['remove'] else 'saved'}.", fg="green")
+    output.print_text(f"Savepoints: {', '.join(record['savepoints']) or 'none'}.")
 
 
-def _here(address: str, storage: tuple[str, ...], *, comment: str, remove: str, listing: bool) -> dict[str, Any]:
-    with opened(address, storage) as table:
+def _in_this_process(address: str, storage: tuple[str, ...], *, comment: str, remove: str, listing: bool) -> dict[str, Any]:
+    with open_address(address, storage) as table:
         if listing:
             instant = ""
         elif remove:
@@ -53,24 +53,24 @@ def _here(address: str, storage: tuple[str, ...], *, comment: str, remove: str, 
         return {"instant": instant, "savepoints": list(table.savepoints)}
 
 
-async def _there(owner: Maintenance, *, comment: str, remove: str, listing: bool) -> Any:
+async def _by_owner(owner: Maintenance, *, comment: str, remove: str, listing: bool) -> Any:
     if listing:
         return await owner.list_savepoints()
     return await (owner.remove_savepoint(remove) if remove else owner.savepoint(comment))
 
 
 @click.command("restore")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--plan-only", is_flag=True, help="Say what would be taken back, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--plan-only", is_flag=True, help="Show what would be undone; change nothing.")
 @table_command
 @click.argument("instant")
 def restore(
     output: Output, /, table_name: str, instant: str, access: Access, storage: tuple[str, ...], yes: bool, plan_only: bool
 ) -> None:
-    """Takes TABLE (a name, or an address with a slash) back to the savepoint INSTANT. Later commits are gone for good.
+    """Takes TABLE (a name, or an address with a slash) back to the savepoint INSTANT. Undoes later commits for good.
 
-    Producers are told: their channels end with TableRestoredError, and opening them again says from which (older) offset to
-    send. Rows that were accepted and not committed are dropped. Stop producers first if they must not send the same again.
+    The producers' channels end with TableRestoredError; when they open them again, their committed offset is the older one. Rows
+    that are not committed yet are dropped. Stop the producers first if they must not send the same rows again.
 
     \b
     Examples:
@@ -80,22 +80,22 @@ def restore(
     """  # noqa: D301 - click wants the backspace
     planned = _restore(table_name, instant, access, storage, plan_only=True)
     if plan_only:
-        output.emit(planned)
-        output.say(f"To be taken back: {_commits(planned)}.")
+        output.print_json(planned)
+        output.print_text(f"Would be undone: {_commits(planned)}.")
         return
     if not yes:
-        _confirm(output, f"Take {table_name} back to {instant}? What came later is gone for good then: {_commits(planned)}.")
+        _confirm(output, f"Take {table_name} back to {instant}? This undoes later commits for good: {_commits(planned)}.")
     record = _restore(table_name, instant, access, storage)
-    output.emit(record)
-    output.say(f"{table_name} is as it was at {instant}. Taken back: {_commits(record)}.", fg="green")
+    output.print_json(record)
+    output.print_text(f"{table_name} is as it was at {instant}. Undone: {_commits(record)}.", fg="green")
 
 
 def _restore(
     table_name: str, instant: str, access: Access, storage: tuple[str, ...], *, plan_only: bool = False
 ) -> dict[str, Any]:
     if not is_address(table_name):
-        return plain(ask_owner(access, table_name, lambda owner: owner.restore(instant, plan_only=plan_only)))
-    with opened(table_name, storage) as table:
+        return fields_of(call_owner(access, table_name, lambda owner: owner.restore(instant, plan_only=plan_only)))
+    with open_address(table_name, storage) as table:
         done = table.restore(instant, plan_only=plan_only)
     return {"instant": done.instant, "undone": list(done.undone), "files": done.files, "cancelled_plans": done.plans}
 
@@ -107,5 +107,5 @@ def _commits(record: dict[str, Any]) -> str:
 
 def _confirm(output: Output, question: str) -> None:
     if output.json:
-        raise CommandError("restore asks for confirmation", fix="Add --yes.", code=ExitCode.USAGE)
+        raise CommandError("with --json, restore cannot ask for confirmation", fix="Add --yes.", code=ExitCode.USAGE)
     click.confirm(question, abort=True, err=True)

@@ -1,4 +1,4 @@
-"""`headgate table …`: create, list, describe through a coordinator; timeline, files, scan from the table's own storage."""
+"""`headgate table …`: create, list and describe ask a coordinator; timeline, files and scan read the table's storage."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from headgate_cli.maintenance.adopt import adopt
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
-from headgate_cli.table.place import find_place
+from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
 
@@ -21,7 +21,7 @@ _NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3:
 
 @click.group("table")
 def table() -> None:
-    """Create tables, and look into them."""
+    """Create, inspect and read tables."""
 
 
 table.add_command(adopt)
@@ -30,14 +30,14 @@ table.add_command(slice_)
 
 @table.command("create")
 @click.argument("name")
-@click.option("--schema", "schema_file", type=click.Path(path_type=Path), help="File with the columns (see below).")
+@click.option("--schema", "schema_file", type=click.Path(path_type=Path), help="File with the columns (see above).")
 @click.option("--like", type=click.Path(path_type=Path), help="Data file whose columns the table gets.")
-@click.option("--key", required=True, help="Record key: column,…; rows of one key replace each other.")
+@click.option("--key", required=True, help="Columns of the record key, column,…: rows of one key replace each other.")
 @click.option("--ordering", default="", help="Column whose larger value wins. [the later write wins]")
-@click.option("--partition-by", default="", help="column,…: folders of the table; a row is known by its partition and key.")
+@click.option("--partition-by", default="", help="Columns that name the folders, column,…: keys are unique in a folder.")
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition; fixed for good.")
-@click.option("--hive-style", is_flag=True, help="Folders are named column=value.")
-@click.option("--exist-ok", is_flag=True, help="A table of this name and definition is a success.")
+@click.option("--hive-style", is_flag=True, help="Name the folders column=value.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if a table of this name and definition exists.")
 @cluster_options()
 @json_option
 @click.pass_obj
@@ -53,7 +53,7 @@ def create(output: Output, /, name: str, schema_file: Path | None, like: Path | 
       headgate table create clicks --schema clicks.txt --key user,at --partition-by day
     """  # noqa: D301 - click wants the backspace
     if (schema_file is None) == (like is None):
-        raise click.UsageError("give --schema FILE or --like FILE")
+        raise click.UsageError("give either --schema FILE or --like FILE")
     schema = schema_of_file(schema_file) if schema_file else schema_like(like or Path())
     with access.connect() as cluster:
         _show(output, create_table(cluster, name, schema, **options))
@@ -62,7 +62,7 @@ def create(output: Output, /, name: str, schema_file: Path | None, like: Path | 
 def create_table(
     cluster: headgate.Headgate, name: str, schema: pa.Schema, *, key: str, ordering: str, partition_by: str, **options: Any
 ) -> headgate.TableInfo:
-    """``key`` and ``partition_by``: names with commas; ``options``: those of the SDK's ``create_table``."""
+    """Creates a table. ``key`` and ``partition_by``: names with commas; ``options``: as in the SDK's ``create_table``."""
     return cluster.create_table(
         name, schema, key=names(key), ordering=ordering or None, partition_by=names(partition_by), **options
     ).info
@@ -73,14 +73,14 @@ def create_table(
 @json_option
 @click.pass_obj
 def list_tables(output: Output, access: Access) -> None:
-    """Lists the cluster's tables."""
+    """Lists the tables of the cluster."""
     with access.connect() as cluster:
         listing = cluster.listing()
     records, unreadable = [_described(found) for found in listing.tables], list(listing.unreadable)
     shown = ["name", "key", "partition_by", "ordering", "buckets", "url"]
-    output.records(records, shown, empty="no tables yet: headgate table create --help")
+    output.print_records(records, shown, empty="no tables yet: headgate table create --help")
     if unreadable:
-        output.aside({"unreadable": unreadable}, f"Cannot be read now: {', '.join(unreadable)}. `headgate status` says why.")
+        output.print_note({"unreadable": unreadable}, f"Cannot be read now: {', '.join(unreadable)}. `headgate status` says why.")
 
 
 @table.command("describe")
@@ -96,14 +96,14 @@ def describe(output: Output, name: str, access: Access) -> None:
 
 @table.command("timeline", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="The newest N instants; 0: all.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="Show the newest N instants; 0: all.")
 @cluster_options()
 @storage_option
 @json_option
 @click.pass_obj
 def timeline(output: Output, table_name: str, limit: int, access: Access, storage: tuple[str, ...]) -> None:
-    """Shows the commits of TABLE, oldest first: what each wrote, and what is pending."""
-    output.records(stored.timeline(find_place(table_name, access, storage), limit), empty="no commits yet")
+    """Lists the instants of TABLE, oldest first: completed ones with what they wrote, and pending ones."""
+    output.print_records(stored.timeline(locate_table(table_name, access, storage), limit), empty="no commits yet")
 
 
 @table.command("files", epilog=_NAME_OR_URL)
@@ -113,23 +113,29 @@ def timeline(output: Output, table_name: str, limit: int, access: Access, storag
 @json_option
 @click.pass_obj
 def files(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:
-    """Shows the file slices of TABLE: base file and number of logs of each file group."""
+    """Lists the file slices of TABLE, with base file and number of log files."""
     shown = ["partition", "file_group", "base_instant", "base_file", "logs"]
-    output.records(stored.files(find_place(table_name, access, storage)), shown, empty="no files yet")
+    output.print_records(stored.files(locate_table(table_name, access, storage)), shown, empty="no files yet")
 
 
 @table.command("scan", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
-@click.option("--columns", default="", help="column,… in the order wanted. [all]")
+@click.option("--columns", default="", help="Columns to show, in this order: column,… [all]")
 @click.option(
-    "--filter", "filters", multiple=True, metavar="COL=VALUE", help="Also !=, <, <=, >, >=; `col=` is null. All must hold."
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="COL=VALUE",
+    help="Condition; also !=, <, <=, >, >=, and COL= for null. If repeated, all must hold.",
 )
 @click.option("--partition", "partitions", multiple=True, metavar="PATH", help="Read only this partition; may be repeated.")
-@click.option("--as-of", metavar="TIME", help="As the table was then: a completion time or an instant, as `table timeline` has.")
-@click.option("--since", metavar="TIME", help="Only rows of commits that completed after it, and not after --as-of.")
-@click.option("--read-optimized", is_flag=True, help="Base files alone: fast, and as old as the compactions.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="At most N rows; 0: all.")
-@click.option("--count", is_flag=True, help="Only the number of rows (of all, whatever --limit says).")
+@click.option(
+    "--as-of", metavar="TIME", help="Read the table as it was then: an instant or completion time, see `table timeline`."
+)
+@click.option("--since", metavar="TIME", help="Read rows of commits that completed after TIME, up to --as-of.")
+@click.option("--read-optimized", is_flag=True, help="Read base files alone: fast, but as old as the last compaction.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="Show at most N rows; 0: all.")
+@click.option("--count", is_flag=True, help="Show only the number of rows; ignores --limit.")
 @cluster_options()
 @storage_option
 @json_option
@@ -137,9 +143,9 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
 def scan(
     output: Output, /, table_name: str, columns: str, access: Access, storage: tuple[str, ...], count: bool, **which: Any
 ) -> None:
-    """Shows rows of TABLE as they are now, or were, in no particular order.
+    """Shows rows of TABLE, now or at a time in the past, in no particular order.
 
-    With --since, deleted rows are not shown, and the last line (with --json: on stderr) says where to read on.
+    With --since, deleted rows are not shown, and the last line (with --json: on stderr) is the TIME for the next --since.
 
     \b
     Examples:
@@ -148,18 +154,18 @@ def scan(
       headgate table scan s3://lake/flights --count
       headgate table scan flights --since 20261121101500123 --limit 0
     """  # noqa: D301 - click wants the backspace
-    place = find_place(table_name, access, storage)
-    found = stored.scan(place, names(columns), **(which | {"limit": 0} if count else which))
+    location = locate_table(table_name, access, storage)
+    found = stored.scan(location, names(columns), **(which | {"limit": 0} if count else which))
     if count:
         _count(output, sum(rows.num_rows for rows in found.batches))
     elif output.json:
         for rows in found.batches:
             for row in rows.to_pylist():
-                output.emit(row)
+                output.print_json(row)
     else:
-        output.records([row for rows in found.batches for row in rows.to_pylist()], empty="no rows", data=True)
+        output.print_records([row for rows in found.batches for row in rows.to_pylist()], empty="no rows", data=True)
     if which["since"] is not None:
-        output.aside({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
+        output.print_note({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
 
 
 def names(text: str) -> list[str]:
@@ -168,18 +174,18 @@ def names(text: str) -> list[str]:
 
 
 def _count(output: Output, rows: int) -> None:
-    output.emit({"rows": rows})
-    output.say(f"{rows:,} rows")
+    output.print_json({"rows": rows})
+    output.print_text(f"{rows:,} rows")
 
 
 def _show(output: Output, found: headgate.TableInfo) -> None:
     record = _described(found)
-    output.emit(record)
+    output.print_json(record)
     if not output.json:
         columns = record.pop("columns")
-        output.record(record)
-        output.say("")
-        output.table(["column", "type", "nullable"], [[c["name"], c["type"], c["nullable"]] for c in columns])
+        output.print_record(record)
+        output.print_text("")
+        output.print_table(["column", "type", "nullable"], [[c["name"], c["type"], c["nullable"]] for c in columns])
 
 
 def _described(found: headgate.TableInfo) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A table's schema from what people have at hand: a list of columns, a data file, or JSON."""
+"""Reads a table's schema from a list of columns, a JSON object or a data file."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ _TYPES: dict[str, pa.DataType] = {
 
 
 def schema_of_file(path: Path) -> pa.Schema:
-    """``--schema``: a JSON object of names and types, or lines ``name type``.
+    """The schema in a file for ``--schema``: a JSON object of names and types, or lines ``name type``.
 
     Types: string, binary, bool, int32, int64, float32, float64, date, timestamp (µs UTC), timestamp_ms, timestamp_local,
     decimal(P,S), and TYPE[] for a list. Raises CommandError.
@@ -40,7 +40,9 @@ def schema_of_file(path: Path) -> pa.Schema:
         columns = json.loads(text) if text.lstrip().startswith("{") else dict(lines)
         return pa.schema([(name, parse_type(str(kind))) for name, kind in columns.items()])
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}", fix="Check the path.", code=ExitCode.FIX_CALL) from error
+        raise CommandError(
+            f"{path}: {error.strerror}", fix="Check the path and its permissions.", code=ExitCode.FIX_CALL
+        ) from error
     except ValueError as error:
         raise CommandError(
             f"{path}: {error}",
@@ -50,13 +52,13 @@ def schema_of_file(path: Path) -> pa.Schema:
 
 
 def schema_like(path: Path, kind: str | None = None) -> pa.Schema:
-    """``--like``: the columns of a data file; those of CSV and JSON are guessed from its first 8 MiB. ``kind``: its format."""
+    """The schema of a data file for ``--like``; CSV and JSON are inferred from their first 8 MiB. ``kind``: the file's format."""
     schema = open_source(path, kind or format_of(path), None).schema
     return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Raises ValueError for a name that is not in the list."""
+    """The Arrow type of a name in a schema file. Raises ValueError for an unknown name."""
     name = text.strip().lower()
     if name.endswith("[]"):
         return pa.list_(parse_type(name[:-2]))
@@ -64,5 +66,5 @@ def parse_type(text: str) -> pa.DataType:
         precision, _, scale = name[len("decimal(") : -1].partition(",")
         return pa.decimal128(int(precision), int(scale or 0))
     if name not in _TYPES:
-        raise ValueError(f"no type is called {text!r}")
+        raise ValueError(f"unknown type {text!r}")
     return _TYPES[name]

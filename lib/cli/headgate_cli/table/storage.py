@@ -1,4 +1,4 @@
-"""What a table's own storage says: timeline, files, rows. No service is asked."""
+"""Timeline, files and rows of a table, read from its own storage without any service."""
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,29 +30,29 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a table is. ``options``: S3 settings beside ``AWS_*``."""
 
     url: str
     options: Mapping[str, str] | None = None
 
     def open(self) -> hudi.Table:
-        """Raises TablesError."""
+        """The open table. Raises TablesError."""
         return hudi.open_table(self.url, storage_options=self.options)
 
 
-def timeline(place: Place, limit: int) -> list[dict[str, Any]]:
-    """The newest ``limit`` instants (0: all), oldest first; each completed write costs one read of its metadata."""
-    place.open().close()  # its errors say what is wrong with the place
-    store = open_store(place.url, place.options, SystemIds())
+def timeline(location: Location, limit: int) -> list[dict[str, Any]]:
+    """The newest ``limit`` instants (0: all), oldest first. Reads the metadata of each completed write."""
+    location.open().close()  # raises for a location without a readable table
+    store = open_store(location.url, location.options, SystemIds())
     found = read_timeline(store)
     instants = sorted([*found.completed.values(), *found.pending.values()], key=lambda instant: instant.time)
     return [_instant(store, instant) for instant in instants[-limit if limit else 0 :]]
 
 
-def files(place: Place) -> list[dict[str, Any]]:
-    """One record a file slice of a live file group."""
-    with place.open() as table:
+def files(location: Location) -> list[dict[str, Any]]:
+    """One record for each file slice of a live file group."""
+    with location.open() as table:
         return [
             {
                 "partition": part.partition,
@@ -68,15 +68,15 @@ def files(place: Place) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """``as_of``: completion time of the newest commit among them; where ``since`` reads on."""
+class ScanResult:
+    """Rows of a scan. ``as_of``: completion time of the newest commit among them, for the ``since`` of the next scan."""
 
     batches: Iterator[pa.RecordBatch]
     as_of: str
 
 
 def scan(
-    place: Place,
+    location: Location,
     columns: Sequence[str],
     filters: Sequence[str],
     partitions: Sequence[str],
@@ -85,11 +85,11 @@ def scan(
     as_of: str | None = None,
     since: str | None = None,
     read_optimized: bool = False,
-) -> Rows:
-    """At most ``limit`` rows (0: all). ``filters``: ``column=value`` and its kin, all of which must hold. The others: as
-    ``Table.scan`` has them.
+) -> ScanResult:
+    """At most ``limit`` rows (0: all) that meet all ``filters``. Filters are as ``expression_of`` takes them; the rest is as in
+    ``Table.scan``.
     """
-    with place.open() as table:
+    with location.open() as table:
         mode: Mode = "read_optimized" if read_optimized else "snapshot"
         found = table.scan(
             columns or None,
@@ -99,7 +99,7 @@ def scan(
             as_of=as_of,
             since=since,
         )
-        return Rows(_first(found.to_reader(), limit), found.as_of)
+        return ScanResult(_first(found.to_reader(), limit), found.as_of)
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -114,7 +114,10 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordB
 
 
 def expression_of(filters: Sequence[str], schema: pa.Schema) -> pc.Expression | None:
-    """``col=value``, with =, !=, <, <=, >, >=; the value is read as the column's type; ``col=`` is null. Raises CommandError."""
+    """All conditions ``col=value`` (or !=, <, <=, >, >=), with values of the column's type; ``col=`` means null.
+
+    Raises CommandError.
+    """
     result: pc.Expression | None = None
     for text in filters:
         term = _term(text, schema)
@@ -128,11 +131,13 @@ def _term(text: str, schema: pa.Schema) -> pc.Expression:
     name, value = text[:at].strip(), text[at + len(sign) :].strip()
     if at <= 0 or sign not in _COMPARISONS:
         raise CommandError(
-            f"--filter {text!r} is no condition", fix="Write --filter column=value (or !=, <, <=, >, >=).", code=ExitCode.USAGE
+            f"--filter {text!r} is not a condition", fix="Write --filter column=value (or !=, <, <=, >, >=).", code=ExitCode.USAGE
         )
     if name not in schema.names:
         raise CommandError(
-            f"--filter: no column {name!r}", fix=f"The columns are {', '.join(schema.names)}.", code=ExitCode.FIX_CALL
+            f"--filter: the table has no column {name!r}",
+            fix=f"The columns are {', '.join(schema.names)}.",
+            code=ExitCode.FIX_CALL,
         )
     column = pc.field(name)
     if not value and sign in ("=", "!="):
@@ -142,7 +147,7 @@ def _term(text: str, schema: pa.Schema) -> pc.Expression:
         typed = pa.scalar(value).cast(kind)
     except pa.ArrowException as error:
         raise CommandError(
-            f"--filter {name}: {value!r} is no {kind}", fix=f"Give a value of type {kind}.", code=ExitCode.FIX_CALL
+            f"--filter {name}: {value!r} does not fit {kind}", fix=f"Give a value of type {kind}.", code=ExitCode.FIX_CALL
         ) from error
     condition: pc.Expression = _COMPARISONS[sign](column, pc.scalar(typed))
     return condition

@@ -1,4 +1,4 @@
-"""Who does the work: the owner of a cluster's table, asked by name, or this process, on a table given by its address."""
+"""Where a maintenance command runs: at the owner of a cluster's table, given by name, or in this process, on an address."""
 
 import asyncio
 import contextlib
@@ -14,6 +14,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.options import cluster_options, storage_option, storage_settings
 from headgate_cli.output import json_option
+from headgate_cli.wording import for_command_line
 from headgate_tables import hudi
 from headgate_tables.errors import TableOwnedError
 
@@ -22,9 +23,9 @@ _TIMEOUT_S = 10.0
 
 
 def table_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument TABLE and the options that go with it; the command gets the output, ``table_name``, ``access``, ``storage``.
+    """Gives a command the output, the argument ``table_name`` and the options ``access`` and ``storage``.
 
-    Other arguments stand below it: click takes them in that order.
+    Decorators of further arguments stand below it: click takes arguments in that order.
     """
     for wrap in (
         click.pass_obj,
@@ -38,12 +39,12 @@ def table_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_address(table: str) -> bool:
-    """s3://…, file:///… or a path with a slash; anything else is a name."""
+    """Whether ``table`` is s3://…, file:///… or a path with a slash; anything else is a name."""
     return "/" in table
 
 
-def ask_owner(access: Access, table: str, call: Callable[[Maintenance], Awaitable[_T]]) -> _T:
-    """Raises HeadgateError."""
+def call_owner(access: Access, table: str, call: Callable[[Maintenance], Awaitable[_T]]) -> _T:
+    """The result of a call to the table's owner. Raises HeadgateError."""
 
     async def ask() -> _T:
         async with access.connect_async() as connection:
@@ -53,27 +54,27 @@ def ask_owner(access: Access, table: str, call: Callable[[Maintenance], Awaitabl
 
 
 @contextlib.contextmanager
-def opened(address: str, storage: tuple[str, ...]) -> Iterator[hudi.Table]:
-    """The table, for work by this process. Raises TablesError; CommandError for one that a cluster holds."""
+def open_address(address: str, storage: tuple[str, ...]) -> Iterator[hudi.Table]:
+    """The table at an address, for work in this process. Raises TablesError; CommandError for a table that a cluster owns."""
     with hudi.open_table(address, storage_options=storage_settings(storage)) as table:
         try:
             yield table
         except TableOwnedError as error:
             raise CommandError(
-                error.message,
-                fix=f"Ask its owner: give its name ({table.name}) instead of its address, with --connect HOST:PORT.",
+                for_command_line(error.message),
+                fix=f"Give its name ({table.name}) instead of its address, so that its owner does it, with --connect HOST:PORT.",
                 code=ExitCode.OPERATOR,
                 kind="TableOwnedError",
             ) from error
 
 
-def plain(message: Message) -> dict[str, Any]:
-    """A message as a record, with all of its fields."""
+def fields_of(message: Message) -> dict[str, Any]:
+    """All fields of a message by name; nested messages and repeated fields become dicts and lists."""
     record: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)
         if field.message_type is not None:
-            record[field.name] = [plain(each) for each in value]
+            record[field.name] = [fields_of(each) for each in value]
         else:
             record[field.name] = list(value) if field.is_repeated else value
     return record
