@@ -1,14 +1,14 @@
-"""Send rows to a Headgate cluster: exactly once, in order, from Python.
+"""Send rows to a Headgate cluster from Python: exactly once, and in order::
 
     import headgate
 
     with headgate.connect("localhost:7070") as hg:
-        orders = hg.create_table("orders", schema, key="id", ordering="updated_at", exist_ok=True)
+        orders = hg.create_table("orders", schema, key="id", ordering="at", partition_by="day", exist_ok=True)
         with orders.channel("loader-1") as ch:
             ch.upsert(rows)
             ch.flush("queryable")
 
-``headgate.aio`` is the same for asyncio. ``headgate.errors`` draws the tree of errors.
+``headgate.aio`` is the same for asyncio. ``headgate.errors`` shows the tree of errors.
 """
 
 from headgate import aio

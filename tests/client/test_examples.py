@@ -1,0 +1,102 @@
+"""The examples of docstrings and READMEs run as they stand, against a real cluster."""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import headgate
+from demo.dev_cluster import DevCluster
+from demo.ports import free_port
+from headgate.maintenance import Maintenance
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"::\n\n((?:(?: {4}.*)?\n)+)")
+"""What stands indented behind a paragraph that ends with two colons."""
+FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    where: str
+    code: str
+
+
+def in_docstrings() -> Iterator[Example]:
+    for path in sorted((ROOT / "lib/client/headgate").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = inspect.cleandoc(ast.get_docstring(node) or "") + "\n"
+                for found in BLOCK.finditer(text):
+                    yield Example(f"{path.stem}.{getattr(node, 'name', '')}", textwrap.dedent(found[1]))
+
+
+def in_readmes() -> Iterator[Example]:
+    for name in ("README.md", "lib/tables/README.md"):
+        for found in FENCE.finditer((ROOT / name).read_text()):
+            yield Example(name, found[1])
+
+
+EXAMPLES = [*in_docstrings(), *in_readmes()]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("dev")
+    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as cluster:
+        yield cluster.address
+
+
+@pytest.fixture
+def names(address: str) -> Iterator[dict[str, object]]:
+    """What the examples take for granted: a connection, a table, an open channel, rows, and a program's own functions."""
+    now = datetime.now(UTC)
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
+    order = {"id": 1, "day": "2026-01-01", "at": now}
+    with headgate.connect(address) as hg:
+        orders = hg.create_table("orders", schema, key="id", ordering="at", partition_by="day", exist_ok=True)
+        with orders.channel("examples") as ch:
+            yield {
+                "headgate": headgate,
+                "pa": pa,
+                "datetime": datetime,
+                "Maintenance": Maintenance,
+                "hg": hg,
+                "orders": orders,
+                "ch": ch,
+                "schema": schema,
+                "now": now,
+                "order": order,
+                "rows": [order],
+                "source": [order, order],
+                "corrected": lambda rows: rows,
+                "save_for_later": print,
+                "message": SimpleNamespace(rows=[order], position=ch.offset + 1_000),
+            }
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.where)
+async def test_an_example_runs(
+    example: Example, address: str, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ca.pem").write_text("")
+    code = example.code.replace("localhost:7070", address).replace("file:///tmp/", tmp_path.as_uri() + "/")
+    compiled = compile(code, example.where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    coroutine = eval(compiled, names)
+    if inspect.iscoroutine(coroutine):
+        await coroutine
+
+
+def test_every_public_class_of_the_sdk_has_examples() -> None:
+    found = {example.where for example in EXAMPLES}
+    assert found >= {"blocking.connect", "blocking.create_table", "blocking.channel", "blocking.upsert", "blocking.delete"}
+    assert found >= {"blocking.write", "blocking.skip", "blocking.flush", "errors.BatchRefusedError", "README.md"}
