@@ -1,0 +1,100 @@
+"""One word for each thing: the glossary's words are used, and banned synonyms do not come back."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CODE = ("coordinator", "writer", "compactor", "lib", "proto")
+PAGES = ("docs", "README.md", "CONTRIBUTING.md", "lib/tables/README.md")
+SDK = ("lib/client", "lib/cli", "demo")
+GLOSSARY = ROOT / "docs" / "architecture.md"
+
+
+class Banned(NamedTuple):
+    """``pattern``: ignores case. ``instead``: the right word. ``where``: folders and files from the root."""
+
+    pattern: str
+    instead: str
+    where: Sequence[str]
+    unless: str = r"(?!)"
+
+
+_ROUNDING = r"round[- ]trips?|rounds silently|half round|rounds? (?:down|up)|(?:going|way) round"
+BANNED = (
+    Banned(
+        r"\brounds?\b(?!\()",
+        "checkpoint",
+        (*CODE, *PAGES, "demo"),
+        _ROUNDING,
+    ),
+    Banned(r"\bmicro-?batch", "checkpoint", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bshards?\b", "bucket, or key group", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bbrokers?\b", "writer", (*CODE, *PAGES, *SDK)),
+    Banned(r"\btopics?\b", "table, or channel", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bleaders?\b", "owner", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bwatermarks?\b", "committed offset", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bsequence numbers?\b", "offset, or the slot's number", (*CODE[:3], "proto", *PAGES, *SDK)),
+    Banned(r"\blog entr(?:y|ies)\b", "slot", (*PAGES, *SDK)),
+    Banned(r"\blog segments?\b", "log file", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bsnapshots? ids?\b", "instant", (*CODE, *PAGES, *SDK)),
+    Banned(r"UnexplainedAnswer", "ProtocolViolation", (*CODE, *PAGES, *SDK, "tests")),
+    Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*PAGES, *SDK, "proto")),
+    Banned(r"\btold\b", "acknowledged, reported, asked", (*PAGES, *SDK, "proto")),
+    Banned(r"\bwhat is so\b", "a noun", (*PAGES, *SDK)),
+)
+
+
+@cache
+def texts(*where: str) -> dict[Path, str]:
+    """Code and pages that people write."""
+    named = [ROOT / name for name in where]
+    found = [path for each in named for path in ([each] if each.is_file() else sorted(each.rglob("*")))]
+    return {
+        path: path.read_text()
+        for path in found
+        if path.suffix in {".py", ".proto", ".md"} and "_pb2" not in path.name and path != Path(__file__)
+    }
+
+
+def terms() -> Iterator[str]:
+    """Words of the table; those in bold head a part of it."""
+    for row in re.findall(r"^\| ([^|]+) \| [^|]", GLOSSARY.read_text().partition("## Glossary")[2], re.MULTILINE):
+        if row not in ("word", "---"):
+            yield from row.split(", ")
+
+
+def found(banned: Banned) -> list[str]:
+    """``file:line`` of each use."""
+    uses = []
+    for path, text in texts(*banned.where).items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search(banned.pattern, re.sub(banned.unless, "", line, flags=re.IGNORECASE), re.IGNORECASE):
+                uses.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    return uses
+
+
+@pytest.mark.parametrize("banned", BANNED, ids=lambda banned: banned.pattern)
+def test_a_banned_synonym_does_not_come_back(banned: Banned) -> None:
+    uses = found(banned)
+    assert not uses, f"say {banned.instead!r} instead:\n" + "\n".join(uses)
+
+
+def test_a_ban_has_an_effect_on_files_that_are_there() -> None:
+    for banned in BANNED:
+        assert all((ROOT / place).exists() for place in banned.where)
+
+
+@pytest.mark.parametrize("term", list(terms()))
+def test_code_and_rules_use_a_word_of_the_glossary(term: str) -> None:
+    pattern = re.compile(re.sub(r"[ -]", r"s?[\\s_-]?", term), re.IGNORECASE)
+    assert any(pattern.search(text) for text in texts(*CODE, "docs/protocol").values()), "drop it from the glossary, or use it"
+
+
+def test_every_word_of_the_glossary_is_there_once_and_has_a_meaning() -> None:
+    words = list(terms())
+    assert len(words) == len(set(words)) > 40
