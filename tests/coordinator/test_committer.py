@@ -33,7 +33,7 @@ from headgate_tables.hudi import Holder, Table, open_table
 from headgate_tables.hudi.changes import ChangeWriter, place, split
 from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.storage.store import Outcome
-from headgate_tables.system import System
+from support.handles import open_on
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
@@ -46,7 +46,7 @@ class Owner:
     def __init__(self, folder: Path, name: str = "one") -> None:
         self.store = FaultyStore(folder / "table")
         holder = Holder("cluster", "host", 1, f"{name}:1")
-        self.table = Table(self.store, System.real(), take_over=False, metadata_table="refuse", holder=holder)
+        self.table = open_on(self.store, holder=holder)
         self.table.own()
         self.events: list[Event] = []
         self.on_event: Callable[[Event], None] = lambda event: None

@@ -12,10 +12,10 @@ from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, Fi
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
-from headgate_tables.hudi import Holder, Table, open_table
+from headgate_tables.hudi import Holder, open_table
 from headgate_tables.hudi.operation import Compacted
 from headgate_tables.storage.store import Outcome
-from headgate_tables.system import System
+from support.handles import open_on
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
@@ -29,7 +29,7 @@ class Owner:
     def __init__(self, folder: Path) -> None:
         self.store = FaultyStore(folder / "table")
         holder = Holder("cluster", "host", 1, "one:1")
-        self.table = Table(self.store, System.real(), take_over=True, metadata_table="refuse", holder=holder)
+        self.table = open_on(self.store, take_over=True, holder=holder)
         self.table.own()
         self.said: list[object] = []
         self.committer = Committer(self.table, lambda: NOW_MS, self.said.append)
@@ -53,7 +53,7 @@ class Owner:
         raise AssertionError(f"{STEPS} steps of maintenance did not come so far")
 
     def merge(self, opened: PlanOpened) -> list[Compacted]:
-        definition, layout = self.table.definition, self.table._layout
+        definition, layout = self.table.definition, self.table._opened.layout
         assert definition is not None
         settings = self.table.settings
         return [

@@ -13,7 +13,8 @@ import pyarrow as pa
 from headgate_tables import hudi
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Listing
-from headgate_tables.system import System, SystemIds
+from headgate_tables.system import SystemIds
+from support.handles import open_on
 
 
 class CountingStore(LocalStore):
@@ -81,4 +82,4 @@ class _NotingFile(io.RawIOBase):
 def counted(url: str) -> tuple[hudi.Table, CountingStore]:
     """A handle of its own on the table, and the store through which it reads."""
     store = CountingStore(Path(url.removeprefix("file://")))
-    return hudi.Table(store, System.real(), take_over=False, metadata_table="refuse"), store
+    return open_on(store), store

@@ -96,7 +96,7 @@ class Served:
         return compact_slice(
             self.table._store,
             self.table.definition,
-            self.table._layout,
+            self.table._opened.layout,
             operation,
             plan.instant,
             stage=self.table._owned().stage,

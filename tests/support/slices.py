@@ -53,11 +53,11 @@ def only_operation(table: hudi.Table) -> Operation:
 
 def compact(table: hudi.Table, operation: Operation, *, bloom: bool = False, stage: str = STAGE, **options: Any) -> Compacted:
     """``compact_slice`` with the table's own store and definition."""
-    assert table._definition is not None
+    assert table.definition is not None
     return compact_slice(
         table._store,
-        table._definition,
-        table._layout,
+        table.definition,
+        table._opened.layout,
         operation,
         LATER,
         stage=stage,

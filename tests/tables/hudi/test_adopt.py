@@ -35,6 +35,7 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.golden import comparable, expected_rows, names, unpack
+from support.handles import open_on
 from support.model import Change, Model
 from support.refusals import refused
 from support.systems import SetClock, system
@@ -341,7 +342,7 @@ def test_adopting_that_is_killed_anywhere_is_repeated(tmp_path: Path, store_clas
     rows = hudi.open_table(str(original)).scan().to_table().to_pylist()
 
     def opened(store: FailingStore) -> hudi.Table:
-        return hudi.Table(store, system(SetClock()), take_over=False, metadata_table="refuse")
+        return open_on(store, system(SetClock()))
 
     def killed(path: Path, at: int) -> str:
         store = store_class(path, SystemIds())

@@ -36,7 +36,8 @@ from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
-from headgate_tables.system import System, SystemIds
+from headgate_tables.system import SystemIds
+from support.handles import open_on
 from support.other_program import other_program
 from support.refusals import refused
 from support.systems import NOON, FaultyStore, SetClock, system
@@ -208,7 +209,7 @@ def test_a_plan_of_ours_that_the_other_program_executed_is_done(
     def ours() -> None:
         store = open_store(table.url, None, SystemIds())
         for each in plan.operations:
-            definition, layout = table.definition, table._layout
+            definition, layout = table.definition, table._opened.layout
             assert definition is not None
             compact_slice(
                 store, definition, layout, each, plan.instant, stage="", settings=table.settings, progress=lambda _: None
@@ -356,7 +357,7 @@ def test_a_commit_of_ours_that_was_never_published_is_not_lost(tmp_path: Path) -
     create(tmp_path).upsert(rows(("a", 1, "x")))
     path = tmp_path / "table"
     store = FaultyStore(path)
-    table = hudi.Table(store, System.real(), take_over=False, metadata_table="refuse")
+    table = open_on(store)
     table.own()
     store.before_create = commits_fail
     with pytest.raises(OutcomeUnknownError):
@@ -376,7 +377,7 @@ def test_a_commit_of_ours_that_the_other_program_rolled_back_is_gone_even_if_it_
     create(tmp_path).upsert(rows(("a", 1, "x")))
     path = tmp_path / "table"
     store = FaultyStore(path)
-    table = hudi.Table(store, System.real(), take_over=False, metadata_table="refuse")
+    table = open_on(store)
     table.own()
     store.before_create = commits_fail
     with pytest.raises(OutcomeUnknownError):

@@ -23,6 +23,7 @@ from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
+from support.handles import open_on
 from support.model import Change, Model
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -286,7 +287,7 @@ def test_files_of_a_failed_write_do_not_stay_in_the_stage(tmp_path: Path) -> Non
 def in_place(tmp_path: Path) -> tuple[hudi.Table, InPlaceStore]:
     create(tmp_path, system=system())
     store = InPlaceStore(tmp_path / "table", SystemIds())
-    return hudi.Table(store, system(), take_over=False, metadata_table="refuse"), store
+    return open_on(store, system()), store
 
 
 def test_w3_files_are_created_under_their_final_names(tmp_path: Path) -> None:
@@ -377,7 +378,7 @@ def test_checkpoints_of_any_table_hold_what_a_dictionary_says(
         path = Path(folder) / "table"
         hudi.create_table(str(path), **shape.definition())
         store = store_kind(path, SystemIds())
-        table = hudi.Table(store, system(), take_over=False, metadata_table="refuse")
+        table = open_on(store, system())
         writer = writer_of(table, store=store)
         model = Model(shape.record_key, shape.partition_by, shape.ordering)
         for batches in data.draw(batches_on(shape)):

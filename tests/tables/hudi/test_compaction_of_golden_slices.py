@@ -23,7 +23,7 @@ READABLE = [name for name in names("h1*_v[89]_mor_*") if "multi_ordering" not in
 
 def definition_of(table: hudi.Table) -> Definition:
     """Of a table that another program made."""
-    layout = table._layout
+    layout = table._opened.layout
     return Definition(
         layout.name,
         table.schema,
@@ -54,7 +54,7 @@ def test_a_compacted_slice_of_spark_holds_the_rows_that_spark_shows(
         done = compact_slice(
             table._store,
             definition_of(table),
-            table._layout,
+            table._opened.layout,
             operation,
             LATER,
             stage=STAGE,

@@ -10,7 +10,7 @@ from headgate_tables import hudi
 from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TableGoneError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Outcome
-from headgate_tables.system import System
+from support.handles import open_on
 from support.systems import FaultyStore
 from support.tables import create, keys, notes, rows
 
@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[hudi.Table], object]] = {
 
 
 def handle(folder: Path, kind: type[FaultyStore] = FaultyStore) -> hudi.Table:
-    return hudi.Table(kind(folder / "table", anchor=LOG_LAYOUT.root), System.real(), take_over=False, metadata_table="refuse")
+    return open_on(kind(folder / "table", anchor=LOG_LAYOUT.root))
 
 
 @pytest.mark.parametrize("kind", [FaultyStore, InPlace], ids=["staged", "in place"])

@@ -12,6 +12,7 @@ from headgate_tables.errors import DeposedError, OutcomeUnknownError, StoreUnava
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Outcome
+from support.handles import open_on
 from support.systems import FaultyStore, SetClock, system
 from support.tables import SHORT, by_hudi_rs, create, notes, rows
 
@@ -28,7 +29,7 @@ STORES = pytest.mark.parametrize("store", [FaultyStore, InPlaceStore], ids=["sta
 
 
 def opened(tmp_path: Path, clock: SetClock, store: type[FaultyStore]) -> hudi.Table:
-    return hudi.Table(store(tmp_path / "table"), system(clock), take_over=False, metadata_table="refuse")
+    return open_on(store(tmp_path / "table"), system(clock))
 
 
 def overtake(tmp_path: Path, clock: SetClock, store: type[FaultyStore]) -> None:

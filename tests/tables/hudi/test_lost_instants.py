@@ -77,7 +77,7 @@ def test_the_next_owner_puts_it_back_before_it_does_anything(tmp_path: Path, mon
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 1)
     table = written(tmp_path)
     table.tidy()
-    assert not table._log.unfolded  # type: ignore[union-attr]
+    assert not table._opened.log.unfolded  # type: ignore[union-attr]
     shown = notes(table)
     files_of(table, 1)[-1].unlink()
     successor = hudi.open_table(table.url)

@@ -262,8 +262,8 @@ def test_a_reader_sees_new_commits_and_no_uncommitted_row(place: Place) -> None:
 def test_a_fold_stands_for_its_slots(place: Place) -> None:
     table = place.create()
     table.upsert(rows(("a", 1, "x")))
-    assert table._log is not None
-    table._log.fold()
+    assert table._opened.log is not None
+    table._opened.log.fold()
     table.upsert(rows(("a", 2, "y")))
     place.open().upsert(rows(("b", 1, "y")))
     assert len(place.keys("/fold/")) == len(place.keys("/bound/")) == 1

@@ -24,6 +24,7 @@ from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Listing, Outcome, Store
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
+from support.handles import open_on
 from support.systems import SetClock, system
 from support.tables import SCHEMA, by_hudi_rs, create, notes, rows
 
@@ -55,7 +56,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Noting:
 
 
 def opened(store: Store, holder: hudi.Holder | None = HERE, clock: SetClock | None = None) -> hudi.Table:
-    return hudi.Table(store, system(clock), take_over=False, metadata_table="refuse", holder=holder)
+    return open_on(store, system(clock), holder=holder)
 
 
 def written(store: Store, table: hudi.Table, instant: str, *entries: tuple[str, int, str], **options: Any) -> list[WriteStatus]:

@@ -19,6 +19,7 @@ from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore, KilledError
 from support.golden import GOLDEN
+from support.handles import open_on
 from support.systems import SetClock, system
 from support.tables import create, notes, rows
 
@@ -65,7 +66,7 @@ def test_ours_is_usable_where_it_belongs(partition: str) -> None:
 
 def handle(path: Path, store: type[FailingStore]) -> hudi.Table:
     world = system(SetClock())
-    return hudi.Table(store(path / "table", world.ids), world, take_over=False, metadata_table="refuse")
+    return open_on(store(path / "table", world.ids), world)
 
 
 def dying(kind: type[FailingStore]) -> type[FailingStore]:

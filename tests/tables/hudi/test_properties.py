@@ -30,6 +30,7 @@ from headgate_tables.errors import (
 )
 from headgate_tables.system import System
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
+from support.handles import open_on
 from support.model import Change, Model, Row
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -98,7 +99,7 @@ class Writing(RuleBasedStateMachine):
 
     def handle(self) -> hudi.Table:
         """A new handle, as another process would have it."""
-        return hudi.Table(self.store(self.path, self.system.ids), self.system, take_over=False, metadata_table="refuse")
+        return open_on(self.store(self.path, self.system.ids), self.system)
 
     @initialize(shape=shapes(), fold_every=st.sampled_from([2, 5, 100]), store=st.sampled_from([FailingStore, InPlaceStore]))
     def create(self, shape: Shape, fold_every: int, store: type[FailingStore]) -> None:
@@ -181,7 +182,7 @@ class Writing(RuleBasedStateMachine):
         self.owner, self.open = self.handle() if fresh else self.spare, []
         self.perform(self.owner, taken)
         self.committed([self.change(taken)])
-        if owned and deposed._log is not None and deposed._log.owned:
+        if owned and deposed._opened.log is not None and deposed._opened.log.owned:
             for each in lapsed[:1]:
                 self.call_in(each, late)
                 with pytest.raises(DeposedError):

@@ -15,8 +15,8 @@ from headgate_tables import hudi
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Listing
-from headgate_tables.system import System
 from support.counting import CountingStore
+from support.handles import open_on
 from support.model import Change, Row
 from support.readers import query_by_hudi_rs
 from support.strategies import effort, new_folder
@@ -178,7 +178,7 @@ def test_a_commit_that_a_listing_missed_is_not_skipped_for_good(tmp_path: Path) 
             return found
 
     store = Racing(tmp_path / "table")
-    reader = hudi.Table(store, System.real(), take_over=False, metadata_table="refuse")
+    reader = open_on(store)
     store.listed.clear()
     scan = reader.scan(since=done[0].completion)
     assert sorted(map(str, scan.to_table()["id"].to_pylist())) == ["b", "c"]

@@ -31,6 +31,7 @@ from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import FileSystemView, list_data_files
 from headgate_tables.storage.store import Listing, Outcome
+from support.handles import open_on
 from support.systems import FaultyStore, SetClock, system
 from support.tables import by_hudi_rs, create, keys, notes, rows
 
@@ -45,8 +46,7 @@ class InPlaceStore(FaultyStore):
 
 def opened(tmp_path: Path, store: type[FaultyStore] = FaultyStore, clock: SetClock | None = None, **options: Any) -> hudi.Table:
     """Another handle of the table in ``tmp_path``, on a store whose calls a test can change."""
-    settings = {"take_over": False, "metadata_table": "refuse", **options}
-    return hudi.Table(store(tmp_path / "table"), system(clock), **settings)
+    return open_on(store(tmp_path / "table"), system(clock), **options)
 
 
 def timeline(tmp_path: Path) -> list[str]:
@@ -82,12 +82,17 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
     real_b, link = b._store.list_folder, c._store.link
 
     def killed(source: str, target: str) -> Outcome:
-        if c._log is not None and source.startswith(f"{LOG_LAYOUT.stages}/{c.epoch}/"):
+        if c._opened.log is not None and source.startswith(f"{LOG_LAYOUT.stages}/{c.epoch}/"):
             raise KeyboardInterrupt("killed")
         return link(source, target)
 
     def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
-        if folder == LOG_LAYOUT.stages and b._log is not None and b._log.owned and not b._log._claim.unpublished:
+        if (
+            folder == LOG_LAYOUT.stages
+            and b._opened.log is not None
+            and b._opened.log.owned
+            and not b._opened.log._claim.unpublished
+        ):
             b._store.list_folder = real_b  # type: ignore[method-assign]
             c._store.link = killed  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt, match="killed"):

@@ -16,6 +16,7 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.storage.store import Outcome
+from support.handles import open_on
 from support.systems import FaultyStore, system
 from support.tables import create, notes, rows
 
@@ -24,7 +25,7 @@ def table_on(tmp_path: Path) -> tuple[hudi.Table, FaultyStore]:
     """A table with a row, owned by the handle that is returned; its clock does not wait between attempts."""
     url = create(tmp_path, system=system()).url
     store = FaultyStore(Path(url.removeprefix("file://")))
-    table = hudi.Table(store, system(), take_over=False, metadata_table="refuse")
+    table = open_on(store, system())
     table.upsert(rows(("a", 1, "x")))
     return table, store
 

@@ -6,6 +6,7 @@ import pytest
 
 from headgate_tables import hudi
 from support.faults import FailingStore, InPlaceStore
+from support.handles import open_on
 from support.systems import SetClock, system
 from support.tables import create, rows
 
@@ -14,7 +15,7 @@ FEW = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.c
 
 def handle(path: Path, store: type[FailingStore]) -> hudi.Table:
     world = system(SetClock())
-    return hudi.Table(store(path / "table", world.ids), world, take_over=False, metadata_table="refuse")
+    return open_on(store(path / "table", world.ids), world)
 
 
 def worn(table: hudi.Table) -> str:

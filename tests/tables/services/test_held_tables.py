@@ -8,6 +8,7 @@ from headgate_tables import hudi
 from headgate_tables.errors import OptionError, RangeGoneError
 from headgate_tables.hudi.leases import LEASE_FOLDER
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from support.handles import open_on
 from support.systems import FaultyStore, system
 from support.tables import SHORT, create, notes, rows
 
@@ -56,7 +57,7 @@ def test_a_lease_that_a_cleaning_has_overtaken_is_given_back_and_another_one_tak
     table.configure(KEEP_LITTLE)
     table.upsert(rows(("a", 1, "early")))
     store = FaultyStore(tmp_path / "table", anchor=LOG_LAYOUT.root)
-    reader = hudi.Table(store, system(), take_over=False, metadata_table="refuse")
+    reader = open_on(store, system())
     points: list[str] = []
 
     def clean_first(path: str) -> None:

@@ -20,6 +20,7 @@ from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.view import list_data_files
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
+from support.handles import open_on
 from support.readers import query_by_hudi_rs
 from support.replay import Committed, CompactedAt, Entry, Replay
 from support.strategies import effort, new_folder
@@ -87,7 +88,7 @@ class Living(RuleBasedStateMachine):
 
     def handle(self) -> hudi.Table:
         store = self.store(self.path, self.system.ids)
-        return hudi.Table(store, self.system, take_over=False, metadata_table="refuse")
+        return open_on(store, self.system)
 
     # --- rows ---
 
@@ -209,7 +210,7 @@ class Living(RuleBasedStateMachine):
         if not hasattr(self, "replay"):
             return
         table = self.handle()
-        state = table._log.state  # type: ignore[union-attr]
+        state = table._opened.log.state  # type: ignore[union-attr]
         active = sorted(instant.completion for instant in read_timeline(table._store).writes())
         for point in self.replay.points[-6:]:
             try:
@@ -251,7 +252,7 @@ class Living(RuleBasedStateMachine):
         known = {part.path(name) for group in view.groups() for part in group.slices() for name in part.names}
         assert {path for path, _ in list_data_files(table._store)} == known
         assert not view.timeline.pending
-        assert not table._log.state.deleting  # type: ignore[union-attr]
+        assert not table._opened.log.state.deleting  # type: ignore[union-attr]
         assert len(list((self.path / LOG_LAYOUT.slots).iterdir())) <= 6
         assert len(list((self.path / LOG_LAYOUT.folds).iterdir())) <= 3
 

@@ -200,7 +200,7 @@ def test_what_is_stuck_is_in_the_fold_that_the_next_owner_opens_with(owner: Owne
     owner.end(owner.plan(), without=[P])
     owner.write(Q, times=120)
     owner.table.tidy()
-    assert owner.table._log.state.folded > 0
+    assert owner.table._opened.log.state.folded > 0
     owner.reopen()
     assert [each.partition for each in owner.table.stuck] == [P]
 

@@ -144,7 +144,7 @@ def test_de3_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pendin
     served.begin(row("u", 5, "older"), row("new", 5, None))
     served.begin(row("u", 5, "younger"), row("new", 5, "younger"), row("w", 5, "younger", "b"))
     # Rule RO2 lets none overtake, but writers that share a table do.
-    served.table._log._reservations._open.reverse()  # type: ignore[union-attr]
+    served.table._opened.log._reservations._open.reverse()  # type: ignore[union-attr]
     served.commit(younger=True)
     assert served.table.plan_compaction(forced=True) is None
     assert_right(served)

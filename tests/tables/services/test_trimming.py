@@ -45,7 +45,7 @@ def write(table: hudi.Table, number: int) -> None:
 
 
 def history(table: hudi.Table) -> dict[str, str]:
-    return archived_completions(table._store, table._layout.history_folder)
+    return archived_completions(table._store, table._opened.layout.history_folder)
 
 
 def completed(table: hudi.Table) -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_what_leaves_the_timeline_is_in_the_history_with_its_completion_time_and
     archived = table.archive().instants
     assert archived
     assert history(table) == {time: before[time].completion for time in archived}
-    found = archived_metadata(table._store, table._layout.history_folder, archived)
+    found = archived_metadata(table._store, table._opened.layout.history_folder, archived)
     assert found == {time: contents[time] for time in archived}
     assert not completed(table).keys() & set(archived)
     with hudi.open_table(table.url) as another:
@@ -99,7 +99,7 @@ def test_the_plan_of_a_compaction_is_in_the_history_too(table: hudi.Table) -> No
     plan = table._store.get(requested.path).to_pybytes()
     assert plan
     assert requested.time in table.archive().instants
-    folder = HistoryFolder(table._store, table._layout.history_folder)
+    folder = HistoryFolder(table._store, table._opened.layout.history_folder)
     stored = [
         row for file in folder.named(folder.names()).files for row in folder.read(file.name, ["instantTime", "plan"]).to_pylist()
     ]
@@ -137,7 +137,7 @@ def test_the_oldest_instant_goes_first_and_of_each_the_pending_files(table: hudi
 
 
 def test_files_of_the_history_that_nobody_needs_go_with_the_next_archiving(table: hudi.Table, clock: SetClock) -> None:
-    folder = table._layout.history_folder
+    folder = table._opened.layout.history_folder
     for number in range(10, 18):
         clock.now += 1_000
         write(table, number)

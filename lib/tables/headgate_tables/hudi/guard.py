@@ -1,6 +1,7 @@
 """What must hold before a commit: the table is one that we can write, and nobody else has written it (rule F1)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
@@ -18,6 +19,9 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
 from headgate_tables.storage.store import Store
+
+MetadataTable = Literal["refuse", "remove"]
+"""What to do with a metadata table that another program has made, as ``open_table`` has it."""
 
 METADATA_FOLDER = ".hoodie/metadata"
 METADATA_PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
@@ -78,7 +82,7 @@ def check_there(store: Store) -> None:
 class Guard:
     """Watches one table between commits: its properties, a metadata table that appears, foreign instants."""
 
-    def __init__(self, store: Store, metadata_table: str) -> None:
+    def __init__(self, store: Store, metadata_table: MetadataTable) -> None:
         if metadata_table not in ("refuse", "remove"):
             raise OptionError(f"metadata_table={metadata_table!r}", fix="Choose 'refuse' or 'remove'.")
         self._store = store

@@ -1,30 +1,36 @@
-"""What a table handle tells its readers: rows as they are or were, commits, files, and whether all of it is whole."""
+"""The reading half of a table handle: rows as they are or were, commits, files, settings, and whether all of it is whole."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from headgate_tables.errors import OptionError, StoreUnavailableError
-from headgate_tables.hudi.definition import Layout
+from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.leases import ReaderLease, take_lease
+from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.query import Mode, newest, select
 from headgate_tables.hudi.results import CommitInfo, Verification
 from headgate_tables.hudi.scan import Filter, Scan
+from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.verify import verify
 from headgate_tables.hudi.view import FileGroup
-from headgate_tables.storage.store import Store
-from headgate_tables.system import System
 
 _HOLD_ATTEMPTS = 5
 
 
 class TableReader:
-    """The reading half of ``Table``, which sets these attributes. But for ``hold`` nothing here writes."""
+    """What can be asked of a table. But for ``hold`` nothing here writes."""
 
-    _store: Store
-    _system: System
-    _layout: Layout
-    _snapshots: Snapshots
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._store = opened.store
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return self._opened.snapshots
 
     @property
     def url(self) -> str:
@@ -34,7 +40,40 @@ class TableReader:
     @property
     def name(self) -> str:
         """hoodie.table.name."""
-        return self._layout.name
+        return self._opened.layout.name
+
+    @property
+    def definition(self) -> Definition | None:
+        """Keys, partitions, ordering and buckets of a table of ours; None for one that another program made."""
+        return self._opened.definition
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that rows are written with, without Hudi's meta columns. A scan shows those, too, that another program has
+        added to a table of ours and that are not adopted.
+        """
+        return self._opened.schema
+
+    @property
+    def epoch(self) -> int:
+        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 before any."""
+        return self._opened.log.state.epoch if self._opened.log else 0
+
+    @property
+    def stages(self) -> bool:
+        """Whether it lies in a folder of this machine (see ``Store.stages``)."""
+        return self._store.stages
+
+    @property
+    def settings(self) -> TableSettings:
+        """As the newest slot that this handle knows says."""
+        return TableSettings.of(self._opened.log.state.settings) if self._opened.log else TableSettings()
+
+    @property
+    def savepoints(self) -> Sequence[str]:
+        """Instants that ``restore`` can go back to, oldest first."""
+        log = self._opened.log
+        return sorted(log.state.savepoints) if log else sorted(read_timeline(self._store).savepoints)
 
     def scan(
         self,
@@ -61,7 +100,7 @@ class TableReader:
         UnsupportedTableError for base files that are no Parquet and files of committed instants whose names are not known.
         """
         selection = select(self._snapshots, mode, as_of, since)
-        return Scan(self._store, self._layout, selection, columns, partitions, filter, meta_columns=meta_columns)
+        return Scan(self._store, self._opened.layout, selection, columns, partitions, filter, meta_columns=meta_columns)
 
     def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
         """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
@@ -69,7 +108,8 @@ class TableReader:
         The one thing that a reader writes. ``holder``: for people who wonder what keeps their files. Read with
         ``scan(as_of=lease.point)``. Raises OptionError, StoreDeniedError, RetryLater when the table was cleaned meanwhile.
         """
-        system, holder = self._system, holder or f"process {self._system.pid} on {self._system.host}"
+        system = self._opened.system
+        holder = holder or f"process {system.pid} on {system.host}"
         for _ in range(_HOLD_ATTEMPTS):
             point = newest(self._snapshots.current().view.timeline)
             if not point:
@@ -92,4 +132,4 @@ class TableReader:
 
     def verify(self) -> Verification:
         """Compares slots, timeline and files, reading every file's bytes once. Writes nothing."""
-        return verify(self._store, self._layout.history_folder)
+        return verify(self._store, self._opened.layout.history_folder)

@@ -31,11 +31,6 @@ class TableServices(ABC):
     def _owned(self) -> Owned:
         """Owns the table."""
 
-    @property
-    @abstractmethod
-    def settings(self) -> TableSettings:
-        """As the newest slot that this handle knows says."""
-
     @abstractmethod
     def _restored(self) -> None:
         """Forgets what a restore has changed."""

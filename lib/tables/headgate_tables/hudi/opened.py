@@ -1,0 +1,123 @@
+"""A table as a handle has found it: its commit log, its properties, its definition, and the snapshots that are made of it."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.publish import DataFile, data_files, given_up
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
+from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.guard import check_features
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.lost_instants import LostInstants
+from headgate_tables.hudi.partition_file import is_usable
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
+from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.timeline.instant import Instant
+from headgate_tables.storage.store import Store
+from headgate_tables.system import System
+
+
+class Opened:
+    """Reads, and writes nothing. ``log`` and ``definition`` are None for a table that another program made, until it is adopted.
+
+    ``damage``: why a table of ours has no log here; readers need no slot, so a damaged one keeps from writing only.
+    """
+
+    def __init__(self, store: Store, system: System, holder: Holder | None, *, take_over: bool) -> None:
+        """Raises NotATableError, UnsupportedTableError, CorruptFileError."""
+        self.store = store
+        self.system = system
+        self._holder = holder or Holder("library", system.host, system.pid)
+        self._take_over = take_over
+        self._process = ""
+        ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
+        self.log, self.damage = self._load_log() if ours else (None, None)
+        where = f"{store.url}/{PROPERTIES_PATH}"
+        self.properties = self._read_properties(where)
+        self.layout = Layout.from_properties(self.properties, where)
+        self.definition: Definition | None = None
+        if self.log is not None:
+            self.definition = Definition.decode(self.log.state.config)
+            self.definition.check_layout(self.layout, where)
+        self.snapshots = self._new_snapshots()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Without Hudi's meta columns; asks the commits of a table that another program made."""
+        return self.definition.schema if self.definition else self.snapshots.current().schema
+
+    def check_damage(self) -> None:
+        """Raises CorruptFileError when slots are damaged."""
+        if self.damage is not None:
+            raise self.damage
+
+    def writable(self) -> tuple[CommitLog, Definition]:
+        """Raises CorruptFileError, and UnsupportedTableError for a table that another program made."""
+        self.check_damage()
+        if self.log is None or self.definition is None:
+            check_features(self.properties)
+            raise UnsupportedTableError(
+                f"{self.store.url} was not made by this library, so nothing says how its rows are spread over buckets",
+                fix="Read it here; to write it, stop the program that made it and call adopt(buckets=...).",
+            )
+        return self.log, self.definition
+
+    def stage(self, log: CommitLog) -> str:
+        """The folder of this process in the present epoch, or "" where files are created in place."""
+        return LOG_LAYOUT.stage_folder(log.state.epoch, self._process) if self.store.stages else ""
+
+    def begin(self, definition: Definition) -> CommitLog:
+        """A table that another program made has got its slot 0. Raises CorruptFileError when it cannot be read."""
+        self.log, self.damage = self._load_log()
+        if self.log is None:
+            raise self.damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
+        self.definition = definition
+        return self.log
+
+    def redefine(self, definition: Definition) -> None:
+        """The table has been adopted: nothing that was seen of it counts."""
+        self.definition = definition
+        self.snapshots = self._new_snapshots()
+
+    def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
+        """Under a new process id (rule RO8)."""
+        self._process = self.system.ids.token()
+        try:
+            log = CommitLog(self.store, LOG_LAYOUT, self.system, self._holder, take_over=self._take_over, usable=is_usable)
+            return log, None
+        except CorruptFileError as error:
+            return None, error
+
+    def _new_snapshots(self) -> Snapshots:
+        lost = LostInstants(self.store, self.layout.history_folder, self.log)
+        schema = self.definition.schema if self.definition else None
+        return Snapshots(self.store, self.layout, schema, self._decided_files, self._is_ours, lost.checked)
+
+    def _read_properties(self, where: str) -> dict[str, str]:
+        """Derived from slot 0 while a crash right after it has left no file; the first write puts it there."""
+        try:
+            data = self.store.get(PROPERTIES_PATH).to_pybytes()
+        except FileNotFoundError as error:
+            if self.damage is not None:
+                raise self.damage from error
+            if self.log is None:
+                raise NotATableError(
+                    f"{self.store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
+                    fix="Check the place, or make a table there with create_table.",
+                ) from error
+            return Definition.decode(self.log.state.config).properties()
+        return parse(data, where)
+
+    def _decided_files(self) -> Iterator[DataFile]:
+        """What slots behind the newest fold say; they are in memory anyway."""
+        slots = self.log.unfolded if self.log else ()
+        dead = given_up(slots)
+        for slot in slots:
+            yield from (file for file in data_files(slot) if file.path not in dead)
+
+    def _is_ours(self, write: Instant) -> bool:
+        """Whether a slot that this handle knows of decided it."""
+        return self.log is not None and self.log.state.decided(write.time, write.action, write.completion)

@@ -1,0 +1,237 @@
+"""The owning half of a table handle: the fence, transactions, channels, and what puts commit log and timeline in order."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import create_log
+from headgate_tables.errors import OptionError, TransactionError
+from headgate_tables.hudi.data_files import layout_of
+from headgate_tables.hudi.definition import Definition, avro_schema
+from headgate_tables.hudi.flush import Flusher
+from headgate_tables.hudi.groups import GroupIds
+from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
+from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.lost_instants import absent, put_back
+from headgate_tables.hudi.opened import Opened
+from headgate_tables.hudi.properties import PROPERTIES_PATH
+from headgate_tables.hudi.reading import TableReader
+from headgate_tables.hudi.results import Repaired
+from headgate_tables.hudi.returned_instants import take_away
+from headgate_tables.hudi.services.foreign import adopting
+from headgate_tables.hudi.services.foreign import table as foreign_table
+from headgate_tables.hudi.services.maintaining import Maintainer
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.results import AdoptResult
+from headgate_tables.hudi.services.table_services import TableServices
+from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
+from headgate_tables.hudi.timeline.active import list_instants, read_timeline
+from headgate_tables.hudi.transaction import Transaction
+from headgate_tables.storage.probe import probe
+
+
+class TableOwner(TableReader, TableServices):
+    """What writes owns the table first: the first call that does *fences* (rule F1), and others' open instants are dead then."""
+
+    def __init__(self, opened: Opened, metadata_table: MetadataTable) -> None:
+        """``metadata_table``: as ``open_table`` has it."""
+        super().__init__(opened)
+        self._guard = Guard(opened.store, metadata_table)
+        self._groups: GroupIds | None = None
+        self._parquet: ParquetLayout | None = None
+        self._took_over = False
+        self._maintainer = Maintainer()
+
+    @property
+    def channels(self) -> Mapping[str, Sequence[Any]]:
+        """Channel records as slots have them: name to [incarnation, committed offset, principal, time] (rules CH4, CH5)."""
+        return self._opened.log.state.channels if self._opened.log else {}
+
+    @property
+    def restored(self) -> str:
+        """The newest restore's instant, "" before any: only when it changes do channel offsets go back (rule CH8)."""
+        return self._opened.log.state.restored if self._opened.log else ""
+
+    def own(self) -> int:
+        """Fences unless this handle owns the table, puts in place what slots decided (rule T6), and returns the epoch.
+
+        Lists no data folder; what dead instants left is for ``tidy``. Raises DeposedError, TableOwnedError,
+        UnsupportedTableError, ForeignWriterError, ClockError.
+        """
+        return self._own()[0].state.epoch
+
+    def check_owner(self) -> None:
+        """Asks the commit log whether the table is still this handle's. Writes nothing, and owns nothing that was not owned.
+
+        Raises DeposedError when another process has taken it over; the handle is finished then.
+        """
+        if self._opened.log is not None:
+            self._opened.log.check_owner()
+
+    def transaction(self, *, tidy: bool = True) -> Transaction:
+        """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
+
+        ``tidy=False``: leaves tidying to the caller, who calls ``tidy`` when nothing waits.
+        Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
+        """
+        log, definition = self._own()
+        if tidy:
+            self._tidy(log)
+        if self._groups is None or self._parquet is None:
+            self._groups = GroupIds(definition, self._store, lambda: self._snapshots.current().view)
+            self._parquet = layout_of(definition)
+        schema = avro_schema(definition, meta_columns=False)
+        instant = log.begin()  # last: an instant that is given out is open until somebody ends it
+        flusher = Flusher(self._store, definition, self._parquet, instant, self._opened.stage(log))
+        return Transaction(
+            self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
+        )
+
+    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+        """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
+
+        ``channels``: name to [incarnation, committed offset, principal, time], those that changed; ``forget``: names that go
+        (rule CH5). Open transactions stay open. Raises as ``own``, and OutcomeUnknownError.
+        """
+        log, _ = self._own()
+        if not self._store.stages:
+            check_there(self._store)  # an object store takes a slot at a place from which everything else was moved away
+        log.win_offsets(channels, forget)
+
+    def check_there(self) -> None:
+        """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
+        check_there(self._store)
+
+    def bury_dead(self) -> bool:
+        """Makes rolled-back instants that others have seen dead in a slot now (rule RO4). Lists nothing; False: there are none.
+
+        Any other slot does it too, ``tidy``'s among them.
+        """
+        return self._own()[0].bury_given_up()
+
+    def tidy(self) -> None:
+        """Sweeps what dead instants left and folds the log, each if it is due; open transactions are not touched.
+
+        Belongs between checkpoints: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
+        """
+        self._tidy(self._own()[0])
+
+    def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
+        """Makes a table that another program made, or has written since, this library's to write. That program must have stopped.
+
+        ``buckets``: of a table that another program made, the number of its buckets a partition, which is checked against its
+        rows. ``roll_back``: also takes back what the other program began and never finished. Its open compactions become this
+        table's own. Its file groups stay. Nothing happens on a table that nobody else has written; after an error, call it again.
+
+        Raises ForeignWriterError for a write that another program has not finished, UnsupportedTableError for a feature that is
+        not written here, MetadataTableError unless opened with ``metadata_table="remove"``, OptionError for buckets that do not
+        fit, ClockError for a timeline that is ahead of the clock, TransactionError while one is open, and as ``own``.
+        """
+        opened = self._opened
+        opened.check_damage()
+        if opened.log is not None and opened.log.open_instants:
+            raise TransactionError("a transaction is open", fix="Commit or roll it back first.")
+        self._guard.check_table()
+        if opened.log is None or opened.definition is None:
+            log, definition = self._begin_log(buckets, roll_back=roll_back)
+        else:
+            log, definition = opened.log, opened.definition
+        if buckets is not None and buckets != definition.buckets:
+            raise OptionError(f"buckets={buckets}, but the table has {definition.buckets}", fix="Leave buckets=... out.")
+        result = adopting.adopt(log, opened.system.clock, opened.layout, definition, roll_back=roll_back)
+        opened.redefine(Definition.decode(log.state.config))
+        self._groups = self._parquet = None
+        self._maintainer = Maintainer()
+        self._guard = self._guard.fresh()
+        self._guard.check(log.state, owner=log.owned)
+        return result
+
+    def accept_future_times(self) -> str:
+        """Lets the table go on though its times are ahead of the clock: a clock was wrong when they were issued.
+
+        New times follow the newest one, ms by ms, until real time has caught up, so that readers keep their order. Returns the
+        time from which it goes on, "" when none is ahead. Raises as ``own``, but no ClockError.
+        """
+        self._opened.check_damage()
+        return self._opened.log.accept_future_times() if self._opened.log is not None else ""
+
+    def repair(self) -> Repaired:
+        """Puts files of the timeline back that somebody has deleted, from the slots that decided them, and removes those that
+        were archived and have come back (hazard H8).
+
+        Takes the table over as a write does. What no slot says any more stays lost, and ``verify`` names it. Raises as ``own``.
+        """
+        before = {instant.path for instant in list_instants(self._store)}
+        log, _ = self._own()
+        log.win_offsets({})
+        put_back(log)
+        there = {instant.path for instant in list_instants(self._store)}
+        removed = take_away(self._store, self._opened.layout.history_folder, log.state)
+        self._snapshots.forget()
+        self._maintainer.forget()
+        return Repaired(sorted(there - before), removed)
+
+    def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
+        """Slot 0 of a table that another program made."""
+        store, system, opened = self._store, self._opened.system, self._opened
+        definition = foreign_table.define(store, system, opened.layout, opened.properties, buckets, roll_back=roll_back)
+        probe(store, LOG_LAYOUT.probes, system.ids)
+        create_log(store, LOG_LAYOUT, system, definition.encode(), [])
+        return opened.begin(definition), definition
+
+    def _own(self) -> tuple[CommitLog, Definition]:
+        log, definition = self._opened.writable()
+        if not log.owned and self._store.size(PROPERTIES_PATH) is not None:
+            self._guard.check(log.state, owner=False)
+        if log.own():
+            self._groups = None
+            self._took_over = True
+            self._snapshots.let_go()
+            self._maintainer.forget()
+            if absent(log.state, (), read_timeline(self._store)):
+                put_back(log)
+        return log, definition
+
+    def _owned(self) -> Owned:
+        log, definition = self._own()
+        opened = self._opened
+        return Owned(
+            opened.store,
+            log,
+            definition,
+            opened.layout,
+            opened.snapshots,
+            opened.system.clock,
+            opened.stage(log),
+            lambda: self._before_commit(False),
+        )
+
+    def _restored(self) -> None:
+        self._groups = None
+
+    def _tidy(self, log: CommitLog) -> None:
+        """Before a transaction, not after one: what fails here must not look like a commit that failed."""
+        retire_after_ms = round(self.settings.retire_after * 1000)
+        if self._took_over:
+            self._took_over = False
+            sweep(self._store, log, forget_after_ms=retire_after_ms, takeover=True)
+            drop_revoked_stages(self._store, log)
+        if log.fold_is_due() or log.dead_names.sweep_is_due:
+            sweep(self._store, log, forget_after_ms=retire_after_ms)
+        if log.fold_is_due():
+            log.fold()
+            log.truncate(retire_after_ms)
+
+    def _before_commit(self, announcing: bool) -> None:
+        if self._opened.log is not None:
+            self._guard.check(self._opened.log.state, announcing=announcing)
+
+    def _after_commit(self, transaction: Transaction, completion: str) -> None:
+        """Takes the commit into the view without listing."""
+        names: dict[str, dict[str, int]] = {}
+        for status in transaction.statuses:
+            names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size
+        self._snapshots.take_in(transaction.instant, completion, names)
+        self._maintainer.committed(names)
+        self._guard.settle()
