@@ -15,7 +15,7 @@ from bench.compaction.under_ingest import data_bytes
 from bench.tables.compare import differences
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 from headgate_tables import hudi
-from headgate_tables.hudi.operation import Plan
+from headgate_tables.face.operation import Plan
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from support.events import EVENTS_SCHEMA
 

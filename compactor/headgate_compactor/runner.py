@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
+from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Ids

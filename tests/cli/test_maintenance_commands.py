@@ -12,7 +12,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables import hudi
-from headgate_tables.hudi.services.settings import SETTINGS
+from headgate_tables.face.settings import SETTINGS
 from support.tables import create, notes, rows
 
 COMMITS = "hoodie.compact.inline.max.delta.commits"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from headgate_tables.hudi.services.settings import SETTINGS, TableSettings
+from headgate_tables.face.settings import SETTINGS, TableSettings
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 ROW = re.compile(r"^\| `(h[\w.]+\.[\w.]+)` \| ([\d.]+) ?(\w*) \|", re.MULTILINE)

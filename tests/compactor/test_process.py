@@ -17,8 +17,8 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
+from headgate_tables.face.operation import Compacted, Plan
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.operation import Compacted, Plan
 from support.scripted_compaction_service import CompactorLink, ScriptedCompactionService, scripted_compaction_service
 from support.tables import create, rows
 

@@ -29,9 +29,9 @@ from headgate_tables.errors import (
     StoreUnavailableError,
     TablesError,
 )
+from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi import Holder, Table, open_table
 from headgate_tables.hudi.changes import ChangeWriter, place, split
-from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
 from support.systems import FaultyStore

@@ -12,8 +12,8 @@ from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, Fi
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.face.operation import Compacted
 from headgate_tables.hudi import Holder, open_table
-from headgate_tables.hudi.operation import Compacted
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
 from support.systems import FaultyStore

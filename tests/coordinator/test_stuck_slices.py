@@ -5,7 +5,7 @@ from headgate_coordinator.core.instructions import Attach, Instruction, RefusedS
 from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
 from headgate_coordinator.streams.messages import Address, order_of
 from headgate_proto.api.v1 import errors_pb2
-from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.stuck import StuckSlice
 from support.one_table import OneTable, joined
 

@@ -18,10 +18,9 @@ from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreFullError
-from headgate_tables.hudi.changes import WriteStatus
+from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
-from headgate_tables.hudi.timeline.commit_metadata import WriteStat
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers

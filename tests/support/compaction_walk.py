@@ -16,7 +16,7 @@ from headgate_coordinator.streams.compactors import Compactors, CompactorSession
 from headgate_coordinator.streams.messages import Address
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
-from headgate_tables.hudi.operation import Operation
+from headgate_tables.face.operation import Operation
 from support.operations import operation
 
 ATTEMPTS = 2

@@ -1,7 +1,7 @@
 """Operations of a compaction plan without files."""
 
 from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.hudi.operation import Compacted, Operation, PinnedFile
+from headgate_tables.face.operation import Compacted, Operation, PinnedFile
 
 
 def operation(number: int, size: int = 100, partition: str = "p") -> Operation:

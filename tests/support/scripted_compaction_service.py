@@ -17,8 +17,8 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
 )
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
+from headgate_tables.face.operation import Plan
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.operation import Plan
 
 
 class CompactorLink:

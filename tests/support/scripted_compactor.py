@@ -11,7 +11,7 @@ import grpc
 from headgate_compactor.runner import Job, Runner
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
-from headgate_tables.hudi.operation import Operation
+from headgate_tables.face.operation import Operation
 from headgate_tables.system import SystemIds
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
-from headgate_tables.hudi.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.results import CompactResult
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.results import CompactResult
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.system import System
 from support.readers import query_by_hudi_rs

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.operation import Plan
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
-from headgate_tables.hudi.operation import Plan
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.due import Due, Figures, due
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
@@ -14,7 +15,6 @@ from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
 from headgate_tables.hudi.services.retention.horizon import earliest_retained
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import NEVER, Instant, State
 from headgate_tables.hudi.view import FileSystemView

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables import hudi
+from headgate_tables.face.operation import Compacted, Operation, PinnedFile
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import base_name
-from headgate_tables.hudi.operation import Compacted, Operation, PinnedFile
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice
 
 LATER = "29990101000000000"

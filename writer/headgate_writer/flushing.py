@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.hudi.changes import Changes, ChangeWriter, WriteStatus
+from headgate_tables.face.files import WriteStatus
+from headgate_tables.hudi.changes import Changes, ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.duplicates import one_row_per_key
 from headgate_tables.hudi.keys.java_hash import java_string_hash

@@ -34,7 +34,7 @@ from headgate_coordinator.core.operations import (
 )
 from headgate_coordinator.core.plan_tasks import OperationTask, PlanTasks
 from headgate_tables.backoff import Backoff
-from headgate_tables.hudi.operation import Operation
+from headgate_tables.face.operation import Operation
 
 LOSSES = 3
 """Lost compactors count as one failed attempt when they are so many: one that runs out of memory never says that it failed."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate_coordinator.core.instructions import Alarm
-from headgate_tables.hudi.operation import Compacted, Operation
+from headgate_tables.face.operation import Compacted, Operation
 
 
 @dataclass(frozen=True, slots=True)

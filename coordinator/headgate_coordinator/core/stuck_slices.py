@@ -12,8 +12,8 @@ from headgate_coordinator.core.instructions import Refusal, RefusedSlice
 from headgate_coordinator.core.pressure import size
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import StuckSlice
 
 OWN_LIMIT = 10

@@ -8,7 +8,7 @@ from headgate_coordinator.core.operations import PlanOutcome, PlanProgress
 from headgate_coordinator.services import maintenance_answers as answers
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import Clock
-from headgate_tables.hudi.operation import Plan
+from headgate_tables.face.operation import Plan
 
 
 class FollowedCompactions(Protocol):

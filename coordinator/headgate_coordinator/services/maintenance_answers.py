@@ -6,10 +6,10 @@ from dataclasses import fields
 from headgate_coordinator.core.operations import PlanOutcome
 from headgate_coordinator.core.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_tables.face.operation import Operation, Plan
+from headgate_tables.face.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, RestoreResult
+from headgate_tables.face.settings import SETTINGS, TableSettings
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.operation import Operation, Plan
-from headgate_tables.hudi.services.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, RestoreResult
-from headgate_tables.hudi.services.settings import SETTINGS, TableSettings
 
 
 def planned(plans: Sequence[Plan], compactors: int) -> api.CompactionPlanned:

@@ -22,9 +22,9 @@ from headgate_runtime.errors import RpcError, from_tables, rpc_error, wire_error
 from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
+from headgate_tables.face.operation import Plan
+from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.operation import Plan
-from headgate_tables.hudi.services.results import AdoptResult
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")

@@ -17,8 +17,8 @@ from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import Table, Transaction
-from headgate_tables.hudi.services.settings import TableSettings
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
 """What can fail by itself: checkpoints, offsets and plans; what is deleted and folded; what is planned, cleaned and archived;

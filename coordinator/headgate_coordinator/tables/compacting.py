@@ -20,7 +20,7 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import ReopenTable
-from headgate_tables.hudi.operation import Compacted, Operation
+from headgate_tables.face.operation import Compacted, Operation
 
 _log = structlog.get_logger()
 

@@ -26,10 +26,10 @@ from headgate_tables.errors import (
     TablesError,
     UnsupportedTableError,
 )
+from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
-from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean_plan
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds

@@ -29,11 +29,11 @@ from headgate_tables.errors import (
     TransactionError,
     UnsupportedTableError,
 )
+from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.changes import ChangeWriter, place, split
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, StoreFullError
+from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi.changes import Changes, ChangeWriter, place, split
-from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.log.block import BlockKind, read_blocks
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Outcome

@@ -13,7 +13,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, DeposedError, MissingFileError, OperatorNeeded
-from headgate_tables.hudi.operation import Operation
+from headgate_tables.face.operation import Operation
 from headgate_tables.hudi.services.compaction import pinned
 from support.damage import flip
 from support.slices import LATER, STAGE, compact, only_operation, operation_of, place, staged_files, stored

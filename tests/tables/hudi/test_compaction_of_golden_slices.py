@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.services.compaction import pinned
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.settings import TableSettings
 from support.golden import comparable, expected_rows, names, unpack
 from support.slices import LATER, STAGE, operation_of, place
 

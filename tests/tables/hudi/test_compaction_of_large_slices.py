@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bloom import FILTER_KEY, DynamicBloomFilter
 from headgate_tables.hudi.services.compaction.base_writer import GROUP_BYTES, GROUP_ROWS
-from headgate_tables.hudi.services.settings import TableSettings
 from support.slices import compact, only_operation, place, stored
 from support.tables import SCHEMA, create
 

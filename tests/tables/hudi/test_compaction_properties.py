@@ -13,7 +13,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from headgate_tables import hudi
-from headgate_tables.hudi.operation import Compacted
+from headgate_tables.face.operation import Compacted
 from support.model import Change, Model, Row
 from support.readers import META, read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows, frozen_rows

@@ -18,7 +18,8 @@ from headgate_tables.errors import (
     TableOwnedError,
     TransactionError,
 )
-from headgate_tables.hudi.changes import ChangeWriter, WriteStatus, place, split
+from headgate_tables.face.files import WriteStatus
+from headgate_tables.hudi.changes import ChangeWriter, place, split
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Listing, Outcome, Store

@@ -25,9 +25,9 @@ from headgate_tables.errors import (
     TableOwnedError,
     TransactionError,
 )
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import FileSystemView, list_data_files
 from headgate_tables.storage.store import Listing, Outcome

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.retention.archiving import HEADROOM, choose_archivable
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant, State
 from support.simulated_table import Key, SimulatedTable

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.operation import PinnedFile
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import base_name, log_name
-from headgate_tables.hudi.operation import PinnedFile
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import SMALL_LOGS, overdue_since
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice, LogFile
 from support.systems import NOON
 

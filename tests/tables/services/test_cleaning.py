@@ -6,9 +6,9 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.services.retention.cleaning import choose_dead_files
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import Instant, State
 from support.simulated_table import Key, SimulatedTable
 from support.strategies import effort

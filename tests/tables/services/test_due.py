@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.planning.due import BUNCH, Due, Figures, due
-from headgate_tables.hudi.services.settings import TableSettings
 
 SETTINGS = TableSettings(archive_min=40, archive_max=60)
 

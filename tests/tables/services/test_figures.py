@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.planning.urgency import SMALL_LOGS
-from headgate_tables.hudi.services.settings import TableSettings
 from support.simulated_table import Key, SimulatedTable
 
 MIB = 1 << 20

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.operation import Plan
+from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
-from headgate_tables.hudi.operation import Plan
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.urgency import Rules, load_of
-from headgate_tables.hudi.services.results import SliceFigures
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice
 from support.simulated_table import Key, SimulatedTable
 from support.strategies import effort

@@ -7,10 +7,10 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, OptionError
+from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.results import SliceFigures
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS, LONGEST_REST_MS, StuckSlice, failed_again
 from support.damage import changed, end_of_last_page, flip
 from support.systems import SetClock, system

@@ -13,8 +13,8 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.operation import Compacted, Operation, PinnedFile, Plan
 from headgate_tables.hudi.log.names import base_name, log_name
-from headgate_tables.hudi.operation import Compacted, Operation, PinnedFile, Plan
 from headgate_tables.hudi.timeline.clean_metadata import (
     Cleaned,
     decode_clean,

@@ -10,7 +10,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, is_address, open_address, table_command
 from headgate_cli.output import Output
-from headgate_tables.hudi.services.results import AdoptResult
+from headgate_tables.face.results import AdoptResult
 
 
 @click.command("adopt")

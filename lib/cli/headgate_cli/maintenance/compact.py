@@ -11,7 +11,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.progress import CompactionBar
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output, size
-from headgate_tables.hudi.operation import Operation
+from headgate_tables.face.operation import Operation
 
 _NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: start one with `headgate compactor`."
 

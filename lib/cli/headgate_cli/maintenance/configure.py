@@ -8,7 +8,7 @@ import click
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
-from headgate_tables.hudi.services.settings import SETTINGS, TableSettings
+from headgate_tables.face.settings import SETTINGS, TableSettings
 
 
 @click.command("configure")

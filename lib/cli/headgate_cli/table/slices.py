@@ -9,7 +9,7 @@ from headgate_cli.maintenance.target import call_owner, fields_of, is_address, o
 from headgate_cli.output import Output
 from headgate_tables import hudi
 from headgate_tables.errors import TablesError
-from headgate_tables.hudi.services.results import SliceFigures
+from headgate_tables.face.results import SliceFigures
 from headgate_tables.hudi.services.stuck import StuckSlice
 
 

@@ -1,9 +1,9 @@
 """Apache Hudi tables: create, write, read."""
 
 from headgate_tables.commitlog.state import Holder
+from headgate_tables.face.results import CommitInfo, CommitResult, Finding, Repaired, Verification
 from headgate_tables.hudi.create import create_table
 from headgate_tables.hudi.opening import open_table
-from headgate_tables.hudi.results import CommitInfo, CommitResult, Finding, Repaired, Verification
 from headgate_tables.hudi.scan import Scan
 from headgate_tables.hudi.table import Table
 from headgate_tables.hudi.transaction import Transaction

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, ChunkedArray
+from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi.base_file import WRITE_TOKEN
-from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, layout_of, write_files
+from headgate_tables.hudi.data_files import NewFile, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
@@ -26,7 +27,7 @@ from headgate_tables.hudi.routing import order_by_group
 from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
 from headgate_tables.storage.store import Store
 
-__all__ = ["ChangeWriter", "Changes", "Placed", "WriteStatus", "place", "split"]
+__all__ = ["ChangeWriter", "Changes", "Placed", "place", "split"]
 
 Column: TypeAlias = "Array | ChunkedArray"
 Mask = npt.NDArray[np.bool_]

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError, StoreUnavailableError, TablesError
+from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
-from headgate_tables.hudi.timeline.commit_metadata import WriteStat
 from headgate_tables.storage.store import Buffers, Outcome, Store
 
 THREADS = 2
@@ -19,14 +19,6 @@ _THREADED_ROWS = 20_000
 _CREATE_ATTEMPTS = 5
 
 _Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True, slots=True)
-class WriteStatus:
-    """One data file of an open transaction: what the commit metadata says of it, and where its bytes are."""
-
-    stat: WriteStat
-    file: DataFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi.base_file import WRITE_TOKEN, encode_base_file
-from headgate_tables.hudi.data_files import NewFile, WriteStatus, encode_all, write_files
+from headgate_tables.hudi.data_files import NewFile, encode_all, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout

@@ -6,6 +6,7 @@ from typing import Any
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.errors import OptionError, TransactionError
+from headgate_tables.face.results import AdoptResult, Repaired
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.flush import Flusher
@@ -17,13 +18,11 @@ from headgate_tables.hudi.lost_instants import absent, put_back
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.reading import TableReader
-from headgate_tables.hudi.results import Repaired
 from headgate_tables.hudi.returned_instants import take_away
 from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline

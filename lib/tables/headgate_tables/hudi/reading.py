@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 
 from headgate_tables.errors import OptionError, StoreUnavailableError
+from headgate_tables.face.results import CommitInfo, Verification
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.leases import ReaderLease, take_lease
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.query import Mode, newest, select
-from headgate_tables.hudi.results import CommitInfo, Verification
 from headgate_tables.hudi.scan import Filter, Scan
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.verify import verify

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from headgate_tables.face.results import CommitResult
 from headgate_tables.hudi.owning import TableOwner
-from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.transaction import Transaction
 
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
+from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.results import CommitResult
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks
-from headgate_tables.hudi.data_files import WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.flush import Flusher, Target
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.partition_file import encode_partition_file, partition_file
-from headgate_tables.hudi.results import CommitResult
 from headgate_tables.hudi.routing import Group, Routed, route
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
 from headgate_tables.hudi.timeline.instant import Instant, State

@@ -9,13 +9,13 @@ from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.results import Finding, Verification
 from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import LostInstants
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.readable import unread
-from headgate_tables.hudi.results import Finding, Verification
 from headgate_tables.hudi.returned_instants import find_returned
 from headgate_tables.hudi.timeline.active import Timeline, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit

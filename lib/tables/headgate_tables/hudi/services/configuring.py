@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from headgate_tables.commitlog.slot import Kind
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.settings import TableSettings
 
 
 def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:

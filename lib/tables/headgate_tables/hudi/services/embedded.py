@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from headgate_tables.errors import CorruptFileError, MissingFileError, UnsupportedTableError
-from headgate_tables.hudi.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.results import CompactResult
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.plans import choose, finish_plan, operations_of, plan_compaction
-from headgate_tables.hudi.services.results import CompactResult
 
 Progress = Callable[[Operation, int], None]
 """Told of an operation and how many rows of it are done."""

@@ -4,12 +4,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from headgate_tables.hudi.operation import Compacted, Plan
+from headgate_tables.face.operation import Compacted, Plan
+from headgate_tables.face.results import Maintained, SliceFigures
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.due import BUNCH, Due, Figures, due
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
-from headgate_tables.hudi.services.results import Maintained, SliceFigures
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
 from headgate_tables.hudi.services.retention.trimming import archive, clean
 from headgate_tables.hudi.services.stuck import Key

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.face.operation import Operation, Plan
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
-from headgate_tables.hudi.operation import Operation, Plan
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView

@@ -6,9 +6,9 @@ from typing import Any
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.errors import OptionError
+from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.plans import plan_names
-from headgate_tables.hudi.services.results import RestoreResult
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
 from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint

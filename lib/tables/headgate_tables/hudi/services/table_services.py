@@ -3,13 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from headgate_tables.hudi.operation import Compacted, Operation, Plan
-from headgate_tables.hudi.services import configuring, embedded, savepoints
-from headgate_tables.hudi.services.maintaining import Maintainer
-from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.planning import plans as planning
-from headgate_tables.hudi.services.planning import setting_aside
-from headgate_tables.hudi.services.results import (
+from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.results import (
     ArchiveResult,
     CleanResult,
     CompactResult,
@@ -17,8 +12,13 @@ from headgate_tables.hudi.services.results import (
     RestoreResult,
     SliceFigures,
 )
+from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.services import configuring, embedded, savepoints
+from headgate_tables.hudi.services.maintaining import Maintainer
+from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.planning import plans as planning
+from headgate_tables.hudi.services.planning import setting_aside
 from headgate_tables.hudi.services.retention import trimming
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import StuckSlice
 
 

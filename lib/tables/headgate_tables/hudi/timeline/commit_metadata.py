@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from headgate_tables.face.files import WriteStat
+from headgate_tables.face.operation import Compacted
 from headgate_tables.hudi.log.names import parse_base_name
-from headgate_tables.hudi.operation import Compacted
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 from headgate_tables.hudi.timeline.compaction_plan import base_instant
 
@@ -35,43 +36,26 @@ def _container() -> Container:
     return Container(record("HoodieCommitMetadata", fields))
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStat:
-    """One data file of a commit, as Hudi counts it. ``log_version`` is 0 for a base file; sizes in bytes."""
-
-    file_id: str
-    partition: str
-    name: str
-    size: int
-    rows: int
-    deletes: int
-    log_version: int = 0
-
-    @property
-    def path(self) -> str:
-        """From the table's root."""
-        return f"{self.partition}/{self.name}" if self.partition else self.name
-
-    def encode(self, instant: str) -> dict[str, Any]:
-        """As Spark-Hudi fills it in version 8: a log names itself and its own instant, a new base file "null"."""
-        is_log = self.log_version > 0
-        stat: dict[str, Any] = dict.fromkeys(_ZERO_COUNTS, 0)
-        stat |= {"fileId": self.file_id, "path": self.path, "prevCommit": instant if is_log else "null"}
-        stat |= {"numWrites": self.rows, "numDeletes": self.deletes, "partitionPath": self.partition}
-        stat |= {"numUpdateWrites" if is_log else "numInserts": self.rows}
-        stat |= {"totalWriteBytes": self.size, "fileSizeInBytes": self.size}
-        stat["runtimeStats"] = _NO_TIMES
-        if is_log:
-            stat |= {"logVersion": self.log_version, "logOffset": 0, "baseFile": "", "logFiles": [self.name]}
-        return stat
-
-
 _ZERO_COUNTS = (
     *_LONGS_IN_ORDER.split(),
     *(name for name in _LOG_LONGS.split() if name != "totalLogFiles"),
     *("totalRollbackBlocks", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted", "numUpdates"),
 )
 _NO_TIMES = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0}
+
+
+def _encode_stat(file: WriteStat, instant: str) -> dict[str, Any]:
+    """As Spark-Hudi fills it in version 8: a log names itself and its own instant, a new base file "null"."""
+    is_log = file.log_version > 0
+    stat: dict[str, Any] = dict.fromkeys(_ZERO_COUNTS, 0)
+    stat |= {"fileId": file.file_id, "path": file.path, "prevCommit": instant if is_log else "null"}
+    stat |= {"numWrites": file.rows, "numDeletes": file.deletes, "partitionPath": file.partition}
+    stat |= {"numUpdateWrites" if is_log else "numInserts": file.rows}
+    stat |= {"totalWriteBytes": file.size, "fileSizeInBytes": file.size}
+    stat["runtimeStats"] = _NO_TIMES
+    if is_log:
+        stat |= {"logVersion": file.log_version, "logOffset": 0, "baseFile": "", "logFiles": [file.name]}
+    return stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +75,7 @@ def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operati
     """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6)."""
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for stat in stats:
-        by_partition.setdefault(stat.partition, []).append(stat.encode(instant))
+        by_partition.setdefault(stat.partition, []).append(_encode_stat(stat, instant))
     return _encode(by_partition, False, {**extra, "schema": schema}, operation)
 
 

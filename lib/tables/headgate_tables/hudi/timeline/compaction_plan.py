@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from headgate_tables.face.operation import Operation, PinnedFile, Plan
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
-from headgate_tables.hudi.operation import Operation, PinnedFile, Plan
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 
 _BARE_NAMES = 2

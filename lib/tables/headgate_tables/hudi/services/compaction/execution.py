@@ -15,12 +15,13 @@ import pyarrow as pa
 from headgate_tables.arrow import Array, mask_array, pc
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bloom import DynamicBloomFilter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.merge import Entries, Mask
-from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
@@ -29,7 +30,6 @@ from headgate_tables.hudi.services.compaction.deciding import decide
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.compaction.pinned import PinnedSlice
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.storage.store import Outcome, Spool, Store
 
 Progress = Callable[[int], None]

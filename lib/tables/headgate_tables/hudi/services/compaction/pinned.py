@@ -15,6 +15,7 @@ from typing import cast
 import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.face.operation import Operation, PinnedFile
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.base_reader import gone
 from headgate_tables.hudi.entries import EntryReader
@@ -23,7 +24,6 @@ from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks
 from headgate_tables.hudi.merge import Entries
-from headgate_tables.hudi.operation import Operation, PinnedFile
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.services.compaction.parquet_batches import BATCH_ROWS, ParquetBatches, RepeatingTexts

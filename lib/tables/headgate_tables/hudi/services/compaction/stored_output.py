@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.operation import Compacted, Operation
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
-from headgate_tables.hudi.operation import Compacted, Operation
 from headgate_tables.hudi.parquet_checks import check_counts
 from headgate_tables.storage.store import Store
 

@@ -14,6 +14,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, format_time, parse_time
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, UnsupportedTableError
+from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -24,7 +25,6 @@ from headgate_tables.hudi.schema.evolved import evolved
 from headgate_tables.hudi.services.foreign import work as foreign_work
 from headgate_tables.hudi.services.foreign.sampled_keys import sample
 from headgate_tables.hudi.services.foreign.work import Foreign, Lying
-from headgate_tables.hudi.services.results import AdoptResult
 from headgate_tables.hudi.services.savepoints import savepoint_files
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan

@@ -7,10 +7,10 @@ from headgate_tables.commitlog.publish import DataFile, data_files, derived_file
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.face.operation import Operation
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.log.names import BaseName, LogName, base_name, parse_base_name, parse_log_name
-from headgate_tables.hudi.operation import Operation
 from headgate_tables.hudi.timeline.active import Timeline, list_instants
 from headgate_tables.hudi.timeline.avro_container import decode
 from headgate_tables.hudi.timeline.compaction_plan import decode_plan

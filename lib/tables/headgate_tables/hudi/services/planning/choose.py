@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from headgate_tables.face.operation import Operation, PinnedFile
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import base_name
-from headgate_tables.hudi.operation import Operation, PinnedFile
 from headgate_tables.hudi.services.planning.urgency import Rules, Urgency, load_of
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileSlice
 

@@ -5,8 +5,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.retention.archiving import archiving_is_due
-from headgate_tables.hudi.services.settings import TableSettings
 
 BUNCH = 5
 """Delta commits between two plans that are not urgent, and between two looks for what is still held by a reader or savepoint.

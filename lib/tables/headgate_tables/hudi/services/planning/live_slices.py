@@ -6,13 +6,13 @@ The owner of a table feeds it with each new file and each step of a plan; the ru
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from headgate_tables.face.operation import Operation, Plan
+from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
-from headgate_tables.hudi.operation import Operation, Plan
 from headgate_tables.hudi.services.planning.slice_loads import LogLoad, SliceLoad
 from headgate_tables.hudi.services.planning.urgency import Rules
-from headgate_tables.hudi.services.results import SliceFigures
 from headgate_tables.hudi.services.retention.archiving import straddles
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileGroup

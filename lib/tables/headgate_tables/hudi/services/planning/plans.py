@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.errors import TransactionError
-from headgate_tables.hudi.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.retention.archiving import straddles
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.view import FileSlice
 
 SMALL_LOGS = 8 << 20

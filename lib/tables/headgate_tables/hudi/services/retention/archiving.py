@@ -7,7 +7,7 @@ of an instant that died, to read the table as of a retained commit, to find the 
 
 from collections.abc import Callable, Collection, Iterable
 
-from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import NEVER, Instant
 from headgate_tables.hudi.view import FileGroup

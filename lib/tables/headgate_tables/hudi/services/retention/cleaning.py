@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from headgate_tables.hudi.operation import Plan
+from headgate_tables.face.operation import Plan
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
-from headgate_tables.hudi.services.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import NEVER, Instant
 from headgate_tables.hudi.view import FileGroup, FileSlice
 

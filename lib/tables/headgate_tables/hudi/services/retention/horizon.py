@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.times import format_time
-from headgate_tables.hudi.services.settings import TableSettings
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.timeline.instant import NEVER, Instant
 
 _HOUR_MS = 3_600_000

@@ -5,9 +5,9 @@ from typing import Any
 
 from headgate_tables.commitlog.publish import encode_derived
 from headgate_tables.commitlog.slot import Kind
+from headgate_tables.face.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.leases import drop_expired_leases, live_leases
 from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
 from headgate_tables.hudi.services.retention.horizon import earliest_retained
