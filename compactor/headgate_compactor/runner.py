@@ -6,20 +6,11 @@ A thread and not a process: the work looks up after every batch, and stops there
 import json
 from collections.abc import Mapping
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
 from headgate_tables.face.operation import Compacted, Operation
-from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.definition import Definition, Layout
-from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
-from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.storage.open import open_store
-from headgate_tables.storage.store import Store
+from headgate_tables.opening import compaction_task, open_folder, read_definition
 from headgate_tables.system import Ids
 
 _log = get_logger()
@@ -87,41 +78,20 @@ class Runner:
 
     def _compact(self, job: Job) -> Compacted:
         order = job.order
-        store = open_store(order.url, self._options, self._ids, anchor=LOG_LAYOUT.root)
+        folder = open_folder(order.url, self._options, self._ids)
         operation = Operation.decode(json.loads(order.operation))
-        job.input_bytes, job.base_rows = operation.input_bytes, _base_rows(store, operation)
-        definition = Definition.decode(json.loads(order.definition))
-        return compact_slice(
-            store,
-            definition,
-            _layout(store, definition),
+        task = compaction_task(
+            folder,
+            read_definition(json.loads(order.definition)),
             operation,
             order.attempt.instant,
-            stage=LOG_LAYOUT.stage_folder(order.attempt.epoch, self._process) if store.stages else "",
-            settings=TableSettings.of(order.settings),
-            progress=job.progress,
-            attempt=str(order.attempt.number),
+            epoch=order.attempt.epoch,
+            process=self._process,
+            attempt=order.attempt.number,
+            settings=order.settings,
         )
-
-
-def _base_rows(store: Store, operation: Operation) -> int:
-    """For progress alone; a base file that is missing or damaged is for the merge to find."""
-    if operation.base is None:
-        return 0
-    try:
-        with store.open_input(operation.at(operation.base.name)) as file:
-            return int(pq.read_metadata(file).num_rows)
-    except (OSError, pa.ArrowInvalid):
-        return 0
-
-
-def _layout(store: Store, definition: Definition) -> Layout:
-    """As the table's properties say now; before they are there, as they will."""
-    try:
-        properties = parse(store.get(PROPERTIES_PATH).to_pybytes(), f"{store.url}/{PROPERTIES_PATH}")
-    except FileNotFoundError:
-        properties = definition.properties()
-    return Layout.from_properties(properties, f"{store.url}/{PROPERTIES_PATH}")
+        job.input_bytes, job.base_rows = operation.input_bytes, task.base_rows()
+        return task.run(job.progress)
 
 
 def _failed(attempt: wire.Attempt, why: str, kind: "wire.FailureKind.ValueType") -> wire.WorkRequest:

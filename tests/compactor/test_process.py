@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from headgate_compactor import runner
 from headgate_compactor.process import Compactor, running, serve
 from headgate_compactor.settings import CompactorSettings
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
@@ -19,6 +18,7 @@ from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
 from headgate_tables.face.operation import Compacted, Plan
 from headgate_tables.hudi import Table
+from headgate_tables.hudi.services.compaction import task
 from support.scripted_compaction_service import CompactorLink, ScriptedCompactionService, scripted_compaction_service
 from support.tables import create, rows
 
@@ -31,7 +31,7 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered = threading.Semaphore(0)
         self.open = threading.Event()
-        real = runner.compact_slice
+        real = task.compact_slice
 
         def gated(*arguments: Any, progress: Any, **named: Any) -> Compacted:
             def wait(done: int) -> None:
@@ -42,7 +42,7 @@ class Gate:
 
             return real(*arguments, progress=wait, **named)
 
-        monkeypatch.setattr(runner, "compact_slice", gated)
+        monkeypatch.setattr(task, "compact_slice", gated)
 
     async def reached(self) -> None:
         await asyncio.to_thread(self.entered.acquire)
@@ -231,7 +231,7 @@ async def test_failures_are_told_apart_by_whose_fault_they_are(
     def broken(*arguments: Any, **named: Any) -> Compacted:
         raise error
 
-    monkeypatch.setattr(runner, "compact_slice", broken)
+    monkeypatch.setattr(task, "compact_slice", broken)
     table, plan = planned
     async with scripted_compaction_service() as coordinator, compactor(coordinator) as (found, link):
         attempt = link.run(table, plan)
@@ -262,7 +262,7 @@ async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, 
     def broken(*arguments: Any, **named: Any) -> Compacted:
         raise SyncFailedError("fsync failed", fix="look at the disk")
 
-    monkeypatch.setattr(runner, "compact_slice", broken)
+    monkeypatch.setattr(task, "compact_slice", broken)
     table, plan = planned
     async with scripted_compaction_service() as coordinator:
         serving = asyncio.ensure_future(serve(settings(coordinator), asyncio.Event(), World.real()))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from headgate_compactor.runner import compact_slice
 from headgate_coordinator.core.instructions import WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.committer import Committer
@@ -14,6 +13,7 @@ from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.operation import Compacted
 from headgate_tables.hudi import Holder, open_table
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
 from support.systems import FaultyStore

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.face.definition import Definition
 from headgate_tables.storage.store import Store
 
 KeyGroupTable: TypeAlias = npt.NDArray[np.uint16]

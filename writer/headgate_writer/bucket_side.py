@@ -18,8 +18,7 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError, TablesError
-from headgate_tables.hudi.changes import ChangeWriter
-from headgate_tables.hudi.keys.bucket import key_group
+from headgate_tables.writing import change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Budget, Bytes, CheckpointBuffer, Flush, Portion, Waiting, next_flush
 from headgate_writer.flushing import flush
@@ -89,7 +88,7 @@ class BucketSide:
         self._report = report
         self._progress = Progress(world.clock, report)
         self._tell_broken = broken
-        self._writer = ChangeWriter(attached.store, attached.definition, epoch=attached.epoch, process=process, ordinal=0)
+        self._sink = change_sink(attached.store, attached.definition, epoch=attached.epoch, process=process)
         self.arrivals: dict[str, Arrivals] = {}
         self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
@@ -278,7 +277,7 @@ class BucketSide:
         return await loop.run_in_executor(
             self._executor,
             lambda: flush(
-                self._writer,
+                self._sink,
                 self._attached.definition,
                 current.instant,
                 portion,

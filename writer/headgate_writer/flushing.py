@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.hudi.changes import Changes, ChangeWriter
-from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.duplicates import one_row_per_key
-from headgate_tables.hudi.keys.java_hash import java_string_hash
+from headgate_tables.face.writing import Changes, ChangeSink
+from headgate_tables.writing import one_row_per_record
 from headgate_writer.buffers import Portion
 from headgate_writer.heap import Filed, bundled, concatenated
 
@@ -33,7 +32,7 @@ Ranks = npt.NDArray[np.int32]
 
 
 def flush(
-    writer: ChangeWriter,
+    sink: ChangeSink,
     definition: Definition,
     instant: str,
     portion: Portion,
@@ -45,10 +44,10 @@ def flush(
     """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
 
     ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint.
-    ``progress``: as of ``ChangeWriter.write``. Raises as that; the checkpoint must not be committed then, so nothing is put back.
+    ``progress``: as of ``ChangeSink.write``. Raises as that; the checkpoint must not be committed then, so nothing is put back.
     """
     changes, rest = take_apart(portion, definition)
-    statuses = writer.write(instant, changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
+    statuses = sink.write(instant, changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
     return [_on_the_wire(status) for status in statuses], rest
 
 
@@ -91,7 +90,7 @@ def _winners(bundles: Sequence[Filed], ranks: Sequence[Ranks], chosen: Sequence[
         columns = [bundle.rows[definition.ordering].chunk(0) for bundle in bundles]
         ordering = pa.concat_arrays([_some(column, positions) for column, positions in zip(columns, chosen, strict=True)])
     buckets = np.concatenate([each[positions] >> 1 for each, positions in zip(ranks, chosen, strict=True)])
-    kept = one_row_per_key(keys, ordering, buckets.astype(np.int64), java_string_hash(keys).view(np.uint32))
+    kept = one_row_per_record(keys, ordering, buckets.astype(np.int64))
     if kept is None:
         return list(chosen)
     stops = np.cumsum([len(positions) for positions in chosen])

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.storage.open import open_store
+from headgate_tables.opening import open_folder, read_definition
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
 
@@ -29,7 +27,7 @@ def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids:
         epoch=order.epoch,
         generation=order.generation,
         url=order.attach.url,
-        definition=Definition.decode(json.loads(order.attach.definition)),
-        store=open_store(order.attach.url, storage_options, ids, anchor=LOG_LAYOUT.root),
+        definition=read_definition(json.loads(order.attach.definition)),
+        store=open_folder(order.attach.url, storage_options, ids),
         restored=order.attach.restored,
     )

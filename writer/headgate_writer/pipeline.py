@@ -17,7 +17,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_tables, wire_error
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.face.definition import Definition
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import AttachedTable, Member, Membership
 from headgate_writer.bucket_side import BucketSide

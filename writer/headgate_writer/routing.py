@@ -12,10 +12,8 @@ import pyarrow as pa
 from headgate_proto.api.v1 import errors_pb2
 from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
-from headgate_tables.hudi.batches import conform_to_table
-from headgate_tables.hudi.changes import Placed, place
-from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.keys.bucket import key_group
+from headgate_tables.face.definition import Definition
+from headgate_tables.writing import Placed, conform, key_group, place
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import KeyGroupTable, Membership
 from headgate_writer.sizes import row_bytes
@@ -122,7 +120,7 @@ def _conformed(batch: Admitted, definition: Definition) -> pa.Table:
     if batch.rows.schema.equals(definition.schema):
         return batch.rows
     if batch.deletes is None:
-        return conform_to_table(batch.rows, definition)
+        return conform(batch.rows, definition)
     return place(batch.rows, batch.deletes, definition).rows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate_coordinator.core.operations import PlanProgress, RunningAttempt
-from headgate_tables.hudi.operation import Compacted, Operation
+from headgate_tables.face.operation import Compacted, Operation
 
 
 @dataclass(slots=True)

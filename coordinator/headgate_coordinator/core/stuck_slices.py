@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from headgate_coordinator.core.instructions import Refusal, RefusedSlice
 from headgate_coordinator.core.pressure import size
 from headgate_tables.commitlog.times import format_time
-from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.owner import StuckSlice
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.services.stuck import StuckSlice
 
 OWN_LIMIT = 10
 """Limit of a stuck slice, as a multiple of the others'. Larger: more time for operators, more to merge afterwards."""
@@ -40,7 +38,7 @@ def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettin
     """Those whose rows are refused, and why. Clients are told neither files nor what is wrong with them."""
     found: list[RefusedSlice] = []
     for load in loads:
-        if (bucket := _bucket(load.stuck)) is not None and (why := _refusal(table, load, settings)) is not None:
+        if (bucket := load.stuck.bucket) is not None and (why := _refusal(table, load, settings)) is not None:
             found.append(RefusedSlice(load.stuck.partition, bucket, why))
     return tuple(found)
 
@@ -82,11 +80,3 @@ def _waiting(load: StuckLoad, settings: TableSettings) -> str:
 
 def _sentence(text: str) -> str:
     return text.rstrip().removesuffix(".")
-
-
-def _bucket(stuck: StuckSlice) -> int | None:
-    """None for a file group of another index, which gets no rows from here."""
-    try:
-        return bucket_of(stuck.file_id)
-    except CorruptFileError:
-        return None

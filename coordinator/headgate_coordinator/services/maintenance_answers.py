@@ -7,9 +7,9 @@ from headgate_coordinator.core.operations import PlanOutcome
 from headgate_coordinator.core.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables.face.operation import Operation, Plan
+from headgate_tables.face.reader import TableReader
 from headgate_tables.face.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, RestoreResult
 from headgate_tables.face.settings import SETTINGS, TableSettings
-from headgate_tables.hudi import Table
 
 
 def planned(plans: Sequence[Plan], compactors: int) -> api.CompactionPlanned:
@@ -51,7 +51,7 @@ def archived(found: ArchiveResult) -> api.ArchiveResponse:
     return api.ArchiveResponse(instants=found.instants, left=found.left)
 
 
-def saved(instant: str, table: Table) -> api.SavepointResponse:
+def saved(instant: str, table: TableReader) -> api.SavepointResponse:
     """``instant``: what was saved or removed; and all that there are now."""
     return api.SavepointResponse(instant=instant, savepoints=table.savepoints)
 

@@ -23,8 +23,8 @@ from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
 from headgate_tables.face.operation import Plan
+from headgate_tables.face.owner import Table
 from headgate_tables.face.results import AdoptResult
-from headgate_tables.hudi import Table
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -143,7 +143,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         self, request: api.RepairRequest, context: ServicerContext[api.RepairRequest, api.RepairResponse]
     ) -> api.RepairResponse:
         owned = await self._owner(request.table, principal(context), "repair")
-        repaired = await _asked(owned.call_table(Table.repair))
+        repaired = await _asked(owned.call_table(lambda table: table.repair()))
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
@@ -156,10 +156,14 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
                 "to accept times in the future adopts nothing, so it goes with neither buckets nor roll_back",
                 "Ask for it alone, and adopt in a request of its own.",
             )
+
+        def go_on(table: Table) -> str:
+            return table.accept_future_times()
+
         if (owned := self._state.owned.get(name)) is not None:
-            floor = await _asked(owned.call_table(Table.accept_future_times))
+            floor = await _asked(owned.call_table(go_on))
         elif name in self._state.troubles:
-            floor = await _asked(self._state.adoptions.request_adoption(name, Table.accept_future_times))
+            floor = await _asked(self._state.adoptions.request_adoption(name, go_on))
         else:
             raise RpcError(await self._why_not_here(name))
         return api.AdoptResponse(goes_on_from=floor)

@@ -10,8 +10,8 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
-from headgate_tables.hudi.definition import Definition
 
 RETRY_STOPPED_MS = 1000
 """How long a client waits with its batch while a table takes no rows. Compaction takes longer; a try costs one batch."""

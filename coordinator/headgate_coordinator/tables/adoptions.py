@@ -7,7 +7,7 @@ from typing import TypeVar
 from headgate_coordinator.tables.requests import TableRequests
 from headgate_coordinator.tables.work import RunService
 from headgate_tables.errors import ReopenTable
-from headgate_tables.hudi import Table
+from headgate_tables.face.owner import Table
 
 _T = TypeVar("_T")
 

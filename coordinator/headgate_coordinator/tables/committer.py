@@ -17,8 +17,8 @@ from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
+from headgate_tables.face.owner import Ownership, Table, Transaction, Upkeep
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi import Table, Transaction
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
 """What can fail by itself: checkpoints, offsets and plans; what is deleted and folded; what is planned, cleaned and archived;
@@ -265,13 +265,13 @@ def figures_of(table: Table) -> events.SliceFigures:
     return events.SliceFigures(figures.log_files, figures.log_bytes, *limits, refused=refused, stuck=len(loads))
 
 
-def stuck_loads(table: Table) -> list[stuck_slices.StuckLoad]:
+def stuck_loads(table: Upkeep) -> list[stuck_slices.StuckLoad]:
     """Slices that cannot be compacted, by name, with what waits in them."""
     found = ((each, table.figures_of(each)) for each in table.stuck)
     return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 
-def forget_idle_channels(table: Table, before_ms: int) -> None:
+def forget_idle_channels(table: Ownership, before_ms: int) -> None:
     """Channels whose last commit is older are forgotten (rule CH5). Before the core is made, so that no one holds them."""
     idle = [name for name, record in table.channels.items() if record[3] < before_ms]
     if idle:

@@ -35,7 +35,7 @@ from headgate_runtime.errors import wire_error
 from headgate_runtime.threads import Threads
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, SyncFailedError
-from headgate_tables.hudi import Table
+from headgate_tables.face.owner import Table
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")

@@ -12,10 +12,12 @@ from headgate_coordinator.tables.committer import forget_idle_channels
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
+from headgate_tables.catalog import Catalog, check_name
+from headgate_tables.commitlog.state import Holder
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
-from headgate_tables.hudi import Holder, Table, create_table, open_table
-from headgate_tables.hudi.catalog import Catalog, check_name
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.owner import Table
+from headgate_tables.opening import create_table, open_table
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import FinishPlan
 from headgate_tables.errors import FixCall, RetryLater
-from headgate_tables.hudi import Table
+from headgate_tables.face.owner import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from headgate_cli.maintenance.target import call_owner, is_address, open_address
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.location import locate_table
-from headgate_tables.hudi import Repaired
+from headgate_tables.face.results import Repaired
 
 
 @click.command("verify")

@@ -7,7 +7,7 @@ from headgate_proto.api.v1.tables_pb2 import TableDescription
 
 
 class DefinitionLike(Protocol):
-    """What ``headgate_tables.hudi.definition.Definition`` says of a table; ``schema`` is a pyarrow schema."""
+    """What ``headgate_tables.face.definition.Definition`` says of a table; ``schema`` is a pyarrow schema."""
 
     @property
     def schema(self) -> Any: ...

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.catalog import Catalog
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
-from headgate_tables.hudi.catalog import Catalog
 from headgate_tables.system import System
 from support.tables import SCHEMA, rows
 

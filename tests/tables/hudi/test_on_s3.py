@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.catalog import Catalog
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, TableExistsError, TableOwnedError, UnsafeStoreError
 from headgate_tables.hudi import changes
-from headgate_tables.hudi.catalog import Catalog
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.open import open_store

@@ -9,8 +9,9 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.face.reader import Mode
 from headgate_tables.hudi.log.names import base_name, parse_base_name
-from headgate_tables.hudi.query import MODES, Mode
+from headgate_tables.hudi.query import MODES
 from support.golden import names, unpack
 from support.other_program import other_program
 from support.refusals import refused

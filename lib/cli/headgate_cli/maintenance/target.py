@@ -15,8 +15,9 @@ from headgate_cli.failures import CommandError
 from headgate_cli.options import cluster_options, storage_option, storage_settings
 from headgate_cli.output import json_option
 from headgate_cli.wording import for_command_line
-from headgate_tables import hudi
 from headgate_tables.errors import TableOwnedError
+from headgate_tables.face.owner import Table
+from headgate_tables.opening import open_table
 
 _T = TypeVar("_T")
 _TIMEOUT_S = 10.0
@@ -54,9 +55,9 @@ def call_owner(access: Access, table: str, call: Callable[[Maintenance], Awaitab
 
 
 @contextlib.contextmanager
-def open_address(address: str, storage: tuple[str, ...]) -> Iterator[hudi.Table]:
+def open_address(address: str, storage: tuple[str, ...]) -> Iterator[Table]:
     """The table at an address, for work in this process. Raises TablesError; CommandError for a table that a cluster owns."""
-    with hudi.open_table(address, storage_options=storage_settings(storage)) as table:
+    with open_table(address, storage_options=storage_settings(storage)) as table:
         try:
             yield table
         except TableOwnedError as error:

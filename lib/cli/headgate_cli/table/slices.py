@@ -7,10 +7,9 @@ import click
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
-from headgate_tables import hudi
 from headgate_tables.errors import TablesError
+from headgate_tables.face.owner import StuckSlice, Table
 from headgate_tables.face.results import SliceFigures
-from headgate_tables.hudi.services.stuck import StuckSlice
 
 
 @click.group("slice")
@@ -80,12 +79,12 @@ def list_(output: Output, /, table_name: str, access: Access, storage: tuple[str
     _show(output, found)
 
 
-def _records(table: hudi.Table) -> list[dict[str, Any]]:
+def _records(table: Table) -> list[dict[str, Any]]:
     """The stuck slices in the form of an owner's answer (``StuckSlice`` of maintenance.proto)."""
     return [_record(stuck, waiting) for stuck, waiting in zip(table.stuck, _waiting(table), strict=True)]
 
 
-def _waiting(table: hudi.Table) -> list[SliceFigures]:
+def _waiting(table: Table) -> list[SliceFigures]:
     """Log files and bytes of each stuck slice; 0 if damage prevents the count, so that the slices are listed all the same."""
     try:
         if table.stuck:

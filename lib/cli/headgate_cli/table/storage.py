@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,14 +10,9 @@ import pyarrow.compute as pc
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_tables import hudi
-from headgate_tables.hudi.query import Mode
-from headgate_tables.hudi.timeline.active import read_timeline
-from headgate_tables.hudi.timeline.commit_metadata import decode_commit
-from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant
-from headgate_tables.storage.open import open_store
-from headgate_tables.storage.store import Store
-from headgate_tables.system import SystemIds
+from headgate_tables.face.owner import Table
+from headgate_tables.face.reader import Mode
+from headgate_tables.opening import open_table
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -36,18 +31,15 @@ class Location:
     url: str
     options: Mapping[str, str] | None = None
 
-    def open(self) -> hudi.Table:
+    def open(self) -> Table:
         """The open table. Raises TablesError."""
-        return hudi.open_table(self.url, storage_options=self.options)
+        return open_table(self.url, storage_options=self.options)
 
 
 def timeline(location: Location, limit: int) -> list[dict[str, Any]]:
-    """The newest ``limit`` instants (0: all), oldest first. Reads the metadata of each completed write."""
-    location.open().close()  # raises for a location without a readable table
-    store = open_store(location.url, location.options, SystemIds())
-    found = read_timeline(store)
-    instants = sorted([*found.completed.values(), *found.pending.values()], key=lambda instant: instant.time)
-    return [_instant(store, instant) for instant in instants[-limit if limit else 0 :]]
+    """The newest ``limit`` instants (0: all), oldest first; each completed write costs one read of its metadata."""
+    with location.open() as table:
+        return [asdict(each) for each in table.instants(limit)]
 
 
 def files(location: Location) -> list[dict[str, Any]]:
@@ -151,22 +143,3 @@ def _term(text: str, schema: pa.Schema) -> pc.Expression:
         ) from error
     condition: pc.Expression = _COMPARISONS[sign](column, pc.scalar(typed))
     return condition
-
-
-def _instant(store: Store, instant: Instant) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "instant": instant.time,
-        "action": instant.action,
-        "state": str(instant.state),
-        "completed": instant.completion or None,
-        **dict.fromkeys(("files", "rows", "deletes", "bytes")),
-    }
-    if instant.completion and instant.action in WRITE_ACTIONS:
-        metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
-        stats = [stat for group in metadata.stats.values() for stat in group]
-        total = {name: sum(stat[field] or 0 for stat in stats) for name, field in _STATS.items()}
-        record |= {"files": len(stats), **total}
-    return record
-
-
-_STATS = {"rows": "numWrites", "deletes": "numDeletes", "bytes": "fileSizeInBytes"}

@@ -33,6 +33,20 @@ class CommitInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class InstantInfo:
+    """One instant of the timeline; ``completed`` is None while it is pending. Counts of a completed write, None for others."""
+
+    instant: str
+    action: str
+    state: str
+    completed: str | None
+    files: int | None = None
+    rows: int | None = None
+    deletes: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that ``Table.verify()`` found wrong: ``path`` and ``problem`` in words."""
 

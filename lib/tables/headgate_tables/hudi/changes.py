@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.writing import Changes, Column
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import NewFile, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -29,25 +30,10 @@ from headgate_tables.storage.store import Store
 
 __all__ = ["ChangeWriter", "Changes", "Placed", "place", "split"]
 
-Column: TypeAlias = "Array | ChunkedArray"
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Runs: TypeAlias = list[tuple[int, int, bool]]
 """Start and length of each run of upserts or of deletes, and whether it is one of deletes: what becomes a block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """n upserts and deletes of one bucket in the order of their arrival.
-
-    ``rows``: the table's columns as ``place`` makes them; ``keys``: string[n]; ``deletes``: bool[n]. All may be in chunks.
-    """
-
-    partition: str
-    bucket: int
-    rows: pa.Table
-    keys: Column
-    deletes: Column
 
 
 def split(placed: Placed) -> list[Changes]:

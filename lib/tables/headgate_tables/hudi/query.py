@@ -8,16 +8,15 @@ own, and shows the rows of its commits: so a row that lost only to an older row 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from headgate_tables.errors import OptionError, RangeGoneError
+from headgate_tables.face.reader import Mode
 from headgate_tables.hudi.past import Past
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.view import FileSlice, FileSystemView
 
-Mode = Literal["snapshot", "read_optimized"]
 _TIME = re.compile(r"[0-9]{14}|[0-9]{17}")
 MODES: Sequence[Mode] = ("snapshot", "read_optimized")
 

@@ -6,13 +6,15 @@ from typing import Any
 import pyarrow as pa
 
 from headgate_tables.errors import OptionError, StoreUnavailableError
-from headgate_tables.face.results import CommitInfo, Verification
+from headgate_tables.face.reader import Filter, Mode
+from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.instants import newest_instants
 from headgate_tables.hudi.leases import ReaderLease, take_lease
 from headgate_tables.hudi.opened import Opened
-from headgate_tables.hudi.query import Mode, newest, select
-from headgate_tables.hudi.scan import Filter, Scan
+from headgate_tables.hudi.query import newest, select
+from headgate_tables.hudi.scan import Scan
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.verify import verify
@@ -125,6 +127,13 @@ class TableReader:
         """Completed writes of the active timeline, in the order in which they became visible."""
         writes = self._snapshots.timeline().writes()
         return [CommitInfo(instant.time, instant.completion, instant.action) for instant in writes]
+
+    def instants(self, limit: int = 0) -> list[InstantInfo]:
+        """The newest ``limit`` instants of the active timeline (0: all), pending ones too, oldest first.
+
+        Each completed write costs one read of its metadata. Raises CorruptFileError.
+        """
+        return newest_instants(self._store, limit)
 
     def file_groups(self) -> list[FileGroup]:
         """Live file groups; ``slices()`` of each gives its base and log files."""

@@ -4,13 +4,14 @@ One slice at a time: keys and ordering values of its logs decide the winners, th
 winning log rows follow. Memory holds the keys of one slice's logs and one batch, whatever the table's size.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
+from headgate_tables.face.reader import Filter
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partition_path
 from headgate_tables.hudi.query import Selection
@@ -21,7 +22,6 @@ from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
 
 Partition = str | Mapping[str, Any]
-Filter = pc.Expression | Callable[[pa.Schema], pc.Expression | None]
 
 
 class Scan:

@@ -9,6 +9,8 @@ from typing import Any
 
 from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.state import LogState
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.keys.bucket import bucket_of
 
 FIRST_REST_MS = 60_000
 """Before a slice that could not be compacted is planned again; twice as long after each further time."""
@@ -35,6 +37,14 @@ class StuckSlice:
     def key(self) -> Key:
         """Partition and file id."""
         return self.partition, self.file_id
+
+    @property
+    def bucket(self) -> int | None:
+        """None for a file group of another index, which gets no rows from here."""
+        try:
+            return bucket_of(self.file_id)
+        except CorruptFileError:
+            return None
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from headgate_tables.face import owner
 from headgate_tables.face.operation import Compacted, Operation, Plan
 from headgate_tables.face.results import (
     ArchiveResult,
@@ -135,7 +136,7 @@ class TableServices(ABC):
         """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has seen the table."""
         return self._maintainer.figures(self._owned())
 
-    def figures_of(self, stuck: StuckSlice) -> SliceFigures | None:
+    def figures_of(self, stuck: owner.StuckSlice) -> SliceFigures | None:
         """Log files and log bytes of one slice; None before ``maintain`` has seen the table."""
         return self._maintainer.figures_of(self._owned(), stuck.key)
 

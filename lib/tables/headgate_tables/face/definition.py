@@ -1,0 +1,62 @@
+"""What a table is, as services see it."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Definition(Protocol):
+    """Keys, partitions, ordering and buckets; never changes but by an adoption. ``opening`` makes one of what an owner sends."""
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that rows are stored with, without those that the format adds."""
+
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        """Columns that identify a row."""
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Empty for a table without partitions."""
+
+    @property
+    def ordering(self) -> str | None:
+        """The column whose larger value wins; None: the later write wins."""
+
+    @property
+    def buckets(self) -> int:
+        """File groups of one partition."""
+
+    @property
+    def hive_style(self) -> bool:
+        """Whether partition paths are ``column=value``."""
+
+    @property
+    def url_encode(self) -> bool:
+        """Whether values in partition paths are encoded as in a URL."""
+
+    @property
+    def table_uuid(self) -> uuid.UUID:
+        """Of this table and no other of its name."""
+
+    @property
+    def key_groups(self) -> int:
+        """Units in which buckets are assigned to writers."""
+
+    @property
+    def prefixed_keys(self) -> bool:
+        """Whether record keys name their column, as in some tables of other programs."""
+
+    @property
+    def groups(self) -> Mapping[str, Mapping[int, str]]:
+        """File group ids by partition and bucket, where other programs have made them."""
+
+    def encode(self) -> dict[str, Any]:
+        """As it stands in the CONFIG slot."""

@@ -1,0 +1,109 @@
+"""What readers of a table ask of it: rows, commits, files."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
+from headgate_tables.face.settings import TableSettings
+
+Mode = Literal["snapshot", "read_optimized"]
+Filter = pc.Expression | Callable[[pa.Schema], pc.Expression | None]
+
+
+class Rows(Protocol):
+    """A query, fixed when it was made; reading it again gives the same rows."""
+
+    @property
+    def as_of(self) -> str:
+        """Completion time of the newest commit in it, and where a query ``since`` reads on."""
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """A stream of record batches; rows come in no particular order."""
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+
+
+class LogFile(Protocol):
+    """A log file of a slice, by its name without folder."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class FileSlice(Protocol):
+    """A base file (name, or None) and the logs on top of it, oldest first."""
+
+    @property
+    def partition(self) -> str: ...
+
+    @property
+    def file_id(self) -> str: ...
+
+    @property
+    def base_instant(self) -> str: ...
+
+    @property
+    def base(self) -> str | None: ...
+
+    @property
+    def logs(self) -> Sequence[LogFile]: ...
+
+
+class FileGroup(Protocol):
+    """All slices of one bucket."""
+
+    def slices(self) -> Sequence[FileSlice]:
+        """Oldest first."""
+
+
+class TableReader(Protocol):
+    """Nothing here writes. Everything raises TablesError."""
+
+    @property
+    def url(self) -> str:
+        """Where the table lies."""
+
+    @property
+    def name(self) -> str:
+        """As the table itself says."""
+
+    @property
+    def definition(self) -> Definition | None:
+        """None for a table that another program made and nobody has adopted."""
+
+    @property
+    def settings(self) -> TableSettings:
+        """As the newest slot that this handle knows says."""
+
+    @property
+    def savepoints(self) -> Sequence[str]:
+        """Instants that ``restore`` can go back to, oldest first."""
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - pyarrow's own name for it
+        *,
+        mode: Mode = "snapshot",
+        as_of: str | None = None,
+        since: str | None = None,
+    ) -> Rows:
+        """The rows as they are now, were ``as_of`` a time, or those that commits wrote ``since`` one. Reads nothing yet."""
+
+    def commits(self) -> Sequence[CommitInfo]:
+        """Completed writes of the active timeline, in the order in which they became visible."""
+
+    def instants(self, limit: int = 0) -> Sequence[InstantInfo]:
+        """The newest ``limit`` instants (0: all), oldest first; each completed write costs one read."""
+
+    def file_groups(self) -> Sequence[FileGroup]:
+        """Live file groups."""
+
+    def verify(self) -> Verification:
+        """Compares slots, timeline and files, reading every file's bytes once."""

@@ -1,0 +1,52 @@
+"""What a writer's bucket side gives the rows of a checkpoint to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from headgate_tables.arrow import Array, ChunkedArray
+from headgate_tables.face.files import WriteStatus
+
+Column: TypeAlias = "Array | ChunkedArray"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """n upserts and deletes of one bucket in the order of their arrival.
+
+    ``rows``: the table's columns, null where a delete needs no value; ``keys``: string[n]; ``deletes``: bool[n]. All may be in
+    chunks.
+    """
+
+    partition: str
+    bucket: int
+    rows: pa.Table
+    keys: Column
+    deletes: Column
+
+
+class ChangeSink(Protocol):
+    """Makes data files for one process of one epoch. One call at a time; nothing here belongs to an event loop."""
+
+    def write(
+        self,
+        instant: str,
+        changes: Sequence[Changes],
+        log_versions: Sequence[int],
+        *,
+        ordinal: int | None = None,
+        threads: int = 1,
+        progress: Callable[[], object] = lambda: None,
+    ) -> list[WriteStatus]:
+        """One file, and its status, per ``Changes``, durable when this returns. None of them may be empty.
+
+        Every row is written, each key's in the order of arrival. ``instant`` has been announced (rule P3). ``log_versions``: per
+        ``Changes``, counting from 1 in the instant and bucket. ``ordinal``: this process's number in the instant's checkpoint.
+        ``threads``: for encoding. ``progress`` is called with each encoded file.
+
+        Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
+        """

@@ -1,0 +1,24 @@
+"""The active timeline for people: every instant, and what its commit wrote."""
+
+from headgate_tables.face.results import InstantInfo
+from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant
+from headgate_tables.storage.store import Store
+
+
+def newest_instants(store: Store, limit: int) -> list[InstantInfo]:
+    """At most ``limit`` (0: all), oldest first; each completed write costs one read of its metadata. Raises CorruptFileError."""
+    found = read_timeline(store)
+    instants = sorted([*found.completed.values(), *found.pending.values()], key=lambda instant: instant.time)
+    return [_told(store, instant) for instant in instants[-limit if limit else 0 :]]
+
+
+def _told(store: Store, instant: Instant) -> InstantInfo:
+    known = (instant.time, instant.action, str(instant.state), instant.completion or None)
+    if not instant.completion or instant.action not in WRITE_ACTIONS:
+        return InstantInfo(*known)
+    metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+    stats = [stat for group in metadata.stats.values() for stat in group]
+    rows, deletes, size = (sum(stat[name] or 0 for stat in stats) for name in ("numWrites", "numDeletes", "fileSizeInBytes"))
+    return InstantInfo(*known, files=len(stats), rows=rows, deletes=deletes, bytes=size)

@@ -1,0 +1,63 @@
+"""One attempt at an operation by a compactor: the table's folder, what its properties say, and the merge."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
+from headgate_tables.hudi.services.compaction.execution import compact_slice
+from headgate_tables.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCompaction:
+    """A ``CompactionTask``. ``process``: whose stage folder in ``epoch`` the output waits in. ``settings``: texts by key."""
+
+    store: Store
+    definition: Definition
+    operation: Operation
+    instant: str
+    epoch: int
+    process: str
+    attempt: int
+    settings: Mapping[str, str]
+
+    def base_rows(self) -> int:
+        """A base file that is missing or damaged is for the merge to find."""
+        base = self.operation.base
+        if base is None:
+            return 0
+        try:
+            with self.store.open_input(self.operation.at(base.name)) as file:
+                return int(pq.read_metadata(file).num_rows)
+        except (OSError, pa.ArrowInvalid):
+            return 0
+
+    def run(self, progress: Callable[[int], None]) -> Compacted:
+        """As ``compact_slice``."""
+        return compact_slice(
+            self.store,
+            self.definition,
+            self._layout(),
+            self.operation,
+            self.instant,
+            stage=LOG_LAYOUT.stage_folder(self.epoch, self.process) if self.store.stages else "",
+            settings=TableSettings.of(self.settings),
+            progress=progress,
+            attempt=str(self.attempt),
+        )
+
+    def _layout(self) -> Layout:
+        """As the table's properties say now; before they are there, as they will."""
+        where = f"{self.store.url}/{PROPERTIES_PATH}"
+        try:
+            properties = parse(self.store.get(PROPERTIES_PATH).to_pybytes(), where)
+        except FileNotFoundError:
+            properties = self.definition.properties()
+        return Layout.from_properties(properties, where)

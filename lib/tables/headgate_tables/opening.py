@@ -1,0 +1,93 @@
+"""Makes what services and commands work with: the one place that knows which formats there are. There is one, Apache Hudi."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headgate_tables import hudi
+from headgate_tables.commitlog.state import Holder
+from headgate_tables.face.compaction import CompactionTask
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.operation import Operation
+from headgate_tables.face.owner import Table
+from headgate_tables.hudi.definition import Definition as HudiDefinition
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.services.compaction.task import SliceCompaction
+from headgate_tables.storage.open import open_store
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Ids, System
+
+
+def create_table(
+    url: str,
+    schema: pa.Schema,
+    *,
+    record_key: Sequence[str],
+    partition_by: Sequence[str] = (),
+    ordering: str | None = None,
+    buckets: int = 8,
+    name: str | None = None,
+    hive_style: bool = False,
+    exist_ok: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    system: System | None = None,
+) -> Table:
+    """As ``hudi.create_table``."""
+    return hudi.create_table(
+        url,
+        schema,
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        buckets=buckets,
+        name=name,
+        hive_style=hive_style,
+        exist_ok=exist_ok,
+        storage_options=storage_options,
+        system=system,
+    )
+
+
+def open_table(
+    url: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    system: System | None = None,
+    holder: Holder | None = None,
+    wrap_store: Callable[[Store], Store] | None = None,
+) -> Table:
+    """As ``hudi.open_table``."""
+    return hudi.open_table(url, storage_options=storage_options, system=system, holder=holder, wrap_store=wrap_store)
+
+
+def read_definition(config: Mapping[str, Any]) -> Definition:
+    """Of a table, as its CONFIG slot has it."""
+    return HudiDefinition.decode(config)
+
+
+def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
+    """The folder of a table that is there, for who writes its files. Raises OptionError when url and options do not fit."""
+    return open_store(url, storage_options, ids, anchor=LOG_LAYOUT.root)
+
+
+def compaction_task(
+    folder: Store,
+    definition: Definition,
+    operation: Operation,
+    instant: str,
+    *,
+    epoch: int,
+    process: str,
+    attempt: int,
+    settings: Mapping[str, str],
+) -> CompactionTask:
+    """``process``: the compactor's random id; ``attempt``: its number. ``settings``: the table's, as text by key."""
+    return SliceCompaction(folder, of_hudi(definition), operation, instant, epoch, process, attempt, settings)
+
+
+def of_hudi(definition: Definition) -> HudiDefinition:
+    """The same. Raises TypeError for a table of another format."""
+    if not isinstance(definition, HudiDefinition):
+        raise TypeError(f"{type(definition).__name__} is no definition of a Hudi table")
+    return definition
