@@ -1,14 +1,24 @@
 """For the whole run: processes that tests start find `support`, too; in CI a test that skips itself fails."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from support import forked
+
 _HERE = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_services() -> Iterator[None]:
+    """Services of clusters come from parents that have imported them once (support.forked)."""
+    with forked.serving():
+        yield
+
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 SKIPS: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """The harness itself: processes that die where they should, links that cut, Redis that comes and goes, nothing left behind."""
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate_runtime.lifecycle import MALLOC
 from support.disks import full, read_only, small_disk, until_done
 from support.links import Link, owner_of_port
 from support.moved_clock import move_clock
@@ -22,15 +24,21 @@ from support.stepping import hits
 
 
 @contextmanager
-def step_service(folder: Path, *flags: str, name: str = "one") -> Iterator[Process]:
+def step_service(folder: Path, *flags: str, name: str = "one", program: str = "") -> Iterator[Process]:
     record = ["--record", str(folder / "steps")]
     command = [sys.executable, "-m", "support.stepping", "support.step_service", *record, *flags, "--", name]
-    process = Process(name, command, folder / f"{name}.log")
+    process = Process(name, command, folder / f"{name}.log", program=program)
     try:
         process.wait_ready()
         yield process
     finally:
         process.kill()
+
+
+@pytest.fixture(params=["", "support.step_service"], ids=["fresh", "forked"])
+def program(request: pytest.FixtureRequest) -> str:
+    """How a process comes to be: as an interpreter of its own, or from a parent that has imported its program."""
+    return str(request.param)
 
 
 @contextmanager
@@ -45,8 +53,8 @@ def asked(connection: socket.socket) -> bytes:
     return connection.recv(100)
 
 
-def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_recorded(tmp_path: Path) -> None:
-    with step_service(tmp_path, "--kill-at", "late:2") as process, connected(process.address) as connection:
+def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_recorded(tmp_path: Path, program: str) -> None:
+    with step_service(tmp_path, "--kill-at", "late:2", program=program) as process, connected(process.address) as connection:
         process.expect_end()
         assert asked(connection) == b"+one\n"
         assert process.is_alive
@@ -56,8 +64,8 @@ def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_reco
     assert hits(tmp_path / "steps") == {"early": 2, "late": 2}
 
 
-def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Path) -> None:
-    with step_service(tmp_path, "--pause-at", "early:1") as process, connected(process.address) as connection:
+def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Path, program: str) -> None:
+    with step_service(tmp_path, "--pause-at", "early:1", program=program) as process, connected(process.address) as connection:
         connection.sendall(b"x")
         process.wait_stopped()
         assert hits(tmp_path / "steps") == {"early": 1}
@@ -65,14 +73,26 @@ def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Pat
         assert connection.recv(100) == b"+one\n"
 
 
-def test_an_end_that_nobody_asked_for_is_told_apart_from_a_drain(tmp_path: Path) -> None:
-    with step_service(tmp_path, "--kill-at", "early:1") as process, connected(process.address) as connection:
+def test_an_end_that_nobody_asked_for_is_told_apart_from_a_drain(tmp_path: Path, program: str) -> None:
+    with step_service(tmp_path, "--kill-at", "early:1", program=program) as process, connected(process.address) as connection:
         assert asked(connection) == b""
         process.wait_end()
         assert process.ended_unasked
-    with step_service(tmp_path) as process:
+    with step_service(tmp_path, program=program) as process:
         assert process.terminate() == 0
         assert not process.ended_unasked
+
+
+def test_a_forked_process_begins_as_a_fresh_one_would(tmp_path: Path) -> None:
+    """The same arguments, environment, import path, threads and signals, no descriptors of the one that forked it."""
+    command = [sys.executable, "-m", "support.beginning", "--some", "flags"]
+    begun, log = [], tmp_path / "log"
+    for program in ("", "support.beginning"):
+        process = Process("one", command, log, env={**MALLOC, "A": "b"}, program=program)
+        assert process.wait_end() == 3
+        begun.append(json.loads(log.read_text()))
+        log.unlink()
+    assert begun[0] == begun[1]
 
 
 def test_a_process_that_is_never_ready_fails_with_the_end_of_its_log(tmp_path: Path) -> None:
@@ -81,16 +101,19 @@ def test_a_process_that_is_never_ready_fails_with_the_end_of_its_log(tmp_path: P
         process.wait_ready()
 
 
-def test_nothing_outlives_the_test_run(tmp_path: Path) -> None:
-    program = (
+def test_nothing_outlives_the_test_run(tmp_path: Path, program: str) -> None:
+    source = (
         "import sys, pathlib, os, signal\n"
+        "from support import forked\n"
         "from support.processes import Process\n"
-        "child = Process('c', [sys.executable, '-m', 'support.step_service', 'c'], pathlib.Path(sys.argv[1]))\n"
-        "child.wait_ready()\n"
-        "print(child.pid, flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with forked.serving():\n"
+        "    command = [sys.executable, '-m', 'support.step_service', 'c']\n"
+        "    child = Process('c', command, pathlib.Path(sys.argv[1]), program=sys.argv[2])\n"
+        "    child.wait_ready()\n"
+        "    print(child.pid, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "c.log")]
+    command = [sys.executable, "-c", source, str(tmp_path / "c.log"), program]
     told = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, env=child_environment({}), check=False)
     with contextlib.suppress(ProcessLookupError):
         watched = os.pidfd_open(int(told.stdout))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from headgate_runtime.lifecycle import MALLOC
 from headgate_tables.hudi import open_table
 from support.processes import Process
 from support.running_coordinator import FAST, client_of, running_coordinator
@@ -31,7 +32,8 @@ class Processes:
         options = {"store": self._folder / "store", "redis": f"redis://{self._redis}/0", "listen": listen, "name": name}
         options |= {setting: f"{value * 1000:.0f}ms" for setting, value in {**FAST, **settings}.items()}
         flags = [word for option, value in options.items() for word in (f"--{option.replace('_', '-')}", str(value))]
-        process = Process(name, [sys.executable, "-m", "headgate_coordinator", *flags], self._folder / f"{name}.log")
+        command = [sys.executable, "-m", "headgate_coordinator", *flags]
+        process = Process(name, command, self._folder / f"{name}.log", env=MALLOC, program="headgate_coordinator")
         self._started.append(process)
         await asyncio.to_thread(process.wait_ready)
         return process

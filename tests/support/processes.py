@@ -10,6 +10,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from support import forked
+
 READY_S = 60.0
 """For a process to say that it is ready, or to end, on a loaded machine. Nobody waits that long when all is well."""
 
@@ -21,22 +23,26 @@ class Died(AssertionError):
 class Process:
     """``command`` runs under ``support.tethered``. Both its outputs are appended to ``log``.
 
-    ``ready_line``: it prints ``{"ready": "host:port"}`` when it serves, which ``address`` then holds.
+    ``ready_line``: it prints ``{"ready": "host:port"}`` when it serves, which ``address`` then holds. ``program``: the command is
+    ``python -m …`` and may be forked from a parent that has imported this one (``support.forked``).
     """
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, program: str = ""
+    ) -> None:
         self.name = name
         self.log = log
         self.address = ""
         self._expected_end = False
         self._announced = threading.Event()
+        environment = child_environment(env or {})
         with log.open("ab") as errors:
-            self._child = subprocess.Popen(
+            self._child = forked.start(program, command[2:], environment, errors.fileno()) or subprocess.Popen(
                 [sys.executable, "-S", "-m", "support.tethered", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=child_environment(env or {}),
+                env=environment,
             )
         self._listener = threading.Thread(target=self._listen, name=f"output of {name}")
         self._listener.start()

@@ -83,7 +83,8 @@ class Producers:
             "timeout": self.timeout,
         }
         flags = [f"--{option.replace('_', '-')}={value}" for option, value in (told | asdict(self.workload)).items()]
-        process = Process(name, [sys.executable, "-m", "support.producers", *flags], self.folder / f"{name}.log")
+        command = [sys.executable, "-m", "support.producers", *flags]
+        process = Process(name, command, self.folder / f"{name}.log", program="support.producers")
         if before := self._running.get(name):
             before.expect_end()
             self._fenced.append(before)
