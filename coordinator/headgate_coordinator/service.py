@@ -89,7 +89,7 @@ async def serve(
                 ready(bound)
         finally:
             for session in [*state.writers, *state.compactors]:
-                session.end("the coordinator has ended", flush=True)
+                session.end_stream("the coordinator has ended", flush=True)
             await server.stop(GRACE_S)
             await leases.close()
 
