@@ -31,9 +31,11 @@ from headgate_tables.errors import (
 )
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi import Holder, Table, open_table
-from headgate_tables.hudi.changes import ChangeWriter, place, split
+from headgate_tables.hudi.change_writer import ChangeWriter
+from headgate_tables.hudi.place import place
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
+from support.splitting import split
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 

@@ -27,12 +27,12 @@ def grants_at_once() -> None:
 
 def encodes_slowly() -> None:
     """Each writer writes 5,000 rows a second: far less than clients send."""
-    from headgate_tables.hudi.changes import ChangeWriter
+    from headgate_tables.hudi.change_writer import ChangeWriter
 
     right = ChangeWriter._encode
 
     def encode(self: ChangeWriter, file: Any) -> Any:
-        time.sleep(file.batch.deletes.size / 5000)
+        time.sleep(file.changes.rows.num_rows / 5000)
         return right(self, file)
 
     ChangeWriter._encode = encode  # type: ignore[method-assign]
@@ -43,11 +43,11 @@ def keeps_beaten_rows(patch: Callable[[Any, str, Any], None] = setattr) -> None:
 
     ``patch``: in tests of one process, a ``MonkeyPatch.setattr``, which is undone.
     """
-    from headgate_writer import flushing
+    from headgate_tables.hudi import sift
 
-    right = flushing._ranks
-    patch(flushing, "_ranks", lambda bundle, portion: right(bundle, portion) & ~1)  # deletes have the rank of upserts
-    patch(flushing, "_winners", lambda bundles, ranks, chosen, definition: chosen)
+    right = sift._ranks
+    patch(sift, "_ranks", lambda batch, wanted, groups: right(batch, wanted, groups) & ~1)  # deletes have the rank of upserts
+    patch(sift, "_winners", lambda batches, ranks, chosen, ordering, hashes: chosen)
 
 
 ALL_ROWS: Mapping[str, tuple[str, ...]] = {"writer": (keeps_beaten_rows.__name__,)}

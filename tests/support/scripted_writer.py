@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
-from headgate_tables.hudi.changes import ChangeWriter, place, split
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.place import place
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
+from support.splitting import split
 
 
 @dataclass

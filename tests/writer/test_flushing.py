@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_tables.hudi.changes import Changes, ChangeWriter
+from headgate_tables.face.writing import Changes
+from headgate_tables.hudi import sift
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import file_id
-from headgate_writer import flushing, heap
+from headgate_tables.writing import Filed
+from headgate_writer import heap
 from headgate_writer.buffers import CheckpointBuffer, Portion
 from headgate_writer.flushing import flush, take_apart
-from headgate_writer.heap import Filed
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OwnedTable
@@ -88,7 +90,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
         buffer.add(batch(entries, first, definition))
         first += len(entries)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flushing, "_FEW_ROWS", few_rows)
+        patch.setattr(sift, "_FEW_ROWS", few_rows)
         patch.setattr(heap, "_BUNDLE", bundle)
         changes, rest = take_apart(buffer.take_out(np.arange(len(buffer.groups))), definition)
     assert not rest
@@ -156,7 +158,7 @@ def test_taking_apart_many_tiny_buckets_does_not_cost_a_slice_for_each_of_them_a
         buffer.add(routed(rows, TABLE))
     changes, _ = take_apart(buffer.take_out(np.arange(len(buffer.groups))), TABLE)
     assert sum(change.rows.num_rows for change in changes) == 50_000
-    assert max(change.keys.num_chunks for change in changes if isinstance(change.keys, pa.ChunkedArray)) <= 2
+    assert all(column.num_chunks == 1 for change in changes for column in change.rows.columns)
 
 
 def test_a_filed_batch_counts_all_of_its_arrays() -> None:

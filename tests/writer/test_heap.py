@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate_tables.writing import Filed
 from headgate_writer import heap
-from headgate_writer.heap import Filed, Heap, bundled
+from headgate_writer.heap import Heap, bundled
 
 
 def filed(number: int, nbytes: int) -> Filed:

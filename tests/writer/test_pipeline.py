@@ -8,8 +8,8 @@ import pyarrow as pa
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
-from headgate_tables.hudi.changes import place
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.place import place
 from headgate_writer.admission import Admitted
 from support.running_writer import TABLE, cluster
 from support.tables import notes, rows

@@ -18,11 +18,10 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError, TablesError
-from headgate_tables.writing import change_sink, key_group
+from headgate_tables.writing import Filed, change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Budget, Bytes, CheckpointBuffer, Flush, Portion, Waiting, next_flush
 from headgate_writer.flushing import flush
-from headgate_writer.heap import Filed
 from headgate_writer.progress import Progress
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import Arrivals

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headgate_writer.heap import Filed, Heap
+from headgate_tables.writing import Filed
+from headgate_writer.heap import Heap
 from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 

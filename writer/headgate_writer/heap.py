@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from headgate_tables.arrow import Array
-
-Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
+from headgate_tables.writing import Filed, concatenated
 
 COLUMN_OVERHEAD: Final = 600
 """Bytes that a column of a batch costs whatever it holds: its Arrow and Python objects, and buffers rounded up to 64 bytes
@@ -30,30 +22,6 @@ _FAN_IN: Final = 32
 _BUNDLE: Final = 4 << 20
 """Bytes that are sorted at once. Rows of far larger batches are picked from all over the memory: 0.12 s for a million rows
 in batches of 8 MB, 0.30 s as one, 1.6 s where that is memory that the process had not used before."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Filed:
-    """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
-
-    rows: pa.Table
-    keys: Array
-    deletes: pa.BooleanArray
-    codes: Codes
-
-    @property
-    def nbytes(self) -> int:
-        """Arrow bytes."""
-        return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
-
-    def slice(self, start: int, stop: int) -> Filed:
-        """Without a copy."""
-        n = stop - start
-        return Filed(self.rows.slice(start, n), self.keys.slice(start, n), self.deletes.slice(start, n), self.codes[start:stop])
-
-    def take(self, positions: npt.NDArray[np.int64]) -> Filed:
-        """Copies."""
-        return Filed(self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions])
 
 
 class Heap:
@@ -101,18 +69,6 @@ class Heap:
     def put_back(self, older: Sequence[Filed]) -> None:
         """Before all that has come since."""
         self._large[:0] = older
-
-
-def concatenated(batches: Sequence[Filed]) -> Filed:
-    """One batch, one chunk a column."""
-    if len(batches) == 1:
-        return batches[0]
-    return Filed(
-        pa.concat_tables([batch.rows for batch in batches]).combine_chunks(),
-        pa.concat_arrays([batch.keys for batch in batches]),
-        pa.concat_arrays([batch.deletes for batch in batches]),
-        np.concatenate([batch.codes for batch in batches]),
-    )
 
 
 def bundled(batches: list[Filed]) -> list[Filed]:

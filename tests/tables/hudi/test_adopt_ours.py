@@ -30,9 +30,10 @@ from headgate_tables.errors import (
     UnsupportedTableError,
 )
 from headgate_tables.face.results import AdoptResult
-from headgate_tables.hudi.changes import ChangeWriter, place, split
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.place import place
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
@@ -40,6 +41,7 @@ from headgate_tables.system import SystemIds
 from support.handles import open_on
 from support.other_program import other_program
 from support.refusals import refused
+from support.splitting import split
 from support.systems import NOON, FaultyStore, SetClock, system
 from support.table_files import data_files
 from support.tables import SCHEMA, SHORT, create, keys, notes, rows

@@ -13,14 +13,16 @@ from headgate_tables.catalog import Catalog
 from headgate_tables.commitlog.slot import Kind, Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, TableExistsError, TableOwnedError, UnsafeStoreError
-from headgate_tables.hudi import changes
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.place import place as place_rows
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.oracle import Oracle
 from support.s3 import S3Endpoint, real_s3, s3rver_s3
+from support.splitting import split
 from support.systems import SetClock, system
 from support.tables import SCHEMA, as_text, by_hudi_rs, keys, rows
 
@@ -285,10 +287,10 @@ def write_checkpoint(
     endpoint = {"endpoint": place.proxy.url, "timeout": "1s"} if lossy else {}
     store = open_store(place.url, {**place.endpoint.options, **endpoint}, SystemIds())
     assert table.definition is not None
-    writer = changes.ChangeWriter(store, table.definition, epoch=table.epoch, process="3" * 32, ordinal=0)
+    writer = ChangeWriter(store, table.definition, epoch=table.epoch, process="3" * 32, ordinal=0)
     deletes = pa.array([note is None for _, _, note in entries])
     data = rows(*((key, ts, note or "") for key, ts, note in entries))
-    batch = changes.split(changes.place(data, deletes, table.definition))
+    batch = split(place_rows(data, deletes, table.definition))
     transaction = table.transaction(tidy=False)
     transaction.announce()
     transaction.add(writer.write(transaction.instant, batch, [1] * len(batch)))

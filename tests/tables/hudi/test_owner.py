@@ -19,13 +19,15 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.hudi.changes import ChangeWriter, place, split
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.place import place
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Listing, Outcome, Store
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
 from support.handles import open_on
+from support.splitting import split
 from support.systems import SetClock, system
 from support.tables import SCHEMA, by_hudi_rs, create, notes, rows
 

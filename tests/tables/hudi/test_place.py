@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_tables.errors import FixCall, NullKeyError, NullOrderingError, OptionError, PartitionValueError, SchemaError
-from headgate_tables.hudi.changes import Placed, place, split
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import record_buckets
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
+from headgate_tables.hudi.place import Placed, place
 from headgate_tables.system import SystemIds
 from support.events import EVENTS_SCHEMA, events
+from support.splitting import split
 from support.strategies import effort
 
 STRICT = pa.schema(

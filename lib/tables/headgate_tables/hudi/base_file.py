@@ -5,8 +5,6 @@ Hudi: HoodieRecord, HoodieAvroWriteSupport, BaseFileUtils. Bloom filters are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, pc
@@ -26,8 +24,3 @@ def encode_base_file(rows: pa.Table, keys: Array, layout: ParquetLayout, avro_sc
         "hoodie_max_record_key": bounds["max"].as_py(),
     }
     return encode(rows.replace_schema_metadata(footer), layout)
-
-
-def pieces(buffer: pa.Buffer) -> Sequence[pa.Buffer]:
-    """As a store takes it."""
-    return [buffer]

@@ -10,8 +10,8 @@ from headgate_tables.errors import OptionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opening import open_table
+from headgate_tables.hudi.place import check_definition
 from headgate_tables.hudi.properties import PROPERTIES_PATH, render
-from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.table import Table
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.partition_file import is_usable, partition_file
-from headgate_tables.hudi.routing import Group
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
 
@@ -38,15 +37,15 @@ class GroupIds:
         self._existing.update(self._ids)
         self._view = view
 
-    def claim(self, group: Group, instant: str, *, alone: bool) -> tuple[str, bool]:
+    def claim(self, partition: str, bucket: int, instant: str, *, alone: bool) -> tuple[str, bool]:
         """The bucket's file id, and whether ``instant`` may write its base file.
 
         Only a group without any file begins with one, and only in the oldest open transaction (``alone``): a base file
         hides what an older instant that completes later puts beside it.
         """
-        key = (group.partition, group.bucket)
+        key = (partition, bucket)
         if key not in self._ids:
-            self._ids[key] = self._new_id(group)
+            self._ids[key] = self._new_id(partition, bucket)
         if key in self._existing:
             return self._ids[key], False
         # Every writer is noted: a base file beside a log of its own instant would count as older than that log
@@ -77,10 +76,10 @@ class GroupIds:
         except FileNotFoundError:
             return False
 
-    def _new_id(self, group: Group) -> str:
+    def _new_id(self, partition: str, bucket: int) -> str:
         k = 0
         while True:
-            found = self._definition.file_id(group.partition, group.bucket, k)
-            if self._view is None or not self._view.was_replaced(group.partition, found):
+            found = self._definition.file_id(partition, bucket, k)
+            if self._view is None or not self._view.was_replaced(partition, found):
                 return found
             k += 1

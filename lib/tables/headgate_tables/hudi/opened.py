@@ -32,7 +32,7 @@ class Opened:
         self.system = system
         self._holder = holder or Holder("library", system.host, system.pid)
         self._take_over = take_over
-        self._process = ""
+        self.process = ""
         ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
         self.log, self.damage = self._load_log() if ours else (None, None)
         where = f"{store.url}/{PROPERTIES_PATH}"
@@ -67,7 +67,7 @@ class Opened:
 
     def stage(self, log: CommitLog) -> str:
         """The folder of this process in the present epoch, or "" where files are created in place."""
-        return LOG_LAYOUT.stage_folder(log.state.epoch, self._process) if self.store.stages else ""
+        return LOG_LAYOUT.stage_folder(log.state.epoch, self.process) if self.store.stages else ""
 
     def begin(self, definition: Definition) -> CommitLog:
         """A table that another program made has got its slot 0. Raises CorruptFileError when it cannot be read."""
@@ -84,7 +84,7 @@ class Opened:
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """Under a new process id (rule RO8)."""
-        self._process = self.system.ids.token()
+        self.process = self.system.ids.token()
         try:
             log = CommitLog(self.store, LOG_LAYOUT, self.system, self._holder, take_over=self._take_over, usable=is_usable)
             return log, None

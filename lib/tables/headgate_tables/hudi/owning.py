@@ -7,9 +7,9 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.face.results import AdoptResult, Repaired
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
-from headgate_tables.hudi.flush import Flusher
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
@@ -82,9 +82,10 @@ class TableOwner(TableReader, TableServices):
             self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
         instant = log.begin()  # last: an instant that is given out is open until somebody ends it
-        flusher = Flusher(self._store, definition, self._parquet, instant, self._opened.stage(log))
+        epoch, process = log.state.epoch, self._opened.process
+        writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
         return Transaction(
-            self._store, log, definition, self._groups, flusher, instant, self._before_commit, self._after_commit, schema
+            self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
         )
 
     def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:

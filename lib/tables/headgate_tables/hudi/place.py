@@ -1,23 +1,26 @@
-"""A writer's ingest side: a batch of upserts and deletes is checked, keyed and told which bucket each of its rows belongs to.
+"""The one pass over a batch of upserts and deletes that says where each of its rows belongs: record key, partition, bucket.
 
-Nothing is dropped or sorted: rows keep the order of their arrival, which decides between equal ordering values.
+Every step is a kernel over whole columns. Nothing is dropped or sorted here: rows keep the order of their arrival, which decides
+between equal ordering values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import Array
-from headgate_tables.errors import OptionError
+from headgate_tables.arrow import Array, pc
+from headgate_tables.errors import NullOrderingError, OptionError
 from headgate_tables.hudi.batches import conform_to_keys, conform_to_mixed, conform_to_table
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.keys.bucket import Hashes, buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.java_hash import Int32s
-from headgate_tables.hudi.keys.partition_path import dense
-from headgate_tables.hudi.routing import address
+from headgate_tables.hudi.keys.partition_path import PartitionSpec, dense, partition_paths
+from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
+from headgate_tables.hudi.log.deletes import check_ordering_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,13 @@ class Placed:
 
     ``rows``: the table's columns, one chunk each; a delete has values in the record key, partition and ordering columns only,
     and null in all others, even where the schema says that there is none. ``keys``: string[n]; ``deletes``: bool[n]; none null.
-    ``group``: int32[n] into ``groups``, the (partition path, bucket) pairs that occur, each once.
+    ``hashes``: uint32[n], equal for equal keys. ``group``: int32[n] into ``groups``, the (partition path, bucket) pairs that
+    occur, each once.
     """
 
     rows: pa.Table
     keys: Array
+    hashes: Hashes
     deletes: pa.BooleanArray
     group: Int32s
     groups: list[tuple[str, int]]
@@ -45,20 +50,60 @@ def place(table: pa.Table, deletes: pa.BooleanArray | None, definition: Definiti
     count = _count(deletes, table.num_rows)
     if deletes is None or not count:
         rows = conform_to_table(table, definition)
-        deletes = _none_of(table.num_rows)
+        deletes = _same(table.num_rows, value=False)
     elif count == table.num_rows:
         rows = conform_to_keys(table, definition)
     else:
         rows = conform_to_mixed(table, deletes, definition)
-    addressed = address(rows, definition)
-    codes, used = dense(addressed.codes, len(addressed.paths) * definition.buckets)
+    placed = _place(rows, deletes, definition)
+    if rows.num_columns == len(definition.schema):
+        return placed
+    return replace(placed, rows=_widened(rows, definition.schema))
+
+
+def place_deletes(keys: pa.Table, definition: Definition) -> Placed:
+    """``place`` of deletes alone, whose ``rows`` have the record key, partition and ordering columns and no others."""
+    rows = conform_to_keys(keys, definition)
+    return _place(rows, _same(rows.num_rows, value=True), definition)
+
+
+def check_definition(definition: Definition) -> None:
+    """Whether rows of such a table can be keyed, placed and ordered. Raises OptionError, SchemaError, UnsupportedTypeError."""
+    definition.check()
+    if definition.ordering:
+        check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
+    place(definition.schema.empty_table(), None, definition)
+
+
+def _place(rows: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> Placed:
+    """Each partition has buckets of its own (rule DE4)."""
+    key_spec = KeySpec(definition.record_key, definition.prefixed_keys)
+    records = read_keys(rows, key_spec)
+    _check_ordering(rows, definition)
+    spec = PartitionSpec(definition.partition_by, definition.hive_style, definition.url_encode)
+    partitions, paths, _ = partition_paths(rows, spec)
+    hashes = record_hashes(records, key_spec)
+    codes = partitions.astype(np.int64) * definition.buckets + buckets_of_hashes(hashes, definition.buckets)
+    group, used = dense(codes, len(paths) * definition.buckets)
     pairs = [divmod(code, definition.buckets) for code in used.tolist()]
-    groups = [(addressed.paths[partition], bucket) for partition, bucket in pairs]
-    return Placed(_widened(rows, definition.schema), addressed.keys, deletes, codes.astype(np.int32), groups)
+    groups = [(paths[partition], bucket) for partition, bucket in pairs]
+    return Placed(rows, records.keys, hashes, deletes, group.astype(np.int32), groups)
 
 
-def _none_of(rows: int) -> Any:
-    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bytes(-(-rows // 8)))])
+def _check_ordering(rows: pa.Table, definition: Definition) -> None:
+    """Refuses nulls in the ordering column (rule DE1: Spark could not read the table any more)."""
+    if definition.ordering is None or not (nulls := rows[definition.ordering].null_count):
+        return
+    first = pc.index(rows[definition.ordering].is_null(), True).as_py()
+    raise NullOrderingError(
+        f"column {definition.ordering!r} orders the rows and is null in {nulls} of them, first in row {first}",
+        fix="Give every row (and every delete) an ordering value, or leave these rows out.",
+    )
+
+
+def _same(rows: int, *, value: bool) -> pa.BooleanArray:
+    bits = (b"\xff" if value else b"\0") * -(-rows // 8)
+    return cast(pa.BooleanArray, pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)]))
 
 
 def _count(deletes: pa.BooleanArray | None, rows: int) -> int:
@@ -74,7 +119,5 @@ def _count(deletes: pa.BooleanArray | None, rows: int) -> int:
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns that a delete does not need, null."""
-    if rows.num_columns == len(schema):
-        return rows
     columns = [rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type) for field in schema]
     return pa.table(columns, schema=schema)

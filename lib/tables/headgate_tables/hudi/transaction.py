@@ -15,13 +15,16 @@ from headgate_tables.commitlog.publish import DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
-from headgate_tables.hudi.batches import conform_to_keys, conform_to_table, table_chunks
+from headgate_tables.face.writing import Changes
+from headgate_tables.hudi.batches import table_chunks
+from headgate_tables.hudi.change_writer import ChangeWriter
+from headgate_tables.hudi.data_files import THREADS
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.flush import Flusher, Target
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.partition_file import encode_partition_file, partition_file
-from headgate_tables.hudi.routing import Group, Routed, route
+from headgate_tables.hudi.place import Placed, place, place_deletes
+from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.storage.store import Store
@@ -38,7 +41,7 @@ class Transaction:
         log: CommitLog,
         definition: Definition,
         groups: GroupIds,
-        flusher: Flusher,
+        writer: ChangeWriter,
         instant: str,
         before_commit: Callable[[bool], None],
         after_commit: Callable[["Transaction", str], None],
@@ -51,7 +54,7 @@ class Transaction:
         self._log = log
         self._definition = definition
         self._groups = groups
-        self._flusher = flusher
+        self._writer = writer
         self._before_commit = before_commit
         self._after_commit = after_commit
         self._schema = schema
@@ -69,22 +72,27 @@ class Transaction:
         Raises a FixCall for bad data and writes nothing of that chunk; roll back then.
         """
         self._check_open()
-        for routed in map(self._routed_rows, table_chunks(data)):
-            self._write(routed, deletes=False)
-            del routed  # or the next chunk would fill up beside this one
+        for changes, beaten in map(self._sifted_rows, table_chunks(data)):
+            self._write(changes, beaten)
+            del changes  # or the next chunk would fill up beside this one
 
     def delete(self, keys: Any) -> None:
         """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
         self._check_open()
-        for routed in map(self._routed_keys, table_chunks(keys)):
-            self._write(routed, deletes=True)
-            del routed
+        for changes, beaten in map(self._sifted_keys, table_chunks(keys)):
+            self._write(changes, beaten, deletes=True)
+            del changes
 
-    def _routed_rows(self, table: pa.Table) -> Routed:
-        return route(conform_to_table(table, self._definition), self._definition)
+    def _sifted_rows(self, table: pa.Table) -> tuple[list[Changes], int]:
+        return self._sifted(place(table, None, self._definition))
 
-    def _routed_keys(self, table: pa.Table) -> Routed:
-        return route(conform_to_keys(table, self._definition), self._definition)
+    def _sifted_keys(self, table: pa.Table) -> tuple[list[Changes], int]:
+        return self._sifted(place_deletes(table, self._definition))
+
+    def _sifted(self, placed: Placed) -> tuple[list[Changes], int]:
+        """And how many rows another row of the same key beat."""
+        changes = sift_batch(placed, self._definition.ordering)
+        return changes, len(placed.keys) - sum(each.rows.num_rows for each in changes)
 
     def announce(self) -> None:
         """Puts requested and inflight on the timeline: from then on data files of the instant may be written (rule P3).
@@ -179,19 +187,19 @@ class Transaction:
         if not (self._ended or self._sent or isinstance(error, ReopenTable)):
             self.rollback()
 
-    def _write(self, routed: Routed, *, deletes: bool) -> None:
-        if not routed.groups:
+    def _write(self, changes: Sequence[Changes], beaten: int, *, deletes: bool = False) -> None:
+        if not changes:
             return
         self._check_whole()
         self._groups.load()
         self._announce()
         self._broken = True
-        targets = [self._target(group, deletes=deletes) for group in routed.groups]
-        flush = self._flusher.deletes if deletes else self._flusher.upserts
+        targets = [self._target(each, deletes=deletes) for each in changes]
+        file_ids, versions = [file_id for file_id, _ in targets], [version for _, version in targets]
         with self._log.ending_on_failed_sync():
-            self.statuses += flush(routed, targets)
+            self.statuses += self._writer.write(self.instant, changes, versions, file_ids=file_ids, threads=THREADS)
         self._broken = False
-        self._superseded += routed.dropped
+        self._superseded += beaten
 
     def _announce(self) -> None:
         """Requested and inflight stand before any data file of the instant (rule P3)."""
@@ -205,13 +213,15 @@ class Transaction:
             self._log.create(Instant(self.instant, ACTION, state).path, b"")
         self._announced = True
 
-    def _target(self, group: Group, *, deletes: bool) -> Target:
-        file_id, may_be_base = self._groups.claim(group, self.instant, alone=self._log.open_instants[0] == self.instant)
+    def _target(self, changes: Changes, *, deletes: bool) -> tuple[str, int]:
+        """File id and log version; version 0 stands for a base file."""
+        alone = self._log.open_instants[0] == self.instant
+        file_id, may_be_base = self._groups.claim(changes.partition, changes.bucket, self.instant, alone=alone)
         if may_be_base and not deletes:
-            return Target(group, file_id, 0)
-        key = f"{group.partition}/{file_id}"
+            return file_id, 0
+        key = f"{changes.partition}/{file_id}"
         self._versions[key] = self._versions.get(key, 0) + 1
-        return Target(group, file_id, self._versions[key])
+        return file_id, self._versions[key]
 
     def _derive(self, completion: str, metadata: bytes) -> list[DerivedFile]:
         """Partition files first, the completed instant last: with it the commit becomes visible."""

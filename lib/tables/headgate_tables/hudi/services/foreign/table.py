@@ -11,8 +11,8 @@ from headgate_tables.errors import CorruptFileError, FixCall, OptionError, Unsup
 from headgate_tables.hudi.definition import Definition, Layout, key_generator
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.place import check_definition
 from headgate_tables.hudi.readable import check_all
-from headgate_tables.hudi.routing import check_definition
 from headgate_tables.hudi.schema.evolved import check_stored
 from headgate_tables.hudi.services.foreign.adopting import check_clock, survey
 from headgate_tables.hudi.services.foreign.sampled_keys import Sample, sample

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, StoreFullError
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.hudi.changes import Changes, ChangeWriter, place, split
+from headgate_tables.face.writing import Changes
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log.block import BlockKind, read_blocks
+from headgate_tables.hudi.place import place
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Buffers, Outcome
 from headgate_tables.system import SystemIds
@@ -27,6 +29,7 @@ from support.handles import open_on
 from support.model import Change, Model
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
+from support.splitting import split
 from support.strategies import Shape, effort, new_folder, shapes
 from support.systems import system
 from support.tables import by_hudi_rs, create, notes, rows

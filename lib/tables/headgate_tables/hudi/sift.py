@@ -1,0 +1,187 @@
+"""Rows that gathered for many buckets are sifted: one row of each record stays, and the rest is sorted by bucket.
+
+A call of the library sifts its batch at once; a writer sifts what waits, some buckets at a time, and gets the other rows back.
+Which rows are beaten is found out from keys and ordering values alone; then each batch is taken apart once: the rows to be
+written, by bucket, and those of other buckets.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headgate_tables.arrow import Array
+from headgate_tables.face.writing import Changes
+from headgate_tables.hudi.duplicates import one_row_per_key
+from headgate_tables.hudi.keys.bucket import Hashes
+from headgate_tables.hudi.keys.java_hash import Int32s, java_string_hash
+from headgate_tables.hudi.place import Placed
+
+_FEW_ROWS: Final = 100
+"""Rows of a bucket and batch from which a slice of them is cheaper than to sort all batches as one."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filed:
+    """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
+
+    rows: pa.Table
+    keys: Array
+    deletes: pa.BooleanArray
+    codes: Int32s
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes."""
+        return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
+
+    def slice(self, start: int, stop: int) -> Filed:
+        """Without a copy."""
+        n = stop - start
+        return Filed(self.rows.slice(start, n), self.keys.slice(start, n), self.deletes.slice(start, n), self.codes[start:stop])
+
+    def take(self, positions: Ints) -> Filed:
+        """Copies."""
+        return Filed(self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions])
+
+
+def sift_batch(placed: Placed, ordering: str | None) -> list[Changes]:
+    """One row of each record of a batch, by group in the order of ``placed.groups``; see ``sift``."""
+    batches = [Filed(placed.rows, placed.keys, placed.deletes, placed.group)]
+    return sift(batches, np.arange(len(placed.groups)), placed.groups, ordering, hashes=placed.hashes)[0]
+
+
+def sift(
+    batches: list[Filed],
+    wanted: Ints,
+    groups: Sequence[tuple[str, int]],
+    ordering: str | None,
+    *,
+    hashes: Hashes | None = None,
+) -> tuple[list[Changes], list[Filed]]:
+    """One row of each record in the wanted buckets, upserts before deletes, in the order of ``wanted``; and the batches that
+    remain. ``batches`` is emptied.
+
+    Of a record's rows the one with the larger value in the column ``ordering`` stays, of equal ones the later; without ordering
+    the later. ``wanted``: int64, codes of buckets that have rows, each once; ``groups``: partition path and bucket of each code.
+    ``hashes``: uint32 of all rows, equal for equal keys, when the caller has them and wants all buckets.
+    """
+    ranks = [_ranks(batch, wanted, len(groups)) for batch in batches]
+    chosen = _winners(batches, ranks, [np.flatnonzero(each >= 0) for each in ranks], ordering, hashes)
+    pieces: list[Filed] = []
+    rest: list[Filed] = []
+    batches.reverse()
+    for each, positions in zip(ranks, chosen, strict=True):
+        batch = batches.pop()  # what is copied out of it is freed at once
+        if len(positions):
+            pieces.append(_by_rank(batch, each, positions))
+        others = np.flatnonzero(each < 0)
+        if len(others):
+            rest.append(batch if len(others) == len(each) else batch.take(others))
+    return _changes(pieces, [groups[code] for code in wanted.tolist()]), rest
+
+
+def concatenated(batches: Sequence[Filed]) -> Filed:
+    """One batch, one chunk a column."""
+    if len(batches) == 1:
+        return batches[0]
+    return Filed(
+        pa.concat_tables([batch.rows for batch in batches]).combine_chunks(),
+        pa.concat_arrays([batch.keys for batch in batches]),
+        pa.concat_arrays([batch.deletes for batch in batches]),
+        np.concatenate([batch.codes for batch in batches]),
+    )
+
+
+def _ranks(batch: Filed, wanted: Ints, groups: int) -> Int32s:
+    """int32[n]: the order in which the rows are to be written; -1 for those of other buckets.
+
+    Each wanted bucket has two ranks, an even one for its upserts and an odd one for its deletes.
+    """
+    number = np.full(groups, -1, np.int32)
+    number[wanted] = np.arange(len(wanted), dtype=np.int32) * 2
+    ranks: Int32s = number[batch.codes]
+    if batch.deletes.true_count:
+        ranks += batch.deletes.to_numpy(zero_copy_only=False) & (ranks >= 0)
+    return ranks
+
+
+def _winners(
+    batches: Sequence[Filed], ranks: Sequence[Int32s], chosen: Sequence[Ints], ordering: str | None, hashes: Hashes | None
+) -> list[Ints]:
+    """Of the chosen positions those whose rows no other row of the same record beats."""
+    if not batches:
+        return []
+    keys = _joined([_some(batch.keys, positions) for batch, positions in zip(batches, chosen, strict=True)])
+    values = None
+    if ordering is not None:
+        columns: list[Any] = [batch.rows[ordering].chunk(0) for batch in batches]
+        values = _joined([_some(column, positions) for column, positions in zip(columns, chosen, strict=True)])
+    buckets = np.concatenate([each[positions] >> 1 for each, positions in zip(ranks, chosen, strict=True)])
+    if hashes is None:
+        hashes = java_string_hash(keys).view(np.uint32)
+    kept = one_row_per_key(keys, values, buckets.astype(np.int64), hashes)
+    if kept is None:
+        return list(chosen)
+    stops = np.cumsum([len(positions) for positions in chosen])
+    parts = np.split(kept, np.searchsorted(kept, stops[:-1]))
+    return [positions[part - (stop - len(positions))] for positions, part, stop in zip(chosen, parts, stops, strict=True)]
+
+
+def _some(column: Array, positions: Ints) -> Array:
+    return column if len(positions) == len(column) else column.take(positions)
+
+
+def _joined(columns: Sequence[Array]) -> Array:
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def _by_rank(batch: Filed, ranks: Int32s, positions: Ints) -> Filed:
+    """These rows in the order of their ranks, which become their codes. Copies, unless that is the batch as it stands."""
+    wanted = ranks if len(positions) == len(ranks) else ranks[positions]
+    if len(wanted) == len(ranks) and not (wanted[1:] < wanted[:-1]).any():
+        return Filed(batch.rows, batch.keys, batch.deletes, wanted)
+    # 16-bit numbers sort by radix.
+    order = np.argsort(wanted.astype(np.uint16) if wanted.max() < 1 << 16 else wanted, kind="stable")
+    taken = batch.take(order if len(wanted) == len(ranks) else positions[order])
+    return Filed(taken.rows, taken.keys, taken.deletes, wanted[order])
+
+
+def _changes(pieces: list[Filed], groups: Sequence[tuple[str, int]]) -> list[Changes]:
+    """Each bucket's slices of all pieces, rank by rank."""
+    if len(pieces) > 1 and len(pieces) * 2 * len(groups) * _FEW_ROWS > sum(len(piece.codes) for piece in pieces):
+        together = concatenated(pieces)
+        pieces = [_by_rank(together, together.codes, np.arange(len(together.codes)))]
+    if len(pieces) == 1:
+        return _slices(pieces[0], groups)
+    bounds = [np.searchsorted(piece.codes, np.arange(2 * len(groups) + 1)).tolist() for piece in pieces]
+    found: list[Changes] = []
+    for at, (partition, bucket) in enumerate(groups):
+        parts = [
+            piece.slice(bound[rank], bound[rank + 1])
+            for rank in (2 * at, 2 * at + 1)
+            for piece, bound in zip(pieces, bounds, strict=True)
+            if bound[rank] < bound[rank + 1]
+        ]
+        rows = pa.concat_tables([part.rows for part in parts])
+        keys, deletes = pa.chunked_array([part.keys for part in parts]), pa.chunked_array([part.deletes for part in parts])
+        found.append(Changes(partition, bucket, rows, keys, deletes))
+    return found
+
+
+def _slices(piece: Filed, groups: Sequence[tuple[str, int]]) -> list[Changes]:
+    """Each bucket's upserts and deletes, which lie side by side."""
+    rows, keys, deletes = piece.rows, piece.keys, piece.deletes
+    bounds = np.searchsorted(piece.codes, np.arange(0, 2 * len(groups) + 1, 2)).tolist()
+    return [
+        Changes(*group, rows.slice(start, stop - start), keys.slice(start, stop - start), deletes.slice(start, stop - start))
+        for group, (start, stop) in zip(groups, itertools.pairwise(bounds), strict=True)
+    ]
