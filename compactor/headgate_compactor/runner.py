@@ -3,14 +3,15 @@
 A thread and not a process: the work looks up after every batch, and stops there when nobody wants it any more.
 """
 
-import json
 from collections.abc import Mapping
 
+from headgate_compactor.orders import read_definition, read_operation
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
-from headgate_tables.face.operation import Compacted, Operation
-from headgate_tables.opening import compaction_task, open_folder, read_definition
+from headgate_tables.face.operation import Compacted
+from headgate_tables.opening import compaction_task, open_folder
 from headgate_tables.system import Ids
 
 _log = get_logger()
@@ -69,7 +70,7 @@ class Runner:
             return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except (CorruptFileError, MissingFileError) as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)
-        except TablesError as error:
+        except (TablesError, UnknownMessageError) as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
         except Exception as error:  # noqa: BLE001 - the boundary: it is logged, and the operation is tried again or dropped
             _log.error("operation failed", table=attempt.table, instant=attempt.instant, exc_info=error)
@@ -79,10 +80,10 @@ class Runner:
     def _compact(self, job: Job) -> Compacted:
         order = job.order
         folder = open_folder(order.url, self._options, self._ids)
-        operation = Operation.decode(json.loads(order.operation))
+        operation = read_operation(order.operation)
         task = compaction_task(
             folder,
-            read_definition(json.loads(order.definition)),
+            read_definition(order.definition),
             operation,
             order.attempt.instant,
             epoch=order.attempt.epoch,

@@ -246,8 +246,10 @@ async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_oper
 ) -> None:
     table, plan = planned
     async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
-        link.run(table, plan, operation='{"of another": "version"}')
-        assert (await link.report("failed")).kind == wire.FAILURE_KIND_OPERATION
+        link.run(table, plan, operation=wire.CompactionOperation(partition=""))
+        refused = await link.report("failed")
+        assert refused.kind == wire.FAILURE_KIND_OPERATION
+        assert "an operation of a compaction without `file_id`" in refused.why
         operation = plan.operations[0]
         (tmp_path / "table" / operation.at(operation.logs[0].name)).unlink()
         link.run(table, plan, number=2)

@@ -1,7 +1,6 @@
 """Who owns a table: taking, serving, handing over, being deposed, quarantine; with real gRPC, Redis and tables."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -44,7 +43,7 @@ async def test_a_checkpoint_of_one_writer_is_read_by_hudi_rs(tmp_path: Path, red
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         attach = await writer.order(FLIGHTS, "attach")
         assert attach.url == table.url
-        assert json.loads(attach.definition)["table_uuid"] == table.table_uuid
+        assert attach.definition.table_uuid == table.table_uuid
         assert [member.process for member in attach.membership.members] == [writer.process]
         grant = await writer.open(FLIGHTS, "loader-1")
         assert (grant.incarnation, grant.committed_offset) == (1, 0)

@@ -16,6 +16,7 @@ from headgate_coordinator.streams.compactors import Compactors, CompactorSession
 from headgate_coordinator.streams.messages import Address
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_tables.face.operation import Operation
 from support.operations import operation
 
@@ -379,7 +380,7 @@ class Walk:
                     session, peer.session = peer.session, None
                     session.end_stream("moved")
             self.compactors = Compactors(self)
-        address = Address("t", self._epoch, "file:///t", "{}")
+        address = Address("t", self._epoch, "file:///t", TableDefinition())
         core = self._core(POLICY, self.now)
         self.table = TableCompactions(address, core, self.compactors, self._sent.append, dict, self, self._metrics)
         if not sessions:

@@ -1,13 +1,13 @@
 """A coordinator that hands out operations: it speaks CompactionService over real gRPC, and a test says what it does."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
+from headgate_coordinator.streams.messages import operation_message
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceServicer, add_CompactionServiceServicer_to_server
@@ -15,6 +15,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
     CoordinationServiceServicer,
     add_CoordinationServiceServicer_to_server,
 )
+from headgate_runtime.definitions import definition_message
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
 from headgate_tables.face.operation import Plan
@@ -34,7 +35,14 @@ class CompactorLink:
         self.gone = asyncio.Event()
 
     def run(
-        self, table: Table, plan: Plan, index: int = 0, *, number: int = 1, epoch: int = 0, operation: str = ""
+        self,
+        table: Table,
+        plan: Plan,
+        index: int = 0,
+        *,
+        number: int = 1,
+        epoch: int = 0,
+        operation: wire.CompactionOperation | None = None,
     ) -> wire.Attempt:
         """Hands an operation of the plan out; ``operation``: other content than the plan's."""
         assert table.definition is not None
@@ -42,8 +50,8 @@ class CompactorLink:
         order = wire.RunAttempt(
             attempt=attempt,
             url=table.url,
-            definition=json.dumps(table.definition.encode()),
-            operation=operation or json.dumps(plan.operations[index].encode()),
+            definition=definition_message(table.definition),
+            operation=operation or operation_message(plan.operations[index]),
         )
         self.orders.put_nowait(wire.WorkResponse(run=order))
         return attempt

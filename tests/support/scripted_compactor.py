@@ -1,13 +1,13 @@
 """A compactor of few lines: it speaks CompactionService over real gRPC, and a test says what it does."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
+from headgate_compactor.orders import read_operation
 from headgate_compactor.runner import Job, Runner
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
@@ -102,7 +102,7 @@ class ScriptedCompactor:
 
 def operation_of(order: wire.RunAttempt) -> Operation:
     """What it is about."""
-    return Operation.decode(json.loads(order.operation))
+    return read_operation(order.operation)
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """A coordinator that does what a test says, over real gRPC: it owns tables, and a writer cannot tell the difference."""
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
     CoordinationServiceServicer,
     add_CoordinationServiceServicer_to_server,
 )
+from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
@@ -96,7 +96,7 @@ class OwnedTable:
 
     def attach(self, writers: Sequence[WriterLink], number: int = 1) -> None:
         """Makes them the members of that checkpoint."""
-        definition = json.dumps(self.definition.encode())
+        definition = definition_message(self.definition)
         for writer in writers:
             attach = wire.Attach(membership=self.membership(number, writers), url=self.url, definition=definition)
             self.order(writer, attach=attach)

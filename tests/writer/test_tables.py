@@ -1,7 +1,6 @@
 """Which orders of which stream reach a table, and who is told what becomes of it: without a network."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import RpcError
 from headgate_runtime.world import World
 from headgate_tables.system import SystemIds
@@ -44,7 +44,7 @@ class Scene:
         self.tables = tables
         made = create(folder)
         assert made.definition is not None
-        self.url, self.definition = made.url, json.dumps(made.definition.encode())
+        self.url, self.definition = made.url, definition_message(made.definition)
         self.groups = made.definition.key_groups
 
     def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:

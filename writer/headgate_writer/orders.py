@@ -1,12 +1,14 @@
 """What the owner of a table says, as this process keeps it."""
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.opening import open_folder, read_definition
+from headgate_proto.cluster.v1.table_pb2 import TableDefinition
+from headgate_runtime.definitions import definition_fields
+from headgate_tables.face.definition import Definition
+from headgate_tables.opening import define, open_folder
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
 
@@ -20,14 +22,22 @@ def read_membership(membership: wire.Membership) -> Membership:
     )
 
 
+def read_definition(message: TableDefinition) -> Definition:
+    """Raises UnknownMessageError, CorruptFileError."""
+    fields = definition_fields(message)
+    return define(message.schema, **fields)
+
+
 def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:
-    """The table that ``order.attach`` names. Raises OptionError when the url and our storage options do not fit."""
+    """The table that ``order.attach`` names. Raises OptionError when the url and our storage options do not fit,
+    UnknownMessageError for a definition that is not known here.
+    """
     return AttachedTable(
         name=order.table,
         epoch=order.epoch,
         generation=order.generation,
         url=order.attach.url,
-        definition=read_definition(json.loads(order.attach.definition)),
+        definition=read_definition(order.attach.definition),
         store=open_folder(order.attach.url, storage_options, ids),
         restored=order.attach.restored,
     )

@@ -1,17 +1,20 @@
 """Between the wire and the pure core: reports of writers become events, instructions become orders."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from headgate_coordinator.core import events, instructions
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.cluster.v1 import compaction_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.table_pb2 import TableDefinition
+from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_tables.face.operation import Operation, PinnedFile
 
 RETRY_STOPPED_MS = 1000
 """How long a client waits with its batch while a table takes no rows. Compaction takes longer; a try costs one batch."""
@@ -24,13 +27,13 @@ class Address:
     table: str
     epoch: int
     url: str
-    definition: str
+    definition: TableDefinition
     restored: str = ""
 
     @classmethod
     def of(cls, name: str, epoch: int, url: str, definition: Definition, *, restored: str = "") -> "Address":
-        """``definition`` goes out as its CONFIG slot has it. ``restored``: the newest restore's instant."""
-        return cls(name, epoch, url, json.dumps(definition.encode()), restored)
+        """``restored``: the newest restore's instant."""
+        return cls(name, epoch, url, definition_message(definition), restored)
 
 
 def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | events.NewerOwnerSeen:
@@ -135,3 +138,18 @@ def _membership(membership: instructions.Membership) -> wire.Membership:
 
 def _error(refusal: instructions.Refusal) -> errors_pb2.Error:
     return wire_error(errors_pb2.Code.Value(refusal.code), refusal.message, refusal.fix)
+
+
+def operation_message(operation: Operation) -> compaction_pb2.CompactionOperation:
+    """What a compactor is to do."""
+    return compaction_pb2.CompactionOperation(
+        partition=operation.partition,
+        file_id=operation.file_id,
+        base=_pinned(operation.base) if operation.base is not None else None,
+        logs=map(_pinned, operation.logs),
+        output=operation.output,
+    )
+
+
+def _pinned(file: PinnedFile) -> compaction_pb2.PinnedFile:
+    return compaction_pb2.PinnedFile(name=file.name, size=file.size)

@@ -1,7 +1,6 @@
 """The owner's side of one table's compactions: its pure core is fed, and what the core wants goes to compactors and committer."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
@@ -13,7 +12,7 @@ from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
 from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.streams.compactors import Compactors, CompactorSession
-from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.messages import Address, operation_message
 from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
@@ -135,7 +134,7 @@ class TableCompactions:
             attempt=self._wire(attempt),
             url=self._address.url,
             definition=self._address.definition,
-            operation=json.dumps(operation.encode()),
+            operation=operation_message(operation),
             settings=self._settings(),
         )
 

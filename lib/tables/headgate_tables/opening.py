@@ -1,7 +1,7 @@
 """Makes what services and commands work with: the one place that knows which formats there are. There is one, Apache Hudi."""
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.owner import Table
 from headgate_tables.hudi.definition import Definition as HudiDefinition
+from headgate_tables.hudi.definition import read_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
 from headgate_tables.storage.open import open_store
@@ -61,9 +62,36 @@ def open_table(
     return hudi.open_table(url, storage_options=storage_options, system=system, holder=holder, wrap_store=wrap_store)
 
 
-def read_definition(config: Mapping[str, Any]) -> Definition:
-    """Of a table, as its CONFIG slot has it."""
-    return HudiDefinition.decode(config)
+def define(
+    schema: bytes,
+    *,
+    name: str,
+    record_key: tuple[str, ...],
+    partition_by: tuple[str, ...],
+    ordering: str | None,
+    buckets: int,
+    hive_style: bool,
+    url_encode: bool,
+    table_uuid: uuid.UUID,
+    key_groups: int,
+    prefixed_keys: bool,
+    groups: Mapping[str, Mapping[int, str]],
+) -> Definition:
+    """Of a table as its owner sends it. ``schema``: an Arrow IPC schema message. Raises CorruptFileError for what is none."""
+    return HudiDefinition(
+        name=name,
+        schema=read_schema(schema),
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        buckets=buckets,
+        hive_style=hive_style,
+        url_encode=url_encode,
+        table_uuid=table_uuid,
+        key_groups=key_groups,
+        prefixed_keys=prefixed_keys,
+        groups=groups,
+    )
 
 
 def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from headgate_runtime.definitions import definition_message
 from headgate_tables import hudi
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.tail import read_state
@@ -31,13 +32,14 @@ from headgate_tables.errors import (
 )
 from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.change_writer import ChangeWriter
-from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.place import place
 from headgate_tables.hudi.services.compaction.execution import compact_slice
+from headgate_tables.opening import of_hudi
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds
+from headgate_writer.orders import read_definition
 from support.handles import open_on
 from support.other_program import other_program
 from support.refusals import refused
@@ -171,7 +173,7 @@ def test_file_groups_of_the_other_program_keep_their_ids_for_writers_that_see_no
         theirs = {group.file_id for group in other.file_groups() if group.partition == "new"}
     table.adopt()
     assert table.definition is not None
-    definition = Definition.decode(json.loads(json.dumps(table.definition.encode())))  # as an order to a writer carries it
+    definition = of_hudi(read_definition(definition_message(table.definition)))  # as an order to a writer carries it
     assert set(definition.groups["new"].values()) == theirs
     assert definition == table.definition
     assert hash(definition) == hash(table.definition)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -57,6 +57,3 @@ class Definition(Protocol):
     @property
     def groups(self) -> Mapping[str, Mapping[int, str]]:
         """File group ids by partition and bucket, where other programs have made them."""
-
-    def encode(self) -> dict[str, Any]:
-        """As it stands in the CONFIG slot."""

@@ -220,7 +220,7 @@ class Definition:
         """From the CONFIG slot."""
         return cls(
             name=config["name"],
-            schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(config["schema"]))),
+            schema=read_schema(base64.b64decode(config["schema"])),
             record_key=tuple(config["record_key"]),
             partition_by=tuple(config["partition_by"]),
             ordering=config["ordering"],
@@ -235,6 +235,16 @@ class Definition:
                 for partition, groups in config.get("groups", {}).items()
             },
         )
+
+
+def read_schema(data: bytes) -> pa.Schema:
+    """From an Arrow IPC schema message. Raises CorruptFileError."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptFileError(
+            f"a table's definition holds no Arrow schema: {error}", fix="Ask the operators of the cluster."
+        ) from error
 
 
 def encode_schema(schema: pa.Schema) -> str:

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from headgate_proto.cluster.v1 import table_pb2 as headgate__proto_dot_cluster_dot_v1_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\"\x98\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"\x1b\n\x05Ready\x12\x12\n\noperations\x18\x01 \x01(\r\"\x10\n\x0e\x43ompactorLeave\"[\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\r\x12\x0e\n\x06number\x18\x05 \x01(\r\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"x\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x11\n\trows_done\x18\x02 \x01(\x04\x12\x12\n\nbytes_done\x18\x03 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x04 \x01(\x04\"\xc5\x01\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x0f\n\x07inserts\x18\x05 \x01(\x04\x12\x0f\n\x07updates\x18\x06 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x07 \x01(\x04\x12\x10\n\x08log_rows\x18\x08 \x01(\x04\x12\x12\n\nlog_blocks\x18\t \x01(\x04\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"(\n\x10\x43ompactorWelcome\x12\x14\n\x0cheartbeat_ms\x18\x01 \x01(\r\"\xe1\x01\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\t\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*x\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x12\x17\n\x13\x46\x41ILURE_KIND_DAMAGE\x10\x03\x32\x64\n\x11\x43ompactionService\x12O\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\x1a%headgate_proto/cluster/v1/table.proto\"\x98\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"\x1b\n\x05Ready\x12\x12\n\noperations\x18\x01 \x01(\r\"\x10\n\x0e\x43ompactorLeave\"[\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x11\n\toperation\x18\x04 \x01(\r\x12\x0e\n\x06number\x18\x05 \x01(\r\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"x\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x11\n\trows_done\x18\x02 \x01(\x04\x12\x12\n\nbytes_done\x18\x03 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x04 \x01(\x04\"\xc5\x01\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x0f\n\x07inserts\x18\x05 \x01(\x04\x12\x0f\n\x07updates\x18\x06 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x07 \x01(\x04\x12\x10\n\x08log_rows\x18\x08 \x01(\x04\x12\x12\n\nlog_blocks\x18\t \x01(\x04\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"(\n\x10\x43ompactorWelcome\x12\x14\n\x0cheartbeat_ms\x18\x01 \x01(\r\"\xb1\x02\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x38\n\ndefinition\x18\x03 \x01(\x0b\x32$.headgate.cluster.v1.TableDefinition\x12;\n\toperation\x18\x04 \x01(\x0b\x32(.headgate.cluster.v1.CompactionOperation\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x01\n\x13\x43ompactionOperation\x12\x16\n\tpartition\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x02 \x01(\tH\x01\x88\x01\x01\x12-\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12-\n\x04logs\x18\x04 \x03(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12\x13\n\x06output\x18\x05 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_partitionB\n\n\x08_file_idB\t\n\x07_output\"D\n\nPinnedFile\x12\x11\n\x04name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04size\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x07\n\x05_nameB\x07\n\x05_size\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*x\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x12\x17\n\x13\x46\x41ILURE_KIND_DAMAGE\x10\x03\x32\x64\n\x11\x43ompactionService\x12O\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,40 +34,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RUNATTEMPT_SETTINGSENTRY']._loaded_options = None
   _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_options = b'8\001'
-  _globals['_FAILUREKIND']._serialized_start=1854
-  _globals['_FAILUREKIND']._serialized_end=1974
-  _globals['_WORKREQUEST']._serialized_start=68
-  _globals['_WORKREQUEST']._serialized_end=476
-  _globals['_COMPACTORHELLO']._serialized_start=478
-  _globals['_COMPACTORHELLO']._serialized_end=525
-  _globals['_READY']._serialized_start=527
-  _globals['_READY']._serialized_end=554
-  _globals['_COMPACTORLEAVE']._serialized_start=556
-  _globals['_COMPACTORLEAVE']._serialized_end=572
-  _globals['_ATTEMPT']._serialized_start=574
-  _globals['_ATTEMPT']._serialized_end=665
-  _globals['_ATTEMPTSHEARTBEAT']._serialized_start=667
-  _globals['_ATTEMPTSHEARTBEAT']._serialized_end=742
-  _globals['_ATTEMPTPROGRESS']._serialized_start=744
-  _globals['_ATTEMPTPROGRESS']._serialized_end=864
-  _globals['_ATTEMPTFINISHED']._serialized_start=867
-  _globals['_ATTEMPTFINISHED']._serialized_end=1064
-  _globals['_ATTEMPTFAILED']._serialized_start=1066
-  _globals['_ATTEMPTFAILED']._serialized_end=1189
-  _globals['_ATTEMPTRETURNED']._serialized_start=1191
-  _globals['_ATTEMPTRETURNED']._serialized_end=1255
-  _globals['_WORKRESPONSE']._serialized_start=1258
-  _globals['_WORKRESPONSE']._serialized_end=1499
-  _globals['_COMPACTORWELCOME']._serialized_start=1501
-  _globals['_COMPACTORWELCOME']._serialized_end=1541
-  _globals['_RUNATTEMPT']._serialized_start=1544
-  _globals['_RUNATTEMPT']._serialized_end=1769
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=1722
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=1769
-  _globals['_DROPATTEMPT']._serialized_start=1771
-  _globals['_DROPATTEMPT']._serialized_end=1831
-  _globals['_COMPACTORRELEASED']._serialized_start=1833
-  _globals['_COMPACTORRELEASED']._serialized_end=1852
-  _globals['_COMPACTIONSERVICE']._serialized_start=1976
-  _globals['_COMPACTIONSERVICE']._serialized_end=2076
+  _globals['_FAILUREKIND']._serialized_start=2265
+  _globals['_FAILUREKIND']._serialized_end=2385
+  _globals['_WORKREQUEST']._serialized_start=107
+  _globals['_WORKREQUEST']._serialized_end=515
+  _globals['_COMPACTORHELLO']._serialized_start=517
+  _globals['_COMPACTORHELLO']._serialized_end=564
+  _globals['_READY']._serialized_start=566
+  _globals['_READY']._serialized_end=593
+  _globals['_COMPACTORLEAVE']._serialized_start=595
+  _globals['_COMPACTORLEAVE']._serialized_end=611
+  _globals['_ATTEMPT']._serialized_start=613
+  _globals['_ATTEMPT']._serialized_end=704
+  _globals['_ATTEMPTSHEARTBEAT']._serialized_start=706
+  _globals['_ATTEMPTSHEARTBEAT']._serialized_end=781
+  _globals['_ATTEMPTPROGRESS']._serialized_start=783
+  _globals['_ATTEMPTPROGRESS']._serialized_end=903
+  _globals['_ATTEMPTFINISHED']._serialized_start=906
+  _globals['_ATTEMPTFINISHED']._serialized_end=1103
+  _globals['_ATTEMPTFAILED']._serialized_start=1105
+  _globals['_ATTEMPTFAILED']._serialized_end=1228
+  _globals['_ATTEMPTRETURNED']._serialized_start=1230
+  _globals['_ATTEMPTRETURNED']._serialized_end=1294
+  _globals['_WORKRESPONSE']._serialized_start=1297
+  _globals['_WORKRESPONSE']._serialized_end=1538
+  _globals['_COMPACTORWELCOME']._serialized_start=1540
+  _globals['_COMPACTORWELCOME']._serialized_end=1580
+  _globals['_RUNATTEMPT']._serialized_start=1583
+  _globals['_RUNATTEMPT']._serialized_end=1888
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=1841
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=1888
+  _globals['_COMPACTIONOPERATION']._serialized_start=1891
+  _globals['_COMPACTIONOPERATION']._serialized_end=2110
+  _globals['_PINNEDFILE']._serialized_start=2112
+  _globals['_PINNEDFILE']._serialized_end=2180
+  _globals['_DROPATTEMPT']._serialized_start=2182
+  _globals['_DROPATTEMPT']._serialized_end=2242
+  _globals['_COMPACTORRELEASED']._serialized_start=2244
+  _globals['_COMPACTORRELEASED']._serialized_end=2263
+  _globals['_COMPACTIONSERVICE']._serialized_start=2387
+  _globals['_COMPACTIONSERVICE']._serialized_end=2487
 # @@protoc_insertion_point(module_scope)

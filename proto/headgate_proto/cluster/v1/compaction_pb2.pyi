@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from headgate_proto.cluster.v1 import table_pb2 as _table_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -435,12 +436,12 @@ class RunAttempt(_message.Message):
     OPERATION_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    definition: _builtins.str
-    """The table's definition as its CONFIG slot has it, JSON."""
-    operation: _builtins.str
-    """The operation as its PLAN slot has it, JSON."""
     @_builtins.property
     def attempt(self) -> Global___Attempt: ...
+    @_builtins.property
+    def definition(self) -> _table_pb2.TableDefinition: ...
+    @_builtins.property
+    def operation(self) -> Global___CompactionOperation: ...
     @_builtins.property
     def settings(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The table's settings by key, those that are not as they come."""
@@ -450,17 +451,99 @@ class RunAttempt(_message.Message):
         *,
         attempt: Global___Attempt | None = ...,
         url: _builtins.str = ...,
-        definition: _builtins.str = ...,
-        operation: _builtins.str = ...,
+        definition: _table_pb2.TableDefinition | None = ...,
+        operation: Global___CompactionOperation | None = ...,
         settings: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "definition", b"definition", "operation", b"operation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "definition", b"definition", "operation", b"operation", "settings", b"settings", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunAttempt: _TypeAlias = RunAttempt  # noqa: Y015
+
+@_typing.final
+class CompactionOperation(_message.Message):
+    """One file slice that becomes a base file, as the PLAN slot has it. Everything but `base` and the list has to be there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTITION_FIELD_NUMBER: _builtins.int
+    FILE_ID_FIELD_NUMBER: _builtins.int
+    BASE_FIELD_NUMBER: _builtins.int
+    LOGS_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    partition: _builtins.str
+    file_id: _builtins.str
+    output: _builtins.str
+    """The new base file's name."""
+    @_builtins.property
+    def base(self) -> Global___PinnedFile:
+        """Absent: the slice has no base file."""
+
+    @_builtins.property
+    def logs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PinnedFile]:
+        """In merge order."""
+
+    def __init__(
+        self,
+        *,
+        partition: _builtins.str | None = ...,
+        file_id: _builtins.str | None = ...,
+        base: Global___PinnedFile | None = ...,
+        logs: _abc.Iterable[Global___PinnedFile] | None = ...,
+        output: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "output", b"output", "partition", b"partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "logs", b"logs", "output", b"output", "partition", b"partition"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__file_id: _TypeAlias = _typing.Literal["file_id"]  # noqa: Y015
+    _WhichOneofArgType__file_id: _TypeAlias = _typing.Literal["_file_id", b"_file_id"]  # noqa: Y015
+    _WhichOneofReturnType__output: _TypeAlias = _typing.Literal["output"]  # noqa: Y015
+    _WhichOneofArgType__output: _TypeAlias = _typing.Literal["_output", b"_output"]  # noqa: Y015
+    _WhichOneofReturnType__partition: _TypeAlias = _typing.Literal["partition"]  # noqa: Y015
+    _WhichOneofArgType__partition: _TypeAlias = _typing.Literal["_partition", b"_partition"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__file_id) -> _WhichOneofReturnType__file_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output) -> _WhichOneofReturnType__output | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__partition) -> _WhichOneofReturnType__partition | None: ...
+
+Global___CompactionOperation: _TypeAlias = CompactionOperation  # noqa: Y015
+
+@_typing.final
+class PinnedFile(_message.Message):
+    """A file of a slice, by its name without folder, and its bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    size: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str | None = ...,
+        size: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_size", b"_size", "name", b"name", "size", b"size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_size", b"_size", "name", b"name", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__size: _TypeAlias = _typing.Literal["size"]  # noqa: Y015
+    _WhichOneofArgType__size: _TypeAlias = _typing.Literal["_size", b"_size"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__size) -> _WhichOneofReturnType__size | None: ...
+
+Global___PinnedFile: _TypeAlias = PinnedFile  # noqa: Y015
 
 @_typing.final
 class DropAttempt(_message.Message):

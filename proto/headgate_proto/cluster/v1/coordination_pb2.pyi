@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from headgate_proto.api.v1 import errors_pb2 as _errors_pb2
+from headgate_proto.cluster.v1 import table_pb2 as _table_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -743,21 +744,21 @@ class Attach(_message.Message):
     DEFINITION_FIELD_NUMBER: _builtins.int
     RESTORED_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    definition: _builtins.str
-    """The table's definition as its CONFIG slot has it, JSON."""
     restored: _builtins.str
     """The table's newest restore, empty before any: for `Opened.restored`."""
     @_builtins.property
     def membership(self) -> Global___Membership: ...
+    @_builtins.property
+    def definition(self) -> _table_pb2.TableDefinition: ...
     def __init__(
         self,
         *,
         membership: Global___Membership | None = ...,
         url: _builtins.str = ...,
-        definition: _builtins.str = ...,
+        definition: _table_pb2.TableDefinition | None = ...,
         restored: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["membership", b"membership"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "membership", b"membership"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "membership", b"membership", "restored", b"restored", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

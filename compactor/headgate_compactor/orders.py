@@ -1,0 +1,32 @@
+"""What an order to compact holds, as the table library has it."""
+
+from headgate_proto.cluster.v1 import compaction_pb2 as wire
+from headgate_proto.cluster.v1.table_pb2 import TableDefinition
+from headgate_runtime.definitions import definition_fields
+from headgate_runtime.messages import check_complete
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.operation import Operation, PinnedFile
+from headgate_tables.opening import define
+
+
+def read_definition(message: TableDefinition) -> Definition:
+    """Raises UnknownMessageError, CorruptFileError."""
+    fields = definition_fields(message)
+    return define(message.schema, **fields)
+
+
+def read_operation(message: wire.CompactionOperation) -> Operation:
+    """Raises UnknownMessageError for one that is not complete or has fields that are not known here."""
+    check_complete(message, "an operation of a compaction", may_lack=("base",))
+    return Operation(
+        message.partition,
+        message.file_id,
+        _pinned(message.base) if message.HasField("base") else None,
+        tuple(map(_pinned, message.logs)),
+        message.output,
+    )
+
+
+def _pinned(message: wire.PinnedFile) -> PinnedFile:
+    check_complete(message, "a pinned file")
+    return PinnedFile(message.name, message.size)
