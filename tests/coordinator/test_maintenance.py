@@ -283,7 +283,7 @@ async def test_a_table_without_an_entry_becomes_one_of_the_cluster(tmp_path: Pat
         await owner(coordinator).Adopt(api.AdoptRequest(table="old"))
         await coordinator.until("old", state="owned")
         async with scripted_writer(coordinator.address) as writer:
-            await writer.order("old", "adopt")
+            await writer.order("old", "attach")
             await writer.open("old", "c")
             await writer.commit("old", rows(("b", 1, "y")), "c", 1)
         assert notes(open_table(f"{tmp_path}/old")) == {"a": "x", "b": "y"}
