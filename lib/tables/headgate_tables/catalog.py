@@ -70,7 +70,7 @@ class Catalog:
         return f"{self._store.url}/{quote(path) if self._is_file else path}"
 
     def entry_url(self, name: str) -> str:
-        """Where the entry of the table lies; who deletes it has the table forgotten."""
+        """Where the entry of the table lies; without it the table is forgotten."""
         return f"{self._store.url}/{FOLDER}/{name}"
 
     def _path(self, name: str) -> str:

@@ -95,7 +95,7 @@ def define(
 
 
 def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
-    """The folder of a table that is there, for who writes its files. Raises OptionError when url and options do not fit."""
+    """The folder of a table, for a process that writes files in it. Raises OptionError when url and options do not fit."""
     return open_store(url, storage_options, ids, anchor=LOG_LAYOUT.root)
 
 

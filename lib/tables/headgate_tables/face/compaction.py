@@ -15,6 +15,6 @@ class CompactionTask(Protocol):
     def run(self, progress: Callable[[int], None]) -> Compacted:
         """Creates the new base file under its fixed name, or takes the one that is there (rule W4).
 
-        ``progress`` is told rows written so far, after every batch; what it raises ends the attempt. Raises MissingFileError and
+        ``progress`` gets the rows written so far, after every batch; what it raises ends the attempt. Raises MissingFileError and
         CorruptFileError for inputs that are not as they were pinned, and TablesError.
         """

@@ -89,7 +89,9 @@ class Transaction(Protocol):
 
 
 class Ownership(Protocol):
-    """The fence and what is committed under it. What writes owns the table first, and raises DeposedError for who lost it."""
+    """The fence and what is committed under it. A call that writes owns the table first, and raises DeposedError when the
+    table has another owner by now.
+    """
 
     @property
     def epoch(self) -> int:
@@ -160,7 +162,7 @@ class OperatorCalls(Protocol):
     """What operators ask of an owner, or do to a table without a cluster."""
 
     def compact(self, *, plan_only: bool = False, progress: Callable[[Operation, int], None] | None = None) -> CompactResult:
-        """Merges the logs of every slice into new base files, in this process. ``progress`` is told rows of an operation."""
+        """Merges the logs of every slice into new base files, here. ``progress`` gets an operation and its rows so far."""
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
         """Removes file slices that nobody needs any more."""

@@ -26,7 +26,7 @@ def open_table(
 
     ``take_over``: write even when a cluster holds the table. ``metadata_table``: what to do when a Spark job has made one,
     which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
-    ``holder``: who this handle is to others, default a library process; a cluster gives ``Holder("cluster", host, pid,
+    ``holder``: what others see this handle as, default a library process; a cluster gives ``Holder("cluster", host, pid,
     address)`` and then takes tables from other clusters freely, from which the library keeps away. ``wrap_store``: everything
     goes through the store that it returns.
 

@@ -71,7 +71,7 @@ class TableOwner(TableReader, TableServices):
     def transaction(self, *, tidy: bool = True) -> Transaction:
         """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
 
-        ``tidy=False``: leaves tidying to the caller, who calls ``tidy`` when nothing waits.
+        ``tidy=False``: leaves tidying to the caller, for a time when nothing waits (``tidy``).
         Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
         """
         log, definition = self._own()

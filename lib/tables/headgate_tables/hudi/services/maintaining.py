@@ -25,7 +25,7 @@ Folders = Sequence[tuple[str, Mapping[str, int]]]
 class Maintainer:
     """One handle's. The table is listed once for each ownership, on a thread of its own: commits go on meanwhile.
 
-    What the handle decides is told to it, so that asking what is due costs what a commit touched (see ``LiveSlices``).
+    The handle reports its decisions to it, so that asking what is due costs what a commit touched (see ``LiveSlices``).
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Maintainer:
         """The view or the settings are others now."""
         self._slices = None
 
-    # What is so.
+    # What there is.
 
     def _known(self, owned: Owned) -> LiveSlices:
         if self._slices is None:

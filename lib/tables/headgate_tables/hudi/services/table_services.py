@@ -41,7 +41,7 @@ class TableServices(ABC):
     def compact(self, *, plan_only: bool = False, progress: embedded.Progress | None = None) -> CompactResult:
         """Merges the logs of every slice into new base files. Rows may be written meanwhile, by this process's other threads too.
 
-        ``plan_only``: tells what would be done and changes nothing. ``progress(operation, rows)`` is told how far each one is.
+        ``plan_only``: returns what would be done and changes nothing. ``progress(operation, rows)`` is called as each goes on.
         """
         try:
             return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
@@ -67,7 +67,7 @@ class TableServices(ABC):
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
         """Takes the table back to a savepoint: all later commits are gone for good. Open transactions lapse (rule CH8).
 
-        ``plan_only``: tells what would go and changes nothing. Raises OptionError for an instant that is not saved.
+        ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant that is not saved.
         """
         result = savepoints.restore(self._owned(), instant, plan_only=plan_only)
         if not plan_only:
