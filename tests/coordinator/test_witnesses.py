@@ -53,6 +53,18 @@ def test_an_endpoint_is_that_of_the_options_then_of_the_environment_then_of_the_
     assert endpoint_of("s3://b/p", {"aws_endpoint": "http://other"}) == "http://other"
 
 
+def test_endpoints_of_google_and_azure(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GOOGLE_BASE_URL", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert endpoint_of("gs://b/p", {}) == "https://storage.googleapis.com"
+    assert endpoint_of("gs://b/p", {"base_url": "http://other"}) == "http://other"
+    assert endpoint_of("az://c/p", {}) == ""
+    assert endpoint_of("az://c/p", {"account_name": "a"}) == "https://a.blob.core.windows.net"
+    assert endpoint_of("abfss://c@a.dfs.core.windows.net/p", {}) == "https://a.blob.core.windows.net"
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://other/a")
+    assert endpoint_of("abfss://c@a.dfs.core.windows.net/p", {}) == "http://other/a"
+
+
 def test_only_what_is_certainly_on_this_machine_is_here() -> None:
     assert [
         host for host in ("", "localhost", "127.0.0.1", "127.1.2.3", "::1", "10.0.0.1", "redis") if not is_this_host(host)

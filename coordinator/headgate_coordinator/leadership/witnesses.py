@@ -1,4 +1,4 @@
-"""Who is asked for the time: Redis (TIME), and an S3 endpoint (the Date header of any answer, also of one that refuses)."""
+"""Who is asked for the time: Redis (TIME), and the object store (the Date header of any answer, also of one that refuses)."""
 
 import asyncio
 import http.client
@@ -64,12 +64,27 @@ def is_this_host(host: str) -> bool:
 
 
 def endpoint_of(store: str, options: Mapping[str, str]) -> str:
-    """Where an S3 store answers; "" for a folder."""
-    if not store.lower().startswith("s3://"):
-        return ""
-    given = {name.lower().removeprefix("aws_"): value for name, value in (os.environ | dict(options)).items()}
-    region = given.get("region") or given.get("default_region") or "us-east-1"
-    return given.get("endpoint") or given.get("endpoint_url") or f"https://s3.{region}.amazonaws.com"
+    """Where an object store answers; "" for a folder, and for an account of Azure's that only its client finds out."""
+    given = {name.lower(): value for name, value in (os.environ | dict(options)).items()}
+
+    def first(*names: str) -> str:
+        return next((value for name in names if (value := given.get(name))), "")
+
+    scheme, _, rest = store.partition("://")
+    match scheme.lower():
+        case "s3":
+            region = first("region", "aws_region", "aws_default_region") or "us-east-1"
+            named = first("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
+            return named or f"https://s3.{region}.amazonaws.com"
+        case "gs":
+            return first("base_url", "google_base_url") or "https://storage.googleapis.com"
+        case "az" | "abfss":
+            account = first("account_name", "azure_storage_account_name")
+            host = rest.partition("/")[0].partition("@")[2].replace(".dfs.", ".blob.", 1)
+            default = host or (f"{account}.blob.core.windows.net" if account else "")
+            return first("endpoint", "azure_storage_endpoint", "azure_endpoint") or (f"https://{default}" if default else "")
+        case _:
+            return ""
 
 
 def server_time_ms(endpoint: str) -> float | None:
