@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that spoils single answers: after the effect, or instead of it."""
+"""A proxy before an object store that spoils single answers: after the effect, or instead of it."""
 
 import contextlib
 import enum
@@ -16,8 +16,11 @@ class Fault(enum.Enum):
 
     DROP_ANSWER = "forwarded and done; the connection is reset before the answer"
     DROP_REQUEST = "not forwarded; the connection is reset"
-    DROP_CONDITION = "forwarded without If-None-Match, as if the server did not know that header"
+    DROP_CONDITION = "forwarded without the header of the condition, as if the server did not know it"
     SWALLOW_ANSWER = "forwarded and done; the answer never comes and the connection stays open"
+
+
+_CONDITIONS = (b"if-none-match:", b"x-goog-if-generation-match:")
 
 
 class FaultyProxy:
@@ -128,7 +131,7 @@ def _head(requests: BinaryIO) -> bytes:
 
 
 def _without_condition(head: bytes) -> bytes:
-    return b"".join(line for line in head.splitlines(keepends=True) if not line.lower().startswith(b"if-none-match:"))
+    return b"".join(line for line in head.splitlines(keepends=True) if not line.lower().startswith(_CONDITIONS))
 
 
 def _content_length(head: bytes) -> int:

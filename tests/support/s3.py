@@ -21,6 +21,11 @@ class S3Endpoint:
 
     url: str
     options: dict[str, str]
+    deletes_with: str = "POST"
+
+    def options_at(self, url: str) -> dict[str, str]:
+        """``options`` that go through a proxy at ``url``."""
+        return {**self.options, "endpoint": url}
 
     @property
     def hudi_rs_options(self) -> dict[str, str]:

@@ -193,7 +193,7 @@ def test_a_type_that_cannot_be_key_partition_or_ordering_is_refused(tmp_path: Pa
         ({"ordering": "nobody"}, SchemaError, "no column 'nobody'", "Its columns are"),
         ({"ordering": ""}, SchemaError, "no column ''", "Its columns are"),
         ({"name": "a/b"}, OptionError, "'a/b'", "Pass name="),
-        ({"url": "gs://bucket/table"}, OptionError, "scheme gs", "Use s3://"),
+        ({"url": "hdfs://host/table"}, OptionError, "scheme hdfs", "Use s3://"),
         ({"url": "s3://"}, OptionError, "no address", "Write s3://bucket/prefix"),
         ({"storage_options": {"region": "x"}}, OptionError, "storage_options", "Leave them out"),
         ({"schema": {"id": "string"}}, OptionError, "dict is no pyarrow schema", "Pass a pyarrow.Schema"),

@@ -7,20 +7,22 @@ import pytest
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store
 from headgate_tables.system import SystemIds
-from support.s3 import S3Endpoint, named_s3
+from support.faulty_proxy import FaultyProxy, faulty_proxy
+from support.s3 import S3Endpoint
+from support.stores import KINDS, Endpoint, object_store
 
-Servers = Callable[[str], S3Endpoint]
+Servers = Callable[[str], Endpoint]
 """One server of each kind for the whole run, started when it is first asked for."""
 
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    running: dict[str, S3Endpoint] = {}
+    running: dict[str, Endpoint] = {}
     with ExitStack() as stack:
 
-        def server(name: str) -> S3Endpoint:
+        def server(name: str) -> Endpoint:
             if name not in running:
-                running[name] = stack.enter_context(named_s3(name, tmp_path_factory.mktemp(name)))
+                running[name] = stack.enter_context(object_store(name, tmp_path_factory.mktemp(name)))
             return running[name]
 
         yield server
@@ -29,13 +31,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @pytest.fixture(params=["versitygw", "moto"])
 def s3(request: pytest.FixtureRequest, servers: Servers) -> S3Endpoint:
     """The same answers are asked of both servers."""
-    return servers(request.param)
+    found = servers(request.param)
+    assert isinstance(found, S3Endpoint)
+    return found
 
 
 @pytest.fixture
 def bucket(s3: S3Endpoint) -> str:
     """The name of a fresh bucket there."""
-    return fresh_bucket(s3)
+    name = fresh_name()
+    s3.make_bucket(name)
+    return name
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def remote(s3: S3Endpoint, bucket: str) -> Store:
     return open_store(f"s3://{bucket}/some/table", s3.options, SystemIds())
 
 
-@pytest.fixture(params=["local", "versitygw", "moto"])
+@pytest.fixture(params=["local", *KINDS])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -61,13 +67,41 @@ def options(kind: str, servers: Servers) -> dict[str, str] | None:
 
 @pytest.fixture
 def store(kind: str, servers: Servers, tmp_path: Path) -> Store:
-    """The same behaviour is asked of a local folder and of S3."""
+    """The same behaviour is asked of a local folder and of every kind of object store."""
     if kind == "local":
         return open_store(str(tmp_path / "table"), None, SystemIds())
-    return open_store(f"s3://{fresh_bucket(servers(kind))}/some/table", servers(kind).options, SystemIds())
+    endpoint = servers(kind)
+    return open_store(f"{endpoint.make_bucket(fresh_name())}/some/table", endpoint.options, SystemIds())
 
 
-def fresh_bucket(s3: S3Endpoint) -> str:
-    name = f"bucket-{SystemIds().token()}"
-    s3.make_bucket(name)
-    return name
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest, servers: Servers) -> Endpoint:
+    """The same behaviour is asked of every kind of object store."""
+    return servers(request.param)
+
+
+@pytest.fixture
+def proxy(server: Endpoint) -> Iterator[FaultyProxy]:
+    with faulty_proxy(server.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def address(server: Endpoint) -> str:
+    """Of a folder in a fresh bucket there."""
+    return f"{server.make_bucket(fresh_name())}/some/table"
+
+
+@pytest.fixture
+def straight(server: Endpoint, address: str) -> Store:
+    return open_store(address, server.options, SystemIds())
+
+
+@pytest.fixture
+def behind(server: Endpoint, proxy: FaultyProxy, address: str) -> Store:
+    """The same store, reached through the proxy."""
+    return open_store(address, {**server.options_at(proxy.url), "timeout": "500ms"}, SystemIds())
+
+
+def fresh_name() -> str:
+    return f"bucket-{SystemIds().token()}"

@@ -3,10 +3,13 @@ from pathlib import Path
 import pytest
 
 from headgate_tables.errors import OptionError
+from headgate_tables.storage.address import Scheme, read_address
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds
 from support.s3 import S3Endpoint
+from support.stores import Endpoint
+from tables.storage.conftest import fresh_name
 
 
 @pytest.mark.parametrize("form", ["{path}", "file://{url}", "file:{url}", "file://localhost{url}", "{path}/", "FILE://{url}/"])
@@ -50,14 +53,94 @@ def test_given_settings_come_before_the_environment(s3: S3Endpoint, bucket: str,
     assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
 
 
-@pytest.mark.parametrize("url", ["gs://bucket/a", "hdfs://host/a", "hdfs:/a", "s3a://bucket/a", "https://host/a"])
+@pytest.mark.parametrize("prefix", ["", "/", "/table", "/a/b%20c/", "/a#b?c"])
+def test_a_bucket_of_any_service_and_a_literal_prefix_are_named_by_a_url(server: Endpoint, prefix: str) -> None:
+    bucket = server.make_bucket(fresh_name())
+    store = open_store(f"{bucket}{prefix}", server.options, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+    assert server.keys(bucket.partition("://")[2]) == [f"{prefix}/file".replace("//", "/").lstrip("/")]
+    assert store.url == f"{bucket}{prefix}".rstrip("/")
+
+
+GOOGLE = {"base_url": "GOOGLE_BASE_URL", "bearer_token": "GOOGLE_BEARER_TOKEN"}
+AZURE = {
+    "account_name": "AZURE_STORAGE_ACCOUNT_NAME",
+    "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "endpoint": "AZURE_STORAGE_ENDPOINT",
+}
+
+
+@pytest.mark.parametrize(("server", "names"), [("gcs", GOOGLE), ("azurite", AZURE)], indirect=["server"])
+def test_credentials_may_come_from_the_environment(
+    server: Endpoint, names: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for setting, variable in names.items():
+        monkeypatch.setenv(variable, server.options[setting])
+    for elsewhere in ("GOOGLE_BUCKET", "AZURE_CONTAINER_NAME"):
+        monkeypatch.setenv(elsewhere, "another")
+    store = open_store(address, {"allow_http": "true"}, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+    assert server.keys(address.split("/")[2]) == ["some/table/file"]
+
+
+@pytest.mark.parametrize("server", ["azurite"], indirect=True)
+def test_an_address_as_hadoop_has_it_names_the_account(server: Endpoint, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "another")
+    account, container = server.options["account_name"], address.split("/")[2]
+    url = f"abfss://{container}@{account}.dfs.core.windows.net/some/table"
+    options = {name: value for name, value in server.options.items() if name != "account_name"}
+    store = open_store(url, options, SystemIds())
+    assert store.create("file", [b"x"], durable=True) is Outcome.CREATED
+    assert server.keys(container) == ["some/table/file"]
+    assert store.url == url
+
+
+def test_an_address_in_another_cloud_names_the_endpoint() -> None:
+    read = read_address("abfss://c@account.dfs.core.chinacloudapi.cn/a/b", Scheme.ABFSS)
+    assert read.settings == {"account_name": "account", "endpoint": "https://account.blob.core.chinacloudapi.cn"}
+    assert (read.bucket, read.prefix) == ("c", "a/b")
+
+
+def test_a_store_without_an_account_is_refused_with_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(OptionError, match=r"Account must be specified.*AZURE_STORAGE_ACCOUNT_NAME"):
+        open_store("az://container/table", None, SystemIds())
+
+
+def test_a_file_of_credentials_that_is_not_there_is_named() -> None:
+    with pytest.raises(OptionError, match=r"/nowhere.json.*GOOGLE_APPLICATION_CREDENTIALS"):
+        open_store("gs://bucket/table", {"service_account": "/nowhere.json"}, SystemIds())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["gcs://bucket/a", "wasbs://c@a.blob.core.windows.net/a", "hdfs://host/a", "hdfs:/a", "s3a://bucket/a", "https://host/a"],
+)
 def test_another_scheme_is_refused_with_those_that_work(url: str) -> None:
-    with pytest.raises(OptionError, match=r"not supported\. Use s3://bucket/prefix, file:///absolute/path or a plain path"):
+    with pytest.raises(
+        OptionError,
+        match=r"not supported\. Use s3://bucket/prefix, gs://.*, file:///absolute/path or a plain path",
+    ):
         open_store(url, None, SystemIds())
 
 
 @pytest.mark.parametrize(
-    "url", ["", "file://", "file://host/a", "s3://", "s3:/bucket", "s3:///a", "s3://b/a//c", "s3://b/../c", "a\0b"]
+    "url",
+    [
+        "",
+        "file://",
+        "file://host/a",
+        "s3://",
+        "s3:/bucket",
+        "s3:///a",
+        "s3://b/a//c",
+        "s3://b/../c",
+        "gs://",
+        "az:///a",
+        "abfss://c/a",
+        "abfss://c@a/b",
+        "a\0b",
+    ],
 )
 def test_an_address_that_names_nothing_is_refused(url: str) -> None:
     with pytest.raises(OptionError, match=r"names no folder|a file URL has a host|is no address in a bucket"):
@@ -76,3 +159,9 @@ def test_settings_for_a_local_folder_are_refused(tmp_path: Path) -> None:
 def test_a_setting_that_is_unknown_or_unreadable_is_named(options: dict[str, str], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         open_store("s3://bucket/table", options, SystemIds())
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/table", "gs://bucket/table", "abfss://c@account.dfs.core.windows.net/table"])
+def test_a_setting_that_a_service_does_not_know_is_named(url: str) -> None:
+    with pytest.raises(OptionError, match=r"regoin.*obstore's names"):
+        open_store(url, {"regoin": "x"}, SystemIds())

@@ -1,19 +1,19 @@
-"""What only an object store does: answers that are lost or refused, exact keys, few requests."""
+"""What only S3 does: names of answers, exact keys, few requests. What all object stores do: test_object_stores.py."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from obstore.exceptions import GenericError
 
-from headgate_tables.errors import CorruptFileError, StoreDeniedError, StoreFullError, StoreUnavailableError, UnsafeStoreError
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.storage.answers import outcome_of
 from headgate_tables.storage.open import open_store
-from headgate_tables.storage.s3_answers import outcome_of
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import SystemIds
-from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from support.faulty_proxy import FaultyProxy, faulty_proxy
 from support.names import LITERAL_NAMES
 from support.s3 import S3Endpoint
 
@@ -31,52 +31,6 @@ def behind(proxy: FaultyProxy, s3: S3Endpoint, bucket: str) -> Store:
     return open_store(f"s3://{bucket}/some/table", options, SystemIds())
 
 
-@pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.SWALLOW_ANSWER])
-def test_a_create_whose_answer_is_lost_is_unknown_and_its_repeat_finds_our_bytes(
-    behind: Store, proxy: FaultyProxy, fault: Fault
-) -> None:
-    proxy.arm("PUT", fault)
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.UNKNOWN
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.EXISTS
-    assert behind.get("slot/1").to_pybytes() == b"ours"
-
-
-def test_a_create_whose_answer_is_lost_loses_to_who_was_first(behind: Store, remote: Store, proxy: FaultyProxy) -> None:
-    assert remote.create("slot/1", [b"theirs"], durable=True) is Outcome.CREATED
-    proxy.arm("PUT", Fault.DROP_ANSWER)
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.UNKNOWN
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.EXISTS
-    assert behind.get("slot/1").to_pybytes() == b"theirs"
-
-
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
-def test_an_answer_that_decides_nothing_is_unknown_and_not_retried(behind: Store, proxy: FaultyProxy, status: int) -> None:
-    proxy.arm("PUT", status)
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.UNKNOWN
-    assert len(proxy.seen) == 1
-    assert behind.create("slot/1", [b"ours"], durable=True) is Outcome.CREATED
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "step"),
-    [
-        (400, StoreDeniedError, "Check the credentials"),
-        (401, StoreDeniedError, "Check the credentials"),
-        (403, StoreDeniedError, "Check the credentials"),
-        (404, StoreDeniedError, "Create the bucket"),
-        (301, StoreDeniedError, "region"),
-        (501, UnsafeStoreError, "If-None-Match"),
-        (507, StoreFullError, "Free space"),
-    ],
-)
-def test_a_refused_create_says_why(behind: Store, proxy: FaultyProxy, status: int, error: type[Exception], step: str) -> None:
-    proxy.arm("PUT", status)
-    with pytest.raises(error, match=step):
-        behind.create("slot/1", [b"ours"], durable=True)
-    assert len(proxy.seen) == 1
-    assert behind.size("slot/1") is None
-
-
 @pytest.mark.parametrize("named", [200, 404, 501, 507])
 def test_a_name_that_reads_like_an_answer_is_none(named: int) -> None:
     """The client's error begins with the key as it is, and a partition's value may be any text."""
@@ -84,65 +38,6 @@ def test_a_name_that_reads_like_an_answer_is_none(named: int) -> None:
     key = f"p={said.format(named)}/file"
     error = GenericError(f"Generic S3 error: {key}: {said.format(503)}: slow down")
     assert outcome_of(error, key) is Outcome.UNKNOWN
-
-
-def test_a_read_is_tried_again_when_the_store_is_busy(behind: Store, proxy: FaultyProxy) -> None:
-    behind.create("file", [b"x"], durable=True)
-    proxy.arm("GET", 503, Fault.DROP_ANSWER)
-    assert behind.get("file").to_pybytes() == b"x"
-    proxy.arm("GET", 503)
-    assert behind.list_folder("").files == ["file"]
-    proxy.arm("HEAD", 503)
-    assert behind.size("file") == 1
-
-
-@pytest.mark.parametrize(
-    ("method", "call"),
-    [
-        ("GET", lambda store: store.get("file")),
-        ("GET", lambda store: store.open_input("file")),
-        ("GET", lambda store: store.list_folder("")),
-        ("GET", lambda store: store.list_folder("", after="a")),
-        ("GET", lambda store: store.delete_folder("folder")),
-        ("HEAD", lambda store: store.size("file")),
-        ("HEAD", lambda store: store.version("file")),
-        ("POST", lambda store: store.delete(["file"])),
-        ("PUT", lambda store: store.replace("file", [b"y"])),
-    ],
-)
-def test_a_missing_permission_is_reported(
-    behind: Store, proxy: FaultyProxy, method: str, call: Callable[[Store], object]
-) -> None:
-    behind.create("file", [b"x"], durable=True)
-    proxy.arm(method, 403, 403)
-    with pytest.raises(StoreDeniedError, match="Check the credentials"):
-        call(behind)
-    proxy.disarm()
-    assert behind.get("file").to_pybytes() == b"x"
-
-
-def test_an_error_in_the_middle_of_a_columnar_read_keeps_its_class(behind: Store, proxy: FaultyProxy) -> None:
-    behind.create("file", [bytes(5_000_000)], durable=True)
-    with behind.open_input("file") as source:
-        proxy.arm("GET", 403)
-        with pytest.raises(StoreDeniedError, match="Check the credentials"):
-            source.read_at(1000, 0)
-
-
-def test_a_store_that_is_not_there_is_reported(s3: S3Endpoint, bucket: str) -> None:
-    with faulty_proxy(s3.url) as gone:
-        options = {**s3.options, "endpoint": gone.url}
-    store = open_store(f"s3://{bucket}", options, SystemIds())
-    assert store.create("file", [b"x"], durable=True) is Outcome.UNKNOWN
-    with pytest.raises(StoreUnavailableError, match="Check the endpoint"):
-        store.get("file")
-
-
-def test_a_missing_bucket_is_reported(s3: S3Endpoint) -> None:
-    store = open_store("s3://no-such-bucket/table", s3.options, SystemIds())
-    for attempt in (lambda: store.list_folder(""), lambda: store.create("file", [b"x"], durable=True)):
-        with pytest.raises(StoreDeniedError, match="Create the bucket"):
-            attempt()
 
 
 def test_a_name_is_stored_under_exactly_that_key(s3: S3Endpoint, bucket: str) -> None:
@@ -185,16 +80,6 @@ def test_a_listing_after_a_name_asks_only_for_what_follows(behind: Store, remote
     assert all("start-after=" in request for request in proxy.seen)
 
 
-def test_a_small_parquet_file_is_read_in_one_request(behind: Store, proxy: FaultyProxy) -> None:
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"a": range(1000), "b": range(1000)}), sink)
-    behind.create("file.parquet", [sink.getvalue()], durable=True)
-    proxy.seen.clear()
-    with behind.open_input("file.parquet") as source:
-        assert pq.ParquetFile(source).read().num_rows == 1000
-    assert len(proxy.seen) == 1
-
-
 def test_a_large_parquet_file_is_read_in_few_requests(behind: Store, remote: Store, proxy: FaultyProxy) -> None:
     rows = 400_000
     sink = io.BytesIO()
@@ -224,14 +109,3 @@ def test_retries_of_creates_stay_off_whatever_the_environment_says(
     assert len(proxy.seen) == 1
     assert store.create("slot/1", [b"x"], durable=True) is Outcome.CREATED
     assert store.create("slot/1", [b"y"], durable=True) is Outcome.EXISTS
-
-
-def test_an_object_store_has_no_stage(remote: Store) -> None:
-    assert not remote.stages
-    for mistake in (
-        lambda: remote.stage([("a", [b"x"])]),
-        lambda: remote.link("a", "b"),
-        lambda: remote.rename_folder("a", "b"),
-    ):
-        with pytest.raises(RuntimeError, match=r"ask Store\.stages first"):
-            mistake()

@@ -1,4 +1,4 @@
-"""What every store does, on a local folder and on S3."""
+"""What every store does, on a local folder and in every kind of object store."""
 
 import io
 
@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate_tables.errors import OptionError
 from headgate_tables.storage.store import Listing, Outcome, Store
 from support.names import LITERAL_NAMES
 from support.store_process import race_to_create
@@ -102,6 +103,10 @@ def test_a_folder_lists_only_what_follows_a_name(store: Store) -> None:
 
 @pytest.mark.parametrize("name", LITERAL_NAMES)
 def test_a_name_is_taken_literally(store: Store, name: str) -> None:
+    if store.url.startswith("az:") and "\\" in name:
+        with pytest.raises(OptionError, match="Azure makes a slash of every backslash"):
+            store.create(name, [b"x"], durable=False)
+        return
     create(store, f"{name}/{name}", b"x")
     assert store.create(f"{name}/{name}", [b"y"], durable=False) is Outcome.EXISTS
     assert listed(store, "") == ([], [name])

@@ -42,7 +42,7 @@ def create_table(
 ) -> Table:
     """Creates a merge-on-read table of version 8 with a simple bucket index.
 
-    ``url``: ``file:///path``, a plain path or ``s3://bucket/prefix``. ``ordering``: the column whose larger value wins (event
+    ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
     defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
     orders the rows is stored in microseconds. ``wrap_store``: everything goes through the store that it returns.
@@ -70,7 +70,7 @@ def create_table(
 
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
-    probe(store, LOG_LAYOUT.probes, system.ids)
+    probe(store, LOG_LAYOUT.probes, system)
     properties = render(definition.properties(), "Created by Headgate")
     try:
         create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])

@@ -176,7 +176,7 @@ class TableOwner(TableReader, TableServices):
         """Slot 0 of a table that another program made."""
         store, system, opened = self._store, self._opened.system, self._opened
         definition = foreign_table.define(store, system, opened.layout, opened.properties, buckets, roll_back=roll_back)
-        probe(store, LOG_LAYOUT.probes, system.ids)
+        probe(store, LOG_LAYOUT.probes, system)
         create_log(store, LOG_LAYOUT, system, definition.encode(), [])
         return opened.begin(definition), definition
 

@@ -1,25 +1,24 @@
-"""S3 and what speaks its language: create-only by If-None-Match.
+"""Object stores: S3 and what speaks its language, Google Cloud Storage, Azure Blob Storage. Create-only by a condition.
 
 A path is the key, byte for byte: obstore encodes it for the request only (test: a name is stored under exactly that key).
 """
 
 import contextlib
 import mmap
-import os
 import tempfile  # noqa: TID251 - for a file without a name, which there is nothing to make up or to sweep for
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, NoReturn, cast
 
 import obstore
 import pyarrow as pa
-from obstore.store import S3Store
 
+from headgate_tables.errors import OptionError
+from headgate_tables.storage.address import Address, Service
+from headgate_tables.storage.answers import AnswerError, failure, outcome_of
+from headgate_tables.storage.clients import bucket_of, clients, upload_client
 from headgate_tables.storage.local_files import errors_of_writes
 from headgate_tables.storage.range_file import RangeFile
-from headgate_tables.storage.s3_answers import S3Error, failure, outcome_of
 from headgate_tables.storage.spool import HashedFile
 from headgate_tables.storage.store import Buffers, Listing, Outcome
 from headgate_tables.storage.workers import Workers
@@ -28,29 +27,28 @@ _PARALLEL_REQUESTS = 16
 _PAGE = 1000
 _ONE_REQUEST_BYTES = 8 * 1024 * 1024
 _LAST_NAME = "\U0010ffff"
-_UPLOAD_SECONDS = 600
-"""For one large file, unless the options give a limit. A smaller one than its upload takes would fail every attempt."""
 
 
 class ObjectStore:
-    """A prefix of a bucket. ``options`` are obstore's S3 settings as text; ``AWS_*`` variables fill in what they leave out."""
+    """A prefix of a bucket. ``options`` are obstore's settings for the service as text; its environment variables fill in what
+    they leave out (``clients.ENVIRONMENT``).
+    """
 
     stages: ClassVar[bool] = False
 
-    def __init__(self, bucket: str, prefix: str, options: Mapping[str, str]) -> None:
-        environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-        self._place = (bucket, tuple(options.items()), tuple(environment.items()))
-        self._creates, self._store = _clients(*self._place)
+    def __init__(self, address: Address, options: Mapping[str, str]) -> None:
+        self._bucket = bucket_of(address, options)
+        self._creates, self._store = clients(self._bucket)
         self._workers = Workers(_PARALLEL_REQUESTS)
-        self._prefix = f"{prefix}/" if prefix else ""
-        self.url: str = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
+        self._prefix = f"{address.prefix}/" if address.prefix else ""
+        self.url: str = address.url
 
     def get(self, path: str) -> pa.Buffer:
         try:
             return pa.py_buffer(obstore.get(self._store, self._key(path)).bytes())
         except FileNotFoundError:
             raise
-        except S3Error as error:
+        except AnswerError as error:
             raise failure(error, self._key(path)) from error
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -66,15 +64,17 @@ class ObjectStore:
 
     def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
         try:
-            return self._list(folder, sizes=sizes) if after is None else self._list_after(folder, after)
-        except S3Error as error:
+            if after is None:
+                return self._list(folder, sizes=sizes)
+            return self._pick_after(folder, after) if self._service is Service.AZURE else self._list_after(folder, after)
+        except AnswerError as error:
             raise failure(error, self._key(folder)) from error
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         del durable  # an answered PUT always is
         try:
             obstore.put(self._creates, self._key(path), _body(content), mode="create")
-        except S3Error as error:
+        except AnswerError as error:
             return outcome_of(error, self._key(path))
         return Outcome.CREATED
 
@@ -96,15 +96,15 @@ class ObjectStore:
 
     def _upload(self, path: str, content: memoryview) -> Outcome:
         try:
-            obstore.put(_upload_client(*self._place), self._key(path), content, mode="create")
-        except S3Error as error:
+            obstore.put(upload_client(self._bucket), self._key(path), content, mode="create")
+        except AnswerError as error:
             return outcome_of(error, self._key(path))
         return Outcome.CREATED
 
     def replace(self, path: str, content: Buffers) -> None:
         try:
             obstore.put(self._store, self._key(path), _body(content), use_multipart=False)
-        except S3Error as error:
+        except AnswerError as error:
             raise failure(error, self._key(path)) from error
 
     def link(self, source: str, target: str) -> NoReturn:
@@ -120,13 +120,22 @@ class ObjectStore:
         try:
             for page in obstore.list(self._store, self._key(folder), chunk_size=_PAGE):
                 self._delete([entry["path"] for entry in page if entry["path"] != self._key(folder)])
-        except S3Error as error:
+        except AnswerError as error:
             raise failure(error, self._key(folder)) from error
 
     def rename_folder(self, source: str, target: str) -> NoReturn:
         raise _no_stage([source, target])
 
+    @property
+    def _service(self) -> Service:
+        return self._bucket.service
+
     def _key(self, path: str) -> str:
+        if "\\" in path and self._service is Service.AZURE:
+            raise OptionError(
+                f"{self.url} holds no {path}: Azure makes a slash of every backslash in a name",
+                fix="Keep backslashes out of partition values, or make the table with url_encode.",
+            )
         return self._prefix + path
 
     def _head(self, path: str) -> "obstore.ObjectMeta | None":
@@ -134,7 +143,7 @@ class ObjectStore:
             return obstore.head(self._store, self._key(path))
         except FileNotFoundError:
             return None
-        except S3Error as error:
+        except AnswerError as error:
             raise failure(error, self._key(path)) from error
 
     def _delete(self, keys: list[str]) -> None:
@@ -142,8 +151,21 @@ class ObjectStore:
             return
         try:
             obstore.delete(self._store, keys)
-        except S3Error as error:
+        except FileNotFoundError as error:
+            if self._service is Service.S3:
+                raise failure(error, keys[0]) from error
+            # The others say of a missing object that it is; what stood behind it in the list may still be there.
+            self._workers.map(self._delete_if_there, keys)
+        except AnswerError as error:
             raise failure(error, keys[0]) from error
+
+    def _delete_if_there(self, key: str) -> None:
+        try:
+            obstore.delete(self._store, key)
+        except FileNotFoundError:
+            return
+        except AnswerError as error:
+            raise failure(error, key) from error
 
     def _list(self, folder: str, *, sizes: bool) -> Listing:
         key = self._key(folder).rstrip("/")
@@ -152,6 +174,13 @@ class ObjectStore:
         # Hadoop leaves empty `folder/` objects, which obstore reports under the folder's own path.
         files = {entry["path"][cut:]: entry["size"] for entry in found["objects"] if entry["path"] != key}
         return Listing(list(files), [path[cut:] for path in found["common_prefixes"]], files if sizes else {})
+
+    def _pick_after(self, folder: str, after: str) -> Listing:
+        """Lists all, 5000 a request. Azure's ``startFrom``, which obstore would send, is not known to every server of that kind
+        (Azurite leaves it out of account, OneLake answers with nothing).
+        """
+        found = self._list(folder, sizes=False)
+        return Listing([name for name in found.files if name > after], [name for name in found.folders if name > after])
 
     def _list_after(self, folder: str, after: str) -> Listing:
         """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request.
@@ -186,7 +215,7 @@ class ObjectSpool:
 
     def create(self) -> Outcome:
         # Mapped, not read: its pages are the cache's, which the kernel takes back. One request, because only a plain PUT has a
-        # condition with every S3 (W4).
+        # condition with every store (W4).
         if not self.file.size:
             return self._upload(memoryview(b""))
         return self._upload(memoryview(mmap.mmap(self._descriptor, self.file.size, access=mmap.ACCESS_READ)))
@@ -201,15 +230,24 @@ class _ObjectRanges:
 
     def tail(self, length: int) -> tuple[int, memoryview]:
         try:
-            found = obstore.get(self._client, self._key, options={"range": {"suffix": length}})
-            return found.meta["size"], memoryview(found.bytes())
+            return self._tail_by_size(length) if self._store._service is Service.AZURE else self._tail(length)
         except FileNotFoundError:
             raise
-        except S3Error as error:
+        except AnswerError as error:
             # An empty object has no last bytes: S3 answers 416, others send a whole that obstore does not take for a part.
             if self._store.size(self._path) == 0:
                 return 0, memoryview(b"")
             raise failure(error, self._key) from error
+
+    def _tail(self, length: int) -> tuple[int, memoryview]:
+        found = obstore.get(self._client, self._key, options={"range": {"suffix": length}})
+        return found.meta["size"], memoryview(found.bytes())
+
+    def _tail_by_size(self, length: int) -> tuple[int, memoryview]:
+        """Azure has no ranges that count from the end. A small object still comes in one request, with its size."""
+        found = obstore.get(self._client, self._key, options={"range": (0, length)})
+        size = found.meta["size"]
+        return (size, memoryview(found.bytes())) if size <= length else (size, self.part(size - length, size))
 
     def part(self, start: int, stop: int) -> memoryview:
         cuts = [*range(start, stop, _ONE_REQUEST_BYTES), stop]
@@ -221,33 +259,8 @@ class _ObjectRanges:
             return memoryview(obstore.get_range(self._client, self._key, start=cut[0], end=cut[1]))
         except FileNotFoundError:
             raise
-        except S3Error as error:
+        except AnswerError as error:
             raise failure(error, self._key) from error
-
-
-@lru_cache(maxsize=16)
-def _clients(bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
-    """One for creates and one for all else, shared by the bucket's tables: each costs 5 ms, 100 kB and connections of its own.
-
-    ``environment`` is what obstore reads of it: a change makes new ones.
-    """
-    del environment
-    # Named here, as the environment could turn it off.
-    config: Any = {**dict(options), "conditional_put": "etag"}
-    # With retries on, the client's second try of a create that had succeeded comes back as "exists" (rule C3).
-    creates = S3Store(bucket, config=config, retry_config={"max_retries": 0})
-    return creates, S3Store(bucket, config=config, retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
-
-
-@lru_cache(maxsize=16)
-def _upload_client(bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]) -> Any:
-    """For creates of large files: as the one for creates, with more time."""
-    config: Any = {**dict(options), "conditional_put": "etag"}
-    given = [*(name for name, _ in options), *(name for name, _ in environment)]
-    if not any(name.lower().removeprefix("aws_") == "timeout" for name in given):
-        # Not as an option of the client: with one, those of the environment count no more (AWS_ALLOW_HTTP).
-        config["timeout"] = f"{_UPLOAD_SECONDS} seconds"
-    return S3Store(bucket, config=config, retry_config={"max_retries": 0})
 
 
 def _body(content: Buffers) -> bytes | memoryview:

@@ -8,30 +8,42 @@ from urllib.parse import unquote
 import obstore.exceptions as obstore_errors
 
 from headgate_tables.errors import OptionError
+from headgate_tables.storage.address import FORMS, Address, Service, read_address, scheme_of
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Ids
 
+_SETTINGS = {
+    Service.S3: "Use obstore's names for S3 settings (endpoint, region, access_key_id, …) and values that they can hold.",
+    Service.GCS: "Use obstore's names for GCS settings (service_account, base_url, …) and values that they can hold. "
+    "GOOGLE_APPLICATION_CREDENTIALS is a file's path.",
+    Service.AZURE: "Give account_name, or AZURE_STORAGE_ACCOUNT_NAME, and how to sign: account_key, sas_key, or client_id, "
+    "client_secret and tenant_id. obstore's names, and values that they can hold.",
+}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def open_store(url: str, storage_options: Mapping[str, str] | None, ids: Ids, *, anchor: str = "") -> Store:
     """The store at ``url``; nothing is read or written yet.
 
-    ``url``: ``file:///abs/path`` (percent-encoded, as URLs are), a plain path (relative ones from the working folder), or
-    ``s3://bucket/prefix`` (literal, as S3's tools take it). ``storage_options``, S3 only, are obstore's settings as text:
-    endpoint, region, access_key_id, secret_access_key, session_token, allow_http, virtual_hosted_style_request, timeout and
-    others; what they leave out comes from the ``AWS_*`` environment variables. ``anchor``: see ``LocalStore``.
-    Raises OptionError for another scheme, an incomplete address or a setting that is unknown or unreadable.
+    ``url``: ``file:///abs/path`` (percent-encoded, as URLs are), a plain path (relative ones from the working folder), or a
+    prefix of a bucket (literal, as S3's tools take it): ``s3://``, ``gs://``, ``az://`` or ``abfss://`` as in ``address.FORMS``.
+    ``storage_options``, for buckets only, are obstore's settings for the service as text; what they leave out comes from the
+    environment: ``AWS_*``, ``GOOGLE_*``, ``AZURE_*``. All know allow_http and timeout. S3: endpoint, region, access_key_id,
+    secret_access_key, session_token, virtual_hosted_style_request; Google: service_account, service_account_key, bearer_token,
+    base_url; Azure: account_name, account_key, sas_key, client_id, client_secret, tenant_id, endpoint; and others.
+    ``anchor``: see ``LocalStore``.
+    Raises OptionError for another scheme, an incomplete address or a setting that is unknown, missing or unreadable.
     """
-    scheme = _SCHEME.match(url)
-    name = scheme[1].lower() if scheme else None
-    if name == "s3":
-        return _open_s3(url, storage_options or {})
+    found = _SCHEME.match(url)
+    name = found[1].lower() if found else None
+    if name and (scheme := scheme_of(name)):
+        return _open_bucket(read_address(url, scheme), storage_options or {})
     if name not in (None, "file"):
         raise OptionError(
-            f"{url}: the scheme {name} is not supported", fix="Use s3://bucket/prefix, file:///absolute/path or a plain path."
+            f"{url}: the scheme {name} is not supported",
+            fix=f"Use {', '.join(FORMS.values())}, file:///absolute/path or a plain path.",
         )
     if storage_options:
         raise OptionError(
@@ -55,15 +67,9 @@ def _path_of_file_url(url: str) -> str:
     return unquote(rest)
 
 
-def _open_s3(url: str, options: Mapping[str, str]) -> Store:
-    bucket, _, prefix = url.partition("://")[2].rstrip("/").partition("/")
-    if not bucket or (prefix and any(part in ("", ".", "..") for part in prefix.split("/"))):
-        raise OptionError(f"{url} is no address in a bucket", fix="Write s3://bucket/prefix, without empty parts, `.` or `..`.")
+def _open_bucket(address: Address, options: Mapping[str, str]) -> Store:
     try:
-        return ObjectStore(bucket, prefix, options)
+        return ObjectStore(address, options)
     except (obstore_errors.UnknownConfigurationKeyError, obstore_errors.GenericError) as error:
         reason = str(error).partition("\n")[0]
-        raise OptionError(
-            f"storage_options: {reason}",
-            fix="Use obstore's names for S3 settings (endpoint, region, access_key_id, …) and values that they can hold.",
-        ) from error
+        raise OptionError(f"{address.url}: storage_options: {reason}", fix=_SETTINGS[address.service]) from error

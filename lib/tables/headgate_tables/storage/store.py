@@ -76,7 +76,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """``file:///...`` or ``s3://bucket/prefix``, without a trailing slash."""
+        """``file:///...``, or a prefix of a bucket as in ``address.FORMS``; without a trailing slash."""
 
     @property
     def stages(self) -> bool:
@@ -110,7 +110,8 @@ class Store(Protocol):
         """Creates the file with this content if there is none, atomically: nobody sees half of it.
 
         ``durable``: content and name survive a power cut before this returns (always so on an object store).
-        Local: temp, fsync, link, fsync of the folder. S3: If-None-Match with client retries off; a timeout or reset is UNKNOWN.
+        Local: temp, fsync, link, fsync of the folder.
+        Object stores: a conditional PUT with client retries off; a timeout or reset is UNKNOWN.
         Raises SyncFailedError when an fsync failed.
         """
 

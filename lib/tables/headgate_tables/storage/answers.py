@@ -1,4 +1,4 @@
-"""What an S3 client's error means: for a create an outcome or a refusal, for everything else one of the library's errors.
+"""What an error of obstore's means: for a create an outcome or a refusal, for everything else one of the library's errors.
 
 obstore reports a status only in an error's text, and gives 409 and 412 the same class.
 """
@@ -17,12 +17,23 @@ from headgate_tables.errors import (
 )
 from headgate_tables.storage.store import Outcome
 
-S3Error = (obstore_errors.BaseError, FileNotFoundError)
+AnswerError = (obstore_errors.BaseError, FileNotFoundError)
 """What obstore raises for an answer that is no success, or for none. (ValueError: a path that cannot be a key.)"""
 
 _STATUS = re.compile(r"Error performing [A-Z]+ \S+ in \S+ - Server returned non-2xx status code: (\d{3})")
 _UNDECIDED = (408, 409, 429)
 """4xx answers after which the same create may be sent again: timeout, a conflicting request under way, too many requests."""
+
+
+_AZURE_EXISTS = "<Code>BlobAlreadyExists</Code>"
+"""What Azure says with a 409, which means a conflicting request elsewhere."""
+_ASKED_IDENTITY = re.compile(r"Error performing (token request|[A-Z]+ http://169\.254\.169\.254/)")
+_CREDENTIALS = {
+    "S3": "access_key_id and secret_access_key in storage_options, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "GCS": "service_account (a file) in storage_options, or GOOGLE_APPLICATION_CREDENTIALS",
+    "MicrosoftAzure": "account_key or sas_key in storage_options, or AZURE_STORAGE_ACCOUNT_KEY",
+}
+"""By the name that obstore's errors have for the service."""
 
 
 def outcome_of(error: Exception, key: str) -> Outcome:
@@ -32,7 +43,7 @@ def outcome_of(error: Exception, key: str) -> Outcome:
     answer that says for certain that nothing was created, and why.
     """
     status = _status(error, key)
-    if isinstance(error, obstore_errors.AlreadyExistsError) and status != 409:
+    if isinstance(error, obstore_errors.AlreadyExistsError) and (status != 409 or _AZURE_EXISTS in _without_key(error, key)):
         return Outcome.EXISTS
     if status == 501:
         raise UnsafeStoreError(
@@ -51,13 +62,22 @@ def failure(error: Exception, key: str) -> TablesError:
         return StoreFullError(reason, fix="Free space or raise the quota, then make the same call again.")
     if isinstance(error, obstore_errors.InvalidPathError):
         return CorruptFileError(reason, fix="Remove that key: a name with an empty part or `..` in it is no file of a table.")
+    if _ASKED_IDENTITY.search(_without_key(error, key)):
+        return _no_identity(error, reason, status)
     if "Received redirect" in reason:
         return StoreDeniedError(reason, fix="Give the bucket's own region in storage_options.")
     if status == 404 or isinstance(error, FileNotFoundError):
-        return StoreDeniedError(reason, fix="Create the bucket, or correct the table's address.")
+        return StoreDeniedError(reason, fix="Create the bucket or container, or correct the table's address.")
     if _is_refusal(error, status):
         return StoreDeniedError(reason, fix="Check the credentials in storage_options and what the bucket's policy permits.")
     return StoreUnavailableError(reason, fix="Check the endpoint and the network, then make the same call again.")
+
+
+def _no_identity(error: Exception, reason: str, status: int | None) -> TablesError:
+    """Nothing else gave credentials, so the machine's own identity was asked for, which only machines of a cloud have."""
+    named = next((given for service, given in _CREDENTIALS.items() if f"Generic {service} error" in str(error)), None)
+    fix = f"Give credentials: {named or 'in storage_options or the environment'}. On a cloud's machine, give that an identity."
+    return (StoreDeniedError if status and 400 <= status < 500 else StoreUnavailableError)(reason, fix=fix)
 
 
 def _is_refusal(error: Exception, status: int | None) -> bool:
@@ -68,9 +88,13 @@ def _is_refusal(error: Exception, status: int | None) -> bool:
 
 
 def _status(error: Exception, key: str) -> int | None:
-    # The text begins with the key as it is; a partition value must not be able to pass for a status.
-    found = _STATUS.search(str(error).replace(key, ""))
+    found = _STATUS.search(_without_key(error, key))
     return int(found[1]) if found else None
+
+
+def _without_key(error: Exception, key: str) -> str:
+    # The text begins with the key as it is; a partition value must not be able to pass for a status.
+    return str(error).replace(key, "")
 
 
 def _first_line(error: Exception) -> str:

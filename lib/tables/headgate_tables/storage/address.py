@@ -1,0 +1,91 @@
+"""Addresses in object stores: which service, which bucket, which prefix. Pure."""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from headgate_tables.errors import OptionError
+
+
+class Scheme(enum.Enum):
+    """How an address begins. Spark knows ``gs`` and ``abfss``; ``az`` is what hudi-rs and other Rust programs take, too."""
+
+    S3 = "s3"
+    GS = "gs"
+    AZ = "az"
+    ABFSS = "abfss"
+
+
+class Service(enum.Enum):
+    """What is spoken with the store."""
+
+    S3 = "S3"
+    GCS = "Google Cloud Storage"
+    AZURE = "Azure Blob Storage"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A prefix of a bucket, or of a container as Azure calls it. ``url``: without a trailing slash.
+
+    ``settings``: those of obstore's that the address itself gives.
+    """
+
+    service: Service
+    bucket: str
+    prefix: str
+    url: str
+    settings: Mapping[str, str]
+
+
+FORMS = {
+    Scheme.S3: "s3://bucket/prefix",
+    Scheme.GS: "gs://bucket/prefix",
+    Scheme.AZ: "az://container/prefix",
+    Scheme.ABFSS: "abfss://container@account.dfs.core.windows.net/prefix",
+}
+
+_ACCOUNT = re.compile(r"([a-z0-9]+)\.dfs\.([a-z0-9.-]+)")
+_PUBLIC_CLOUD = "core.windows.net"
+
+
+def scheme_of(name: str) -> Scheme | None:
+    """None for one that is no object store's."""
+    return next((scheme for scheme in Scheme if scheme.value == name.lower()), None)
+
+
+def service_of(scheme: Scheme) -> Service:
+    """Two schemes are Azure's."""
+    match scheme:
+        case Scheme.S3:
+            return Service.S3
+        case Scheme.GS:
+            return Service.GCS
+        case Scheme.AZ | Scheme.ABFSS:
+            return Service.AZURE
+        case _:
+            assert_never(scheme)
+
+
+def read_address(url: str, scheme: Scheme) -> Address:
+    """``url`` begins with ``scheme``; the prefix is literal, as S3's tools take it. Raises OptionError."""
+    place, _, prefix = url.partition("://")[2].rstrip("/").partition("/")
+    if not place or (prefix and any(part in ("", ".", "..") for part in prefix.split("/"))):
+        raise _no_address(url, scheme)
+    whole = f"{scheme.value}://{place}/{prefix}".rstrip("/")
+    if scheme is not Scheme.ABFSS:
+        return Address(service_of(scheme), place, prefix, whole, {})
+    container, _, host = place.partition("@")
+    found = _ACCOUNT.fullmatch(host)
+    if not container or not found:
+        raise _no_address(url, scheme)
+    account, cloud = found.groups()
+    # obstore speaks with the account's blob endpoint. Left out for the public cloud, so that the environment can name another.
+    endpoint = {} if cloud == _PUBLIC_CLOUD else {"endpoint": f"https://{account}.blob.{cloud}"}
+    return Address(Service.AZURE, container, prefix, whole, {"account_name": account, **endpoint})
+
+
+def _no_address(url: str, scheme: Scheme) -> OptionError:
+    return OptionError(f"{url} is no address in a bucket", fix=f"Write {FORMS[scheme]}, without empty parts, `.` or `..`.")

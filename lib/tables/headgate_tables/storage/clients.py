@@ -1,0 +1,76 @@
+"""obstore's clients of one bucket: for creates, for creates of large files, and for everything else.
+
+A create is conditional with all of them: If-None-Match with S3 and Azure, ``x-goog-if-generation-match: 0`` with Google.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, assert_never
+
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from headgate_tables.storage.address import Address, Service
+
+ENVIRONMENT = {Service.S3: "AWS_", Service.GCS: "GOOGLE_", Service.AZURE: "AZURE_"}
+"""How the environment variables begin that fill in what storage options leave out."""
+
+_UPLOAD_SECONDS = 600
+"""For one large file, unless the options give a limit. A smaller one than its upload takes would fail every attempt."""
+
+Settings = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket as its clients are made for it. ``environment`` is what obstore reads of it: a change makes new clients."""
+
+    service: Service
+    name: str
+    options: Settings = field(repr=False)
+    environment: Settings = field(repr=False)
+
+
+def bucket_of(address: Address, options: Mapping[str, str]) -> Bucket:
+    """``options`` are obstore's settings for the service as text."""
+    prefix = ENVIRONMENT[address.service]
+    environment = {name: value for name, value in os.environ.items() if name.startswith(prefix)}
+    return Bucket(address.service, address.bucket, tuple({**options, **address.settings}.items()), tuple(environment.items()))
+
+
+@lru_cache(maxsize=16)
+def clients(bucket: Bucket) -> tuple[Any, Any]:
+    """One for creates and one for all else, shared by the bucket's tables: each costs 5 ms, 100 kB and connections of its own.
+
+    Raises obstore's UnknownConfigurationKeyError and GenericError for settings that are wrong or too few.
+    """
+    # With retries on, the client's second try of a create that had succeeded comes back as "exists" (rule C3).
+    creates = _client(bucket, {"max_retries": 0})
+    return creates, _client(bucket, {"max_retries": 8, "retry_timeout": timedelta(seconds=30)})
+
+
+@lru_cache(maxsize=16)
+def upload_client(bucket: Bucket) -> Any:
+    """For creates of large files: as the one for creates, with more time."""
+    prefix = ENVIRONMENT[bucket.service].lower()
+    given = [name for name, _ in (*bucket.options, *bucket.environment)]
+    limited = any(name.lower().removeprefix(prefix) == "timeout" for name in given)
+    # Not as an option of the client: with one, those of the environment count no more (AWS_ALLOW_HTTP).
+    return _client(bucket, {"max_retries": 0}, {} if limited else {"timeout": f"{_UPLOAD_SECONDS} seconds"})
+
+
+def _client(bucket: Bucket, retries: Any, more: Mapping[str, str] | None = None) -> Any:
+    # Conditions are named for S3, as the environment could turn them off.
+    fixed = {"conditional_put": "etag"} if bucket.service is Service.S3 else {}
+    config: Any = {**dict(bucket.options), **(more or {}), **fixed}
+    match bucket.service:
+        case Service.S3:
+            return S3Store(bucket.name, config=config, retry_config=retries)
+        case Service.GCS:
+            return GCSStore(bucket.name, config=config, retry_config=retries)
+        case Service.AZURE:
+            return AzureStore(bucket.name, config=config, retry_config=retries)
+        case _:
+            assert_never(bucket.service)
