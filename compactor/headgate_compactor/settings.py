@@ -16,7 +16,8 @@ class CompactorSettings(ServiceSettings):
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
-        description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
+        description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "
+        "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )
     operations: Annotated[int, Field(ge=1, le=64)] = Field(
         1,

@@ -15,11 +15,13 @@ class CoordinatorSettings(ServiceSettings):
     """A coordinator's settings."""
 
     store: str = Field(
-        description="where the cluster's tables lie: a folder, file:///folder or s3://bucket/prefix; one for all coordinators"
+        description="where the cluster's tables lie: a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix, "
+        "az://container/prefix or abfss://container@account.dfs.core.windows.net/prefix; one for all coordinators"
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
-        description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
+        description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "
+        "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )
     redis: str = Field(
         "redis://127.0.0.1:6379/0",

@@ -24,7 +24,8 @@ class WriterSettings(ServiceSettings):
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
-        description="S3 settings as name=value,… (endpoint, region, access_key_id, …); what is left out comes from AWS_*",
+        description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "
+        "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )
     memory_limit: ByteSize = Field(
         512 * _MIB,

@@ -45,12 +45,12 @@ def storage_option(command: _Command) -> _Command:
         "--storage",
         multiple=True,
         metavar="NAME=VALUE",
-        help="S3 setting, such as endpoint=URL; may be repeated. Others come from AWS_*.",
+        help="Setting of the object store, such as endpoint=URL; may be repeated. Others come from AWS_*, GOOGLE_* or AZURE_*.",
     )(command)
 
 
 def storage_settings(pairs: tuple[str, ...]) -> dict[str, str] | None:
-    """S3 settings by name, from ``NAME=VALUE`` pairs; None without any. Raises CommandError."""
+    """Settings of an object store by name, from ``NAME=VALUE`` pairs; None without any. Raises CommandError."""
     if wrong := [pair for pair in pairs if "=" not in pair]:
         message = f"--storage {wrong[0]!r} is not NAME=VALUE"
         raise CommandError(message, fix="Write --storage endpoint=http://HOST:PORT, for example.", code=ExitCode.USAGE)

@@ -21,7 +21,12 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @click.command("dev")
-@click.option("--store", default="headgate-data", show_default=True, help="Folder or s3://bucket/prefix of the tables.")
+@click.option(
+    "--store",
+    default="headgate-data",
+    show_default=True,
+    help="Folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix of the tables.",
+)
 @click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Port of the first coordinator.")
 @click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="Number, on consecutive ports.")
 @click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64), help="Number.")
@@ -48,6 +53,8 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
       headgate dev
       headgate dev --writers 3 --coordinators 2 --store /data/lake
       AWS_ENDPOINT=http://localhost:9000 AWS_ALLOW_HTTP=true headgate dev --store s3://lake/dev
+      GOOGLE_APPLICATION_CREDENTIALS=key.json headgate dev --store gs://lake/dev
+      AZURE_STORAGE_ACCOUNT_NAME=… AZURE_STORAGE_ACCOUNT_KEY=… headgate dev --store az://lake/dev
       HEADGATE_CHECKPOINT_BYTES=64MiB headgate dev       any setting that `headgate coordinator --help` lists
 
     With --json, each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),

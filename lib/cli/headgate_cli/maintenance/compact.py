@@ -23,7 +23,7 @@ def compact(output: Output, table_name: str, access: Access, storage: tuple[str,
     """Merges all present log files of TABLE into new base files.
 
     TABLE is a name: its owner makes a plan, the cluster's compactors carry it out, and this command shows their progress; Ctrl-C
-    ends only this command. Or TABLE is an address with a slash (s3://…, file:///…, a path): this process does the work. Writers
+    ends only this command. Or TABLE is an address with a slash (s3://…, gs://…, a path): this process does the work. Writers
     and readers continue meanwhile.
 
     Exit code 1: some operations failed too often and were left out. Their slices stay as they were, and the alarms of

@@ -40,7 +40,7 @@ def table_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_address(table: str) -> bool:
-    """Whether ``table`` is s3://…, file:///… or a path with a slash; anything else is a name."""
+    """Whether ``table`` is a URL or a path with a slash; anything else is a name."""
     return "/" in table
 
 

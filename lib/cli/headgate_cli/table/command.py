@@ -16,7 +16,7 @@ from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
 
-_NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, file:///…, or a path with a slash)."
+_NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, gs://…, abfss://…, or a path with a slash)."
 
 
 @click.group("table")

@@ -6,7 +6,7 @@ from headgate_cli.table.storage import Location
 
 
 def locate_table(table: str, access: Access, storage: tuple[str, ...]) -> Location:
-    """The location of ``table``: s3://…, file:///…, a path with a slash, or a name. Raises HeadgateError, CommandError."""
+    """The location of ``table``: a URL, a path with a slash, or a name. Raises HeadgateError, CommandError."""
     if "/" in table:
         return Location(table, storage_settings(storage))
     with access.connect() as cluster:

@@ -26,7 +26,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a table is. ``options``: S3 settings beside ``AWS_*``."""
+    """Where a table is. ``options``: settings of its object store, beside those of the environment."""
 
     url: str
     options: Mapping[str, str] | None = None
