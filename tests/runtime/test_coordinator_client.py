@@ -1,7 +1,7 @@
 """Streams to coordinators over real gRPC: found, opened again, left (rules RO8, RO9)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ class Handler:
         self.ended: asyncio.Queue[Stream] = asyncio.Queue()
         self.load = 0
         self.sent_kinds: list[str] = []
+        self.on_unknown: Callable[[], object] = lambda: None
 
     def open_call(self, channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[wire.ControlRequest, wire.ControlResponse]":
         return CoordinationServiceStub(channel).Control()
@@ -50,6 +51,7 @@ class Handler:
         elif kind == "released":
             stream.release()
         elif kind is None:
+            self.on_unknown()
             raise UnknownMessageError("a message of a coordinator")
         self.received.put_nowait(kind)
 
@@ -70,7 +72,7 @@ async def client_of(*owners: ScriptedOwner, clock: Clock | None = None) -> Async
     addresses = [owner.address for owner in owners]
     client = CoordinatorClient(addresses, handler, ServiceSettings(), clock or World.real().clock)
     async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
-        running = group.create_task(client.run())
+        running = group.create_task(client.run(), name=f"client {id(client)}")
         yield client, handler
         running.cancel()
 
@@ -171,3 +173,23 @@ async def test_a_client_that_leaves_does_not_wait_for_a_coordinator_that_is_gone
         await link.left.wait()
         link.cut()
         await leaving
+
+
+async def test_a_client_that_is_cancelled_in_the_moment_in_which_a_stream_breaks_ends() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (client, handler):
+        link = await owner.writer()
+        await client.welcomed.wait()
+        running = client_task(client)
+        handler.on_unknown = lambda: asyncio.get_running_loop().call_soon(running.cancel)
+        link.orders.put_nowait(wire.ControlResponse())
+        done, _ = await asyncio.wait([running], timeout=5)
+        if not done:  # the group that waits for it would hang
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+        assert done
+
+
+def client_task(client: Client) -> "asyncio.Task[None]":
+    """The one that ``client_of`` made."""
+    [task] = [task for task in asyncio.all_tasks() if task.get_name() == f"client {id(client)}"]
+    return task

@@ -165,6 +165,7 @@ class _Connection(Generic[Request, Response]):
             finally:
                 self.stream = None
                 call.cancel()
+            _raise_lost_cancel()
             await self._clock.sleep(RECONNECT_S)
 
     def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
@@ -176,3 +177,13 @@ class _Connection(Generic[Request, Response]):
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
         if self.stream is not None:
             _log.warning("coordinator lost", coordinator=self.address, reason=", ".join(sorted(reasons)))
+
+
+def _raise_lost_cancel() -> None:
+    """Raises CancelledError if this task was cancelled while a task group of its own ended with an error.
+
+    Until Python 3.13 such a group swallows the cancel, and the task would go on for ever.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
