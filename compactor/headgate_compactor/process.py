@@ -1,4 +1,4 @@
-"""A compactor from its start to its end: what it is made of, and in which order that comes and goes."""
+"""Builds a compactor, runs it, and drains it."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from headgate_compactor.attempt_pool import AttemptPool
 from headgate_compactor.metrics import CompactorMetrics
-from headgate_compactor.runner import Runner
+from headgate_compactor.runner import AttemptRunner
 from headgate_compactor.settings import CompactorSettings
 from headgate_compactor.work_streams import WorkClient, WorkHandler
-from headgate_compactor.workbench import Workbench
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
@@ -21,32 +21,32 @@ from headgate_tables.system import SystemIds
 
 _GRACE_S = 0.5
 _RELEASE_S = 5.0
-"""For coordinators to hear the last reports; one that does not answer sees the stream end."""
+"""How long coordinators have to acknowledge the last reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """The running parts. ``address``: where health is served; ``metrics_address``: where Prometheus reads, "" if nowhere."""
+    """A running compactor. ``address`` serves health, ``metrics_address`` Prometheus ("": nothing does)."""
 
     process: str
     server: Server
     address: str
     metrics_address: str
-    bench: Workbench
+    pool: AttemptPool
     coordinators: WorkClient
 
     async def drain(self, timeout_s: float) -> None:
         """Finishes what runs, or gives it back after ``timeout_s``. Returns when all coordinators have the reports."""
-        self.bench.begin_drain()
+        self.pool.begin_drain()
         self.coordinators.leave()
-        await self.bench.finish(timeout_s)
+        await self.pool.finish(timeout_s)
         await self.coordinators.released()
 
 
 async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World) -> None:
-    """Until ``drain`` is set and every operation is finished or given back.
+    """Runs a compactor until ``drain`` is set and every operation is finished or given back.
 
-    Raises SyncFailedError in a group: the disk refused to make data durable, and this process must not write any more.
+    Raises, in a group, SyncFailedError: the disk failed to make data durable, so this process must not write any more.
     """
     async with running(settings, world) as compactor:
         await compactor.server.health.set(True)
@@ -60,23 +60,23 @@ async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World)
 
 @contextlib.asynccontextmanager
 async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Compactor]:
-    """Looks for coordinators and takes operations until the block ends; what runs then is given up."""
+    """Connects to coordinators and takes operations until the block ends. Gives up what still runs then."""
     process = world.ids.token()
-    runner = Runner(process, settings.storage_options, SystemIds())
+    runner = AttemptRunner(process, settings.storage_options, SystemIds())
     hello = wire.CompactorHello(process=process, host=world.host)
     with (
         ThreadPoolExecutor(settings.operations, "compact") as threads,
         served(registry := metrics("compactor"), settings) as metrics_address,
     ):
         async with asyncio.TaskGroup() as group:
-            bench = Workbench(settings.operations, runner.run, threads, group, world)
-            CompactorMetrics(registry, bench)
-            coordinators = CoordinatorClient(settings.coordinator, WorkHandler(hello, bench), settings, world.clock)
+            pool = AttemptPool(settings.operations, runner.run, threads, group, world)
+            CompactorMetrics(registry, pool)
+            coordinators = CoordinatorClient(settings.coordinator, WorkHandler(hello, pool), settings, world.clock)
             server = Server(settings)
             address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())
             try:
-                yield Compactor(process, server, address, metrics_address, bench, coordinators)
+                yield Compactor(process, server, address, metrics_address, pool, coordinators)
             finally:
                 looking.cancel()
                 await server.stop(_GRACE_S)

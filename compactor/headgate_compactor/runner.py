@@ -1,6 +1,6 @@
-"""One attempt at one operation, on a thread: what is asked is read, the slice is merged, what came of it becomes a report.
+"""Runs one attempt at an operation: reads the order, merges the file slice, reports the outcome.
 
-A thread and not a process: the work looks up after every batch, and stops there when nobody wants it any more.
+It runs on a thread, not in a process: the merge checks after every batch whether the attempt was given up.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ _log = get_logger()
 
 
 class _GivenUpError(Exception):
-    """Nobody wants the attempt any more."""
+    """The attempt was given up."""
 
 
-class Job:
-    """One attempt while it runs. Written by its thread; ``give_up`` comes from the event loop's."""
+class RunningAttempt:
+    """The state of one attempt. Its own thread writes it; only ``give_up`` is called from the event loop."""
 
     def __init__(self, order: wire.RunAttempt) -> None:
         self.order = order
@@ -34,39 +34,39 @@ class Job:
 
     @property
     def bytes(self) -> int:
-        """Input bytes dealt with, as far as the rows of the base say: most slices keep about as many."""
+        """Input bytes processed so far: an estimate from the rows of the base file, since most slices keep about as many rows."""
         return self.input_bytes * min(self.rows, self.base_rows) // self.base_rows if self.base_rows else 0
 
     def give_up(self) -> None:
-        """It ends after the batch in hand."""
+        """Ends the attempt after its current batch."""
         self.given_up = True
 
     def progress(self, rows: int) -> None:
-        """Rows written so far, after every batch."""
+        """Records the rows written so far, after every batch. Raises _GivenUpError after ``give_up``."""
         self.rows = rows
         self.batches += 1
         if self.given_up:
             raise _GivenUpError
 
 
-class Runner:
-    """``process``: whose stage folder outputs wait in. Called from several threads."""
+class AttemptRunner:
+    """Stages outputs in the folder of ``process``. ``run`` is called from several threads."""
 
     def __init__(self, process: str, storage_options: Mapping[str, str], ids: Ids) -> None:
         self._process = process
         self._options = storage_options
         self._ids = ids
 
-    def run(self, job: Job) -> wire.WorkRequest:
-        """The report. Raises SyncFailedError: this process must not write any more (hazard H14)."""
-        attempt = job.order.attempt
+    def run(self, running: RunningAttempt) -> wire.WorkRequest:
+        """Returns the report. Raises SyncFailedError: this process must not write any more (hazard H14)."""
+        attempt = running.order.attempt
         try:
-            compacted = self._compact(job)
+            compacted = self._compact(running)
         except _GivenUpError:
             return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         except SyncFailedError:
             raise
-        except (RetryLater, ReopenTable) as error:  # deposed: its owner is, and nobody listens any more; or the table is gone
+        except (RetryLater, ReopenTable) as error:  # the owner was deposed, or the table is gone
             return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except (CorruptFileError, MissingFileError) as error:
             return _failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)
@@ -77,8 +77,8 @@ class Runner:
             return _failed(attempt, f"{type(error).__name__}: {error}", wire.FAILURE_KIND_OPERATION)
         return wire.WorkRequest(finished=_finished(attempt, compacted))
 
-    def _compact(self, job: Job) -> Compacted:
-        order = job.order
+    def _compact(self, running: RunningAttempt) -> Compacted:
+        order = running.order
         folder = open_folder(order.url, self._options, self._ids)
         operation = read_operation(order.operation)
         task = compaction_task(
@@ -91,8 +91,8 @@ class Runner:
             attempt=order.attempt.number,
             settings=order.settings,
         )
-        job.input_bytes, job.base_rows = operation.input_bytes, task.base_rows()
-        return task.run(job.progress)
+        running.input_bytes, running.base_rows = operation.input_bytes, task.base_rows()
+        return task.run(running.progress)
 
 
 def _failed(attempt: wire.Attempt, why: str, kind: "wire.FailureKind.ValueType") -> wire.WorkRequest:

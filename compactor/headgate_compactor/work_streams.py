@@ -4,7 +4,7 @@ from typing import TypeAlias, assert_never
 
 import grpc
 
-from headgate_compactor.workbench import Workbench
+from headgate_compactor.attempt_pool import AttemptPool
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
 from headgate_runtime.coordinator_client import CoordinatorClient
@@ -18,9 +18,9 @@ WorkClient: TypeAlias = CoordinatorClient[wire.WorkRequest, wire.WorkResponse]
 class WorkHandler:
     """What a compactor says on its work streams (``headgate_runtime.coordinator_stream.StreamHandler``)."""
 
-    def __init__(self, hello: wire.CompactorHello, bench: Workbench) -> None:
+    def __init__(self, hello: wire.CompactorHello, pool: AttemptPool) -> None:
         self._hello = hello
-        self._bench = bench
+        self._pool = pool
 
     def open_call(self, channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[wire.WorkRequest, wire.WorkResponse]":
         return CompactionServiceStub(channel).Work()
@@ -32,15 +32,15 @@ class WorkHandler:
         return wire.WorkRequest(leave=wire.CompactorLeave())
 
     def heartbeat(self, stream: WorkStream) -> wire.WorkRequest:
-        return wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=self._bench.progress(stream)))
+        return wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=self._pool.progress(stream)))
 
     def receive(self, stream: WorkStream, message: wire.WorkResponse) -> None:
         kind = message.WhichOneof("message")
         match kind:
             case "run":
-                self._bench.start_attempt(stream, message.run)
+                self._pool.start_attempt(stream, message.run)
             case "drop":
-                self._bench.drop_attempt(message.drop.attempt)
+                self._pool.drop_attempt(message.drop.attempt)
             case "welcome":
                 stream.welcome(message.welcome.heartbeat_ms / 1000)
             case "released":
@@ -54,7 +54,7 @@ class WorkHandler:
         pass
 
     def connected(self, stream: WorkStream) -> None:
-        self._bench.add_coordinator(stream)
+        self._pool.add_coordinator(stream)
 
     def disconnected(self, stream: WorkStream) -> None:
-        self._bench.remove_coordinator(stream)
+        self._pool.remove_coordinator(stream)

@@ -182,7 +182,7 @@ async def test_a_broken_stream_ends_its_attempts_and_the_compactor_comes_back(pl
         assert again.hello == link.hello
         await again.until_slots(1)
         assert again.reports.empty(), "what belonged to the old stream is not told on the new one"
-        assert found.bench.totals.returned == 1
+        assert found.pool.totals.returned == 1
 
 
 async def test_a_message_that_the_compactor_does_not_know_ends_the_stream_and_its_attempts(
@@ -196,7 +196,7 @@ async def test_a_message_that_the_compactor_does_not_know_ends_the_stream_and_it
         again = await coordinator.compactor()
         assert link.gone.is_set()
         await again.until_slots(1)
-        assert found.bench.totals.returned == 1
+        assert found.pool.totals.returned == 1
 
 
 async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gate: Gate) -> None:
@@ -238,7 +238,7 @@ async def test_failures_are_told_apart_by_whose_fault_they_are(
         failed = await link.report("failed")
         assert (failed.attempt, failed.kind) == (attempt, kind)
         assert str(error) in failed.why
-        assert found.bench.totals.failed == 1
+        assert found.pool.totals.failed == 1
 
 
 async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_operations_fault(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate_compactor.runner import Job, Runner
+from headgate_compactor.runner import AttemptRunner, RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import SystemIds
@@ -12,23 +12,23 @@ from headgate_tables.system import SystemIds
 ATTEMPT = wire.Attempt(table="t", epoch=1, instant="1", number=1)
 
 
-def outcome(monkeypatch: pytest.MonkeyPatch, merge: Callable[[Job], None]) -> wire.WorkRequest:
-    monkeypatch.setattr(Runner, "_compact", lambda runner, job: merge(job))
-    return Runner("me", {}, SystemIds()).run(Job(wire.RunAttempt(attempt=ATTEMPT)))
+def outcome(monkeypatch: pytest.MonkeyPatch, merge: Callable[[RunningAttempt], None]) -> wire.WorkRequest:
+    monkeypatch.setattr(AttemptRunner, "_compact", lambda runner, running: merge(running))
+    return AttemptRunner("me", {}, SystemIds()).run(RunningAttempt(wire.RunAttempt(attempt=ATTEMPT)))
 
 
 def test_an_attempt_that_nobody_wants_any_more_ends_at_its_next_batch_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def merge(job: Job) -> None:
-        job.progress(1)
-        job.give_up()
-        job.progress(2)
+    def merge(running: RunningAttempt) -> None:
+        running.progress(1)
+        running.give_up()
+        running.progress(2)
         raise AssertionError("it went on")
 
     assert outcome(monkeypatch, merge).returned.attempt == ATTEMPT
 
 
 def test_a_defect_is_told_as_the_operations_failure_and_the_process_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def merge(job: Job) -> None:
+    def merge(running: RunningAttempt) -> None:
         raise ZeroDivisionError("a defect")
 
     failed = outcome(monkeypatch, merge).failed
@@ -39,7 +39,7 @@ def test_a_defect_is_told_as_the_operations_failure_and_the_process_stays(monkey
 def test_a_failed_sync_is_nobodys_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard H14: the process has to end."""
 
-    def merge(job: Job) -> None:
+    def merge(running: RunningAttempt) -> None:
         raise SyncFailedError("fsync failed", fix="look at the disk")
 
     with pytest.raises(SyncFailedError):

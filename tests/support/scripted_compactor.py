@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from headgate_compactor.orders import read_operation
-from headgate_compactor.runner import Job, Runner
+from headgate_compactor.runner import AttemptRunner, RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
 from headgate_tables.face.operation import Operation
@@ -52,8 +52,8 @@ class ScriptedCompactor:
 
     async def report(self, order: wire.RunAttempt) -> wire.WorkRequest:
         """Really merges the slice; what a compactor says then, not yet sent."""
-        runner = Runner(self.process, {}, SystemIds())
-        return await asyncio.to_thread(runner.run, Job(order))
+        runner = AttemptRunner(self.process, {}, SystemIds())
+        return await asyncio.to_thread(runner.run, RunningAttempt(order))
 
     async def finish(self, order: wire.RunAttempt) -> None:
         """Really merges the slice and says so."""

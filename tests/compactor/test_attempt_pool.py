@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from headgate_compactor.runner import Job
-from headgate_compactor.workbench import Workbench
+from headgate_compactor.attempt_pool import AttemptPool
+from headgate_compactor.runner import RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
 
@@ -30,17 +30,17 @@ class Coordinator:
 
 @dataclass
 class Hands:
-    """Does the work: each attempt goes on until it is let go by its number, or given up."""
+    """Does the work: each attempt goes on until a test finishes it by its number, or it is given up."""
 
-    jobs: dict[int, Job] = field(default_factory=dict)
+    running: dict[int, RunningAttempt] = field(default_factory=dict)
     done: dict[int, threading.Event] = field(default_factory=dict)
 
-    def work(self, job: Job) -> wire.WorkRequest:
-        attempt = job.order.attempt
+    def work(self, running: RunningAttempt) -> wire.WorkRequest:
+        attempt = running.order.attempt
         done = self.done.setdefault(attempt.number, threading.Event())
-        self.jobs[attempt.number] = job
+        self.running[attempt.number] = running
         while not done.wait(0.001):
-            if job.given_up:
+            if running.given_up:
                 return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         return wire.WorkRequest(finished=wire.AttemptFinished(attempt=attempt))
 
@@ -48,17 +48,17 @@ class Hands:
         self.done.setdefault(number, threading.Event()).set()
 
     async def begun(self, *numbers: int) -> None:
-        while not self.jobs.keys() >= set(numbers):
+        while not self.running.keys() >= set(numbers):
             await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
-async def workbench(capacity: int) -> AsyncIterator[tuple[Workbench, Hands]]:
+async def attempt_pool(capacity: int) -> AsyncIterator[tuple[AttemptPool, Hands]]:
     hands = Hands()
     with ThreadPoolExecutor(4) as threads:
         try:
             async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-                yield Workbench(capacity, hands.work, threads, group, World.real()), hands
+                yield AttemptPool(capacity, hands.work, threads, group, World.real()), hands
         finally:
             for number in range(10):
                 hands.finish(number)
@@ -68,55 +68,55 @@ def attempt(number: int) -> wire.Attempt:
     return wire.Attempt(table="t", epoch=1, instant="1", operation=0, number=number)
 
 
-def run(bench: Workbench, coordinator: Coordinator, *numbers: int) -> None:
+def run(pool: AttemptPool, coordinator: Coordinator, *numbers: int) -> None:
     for number in numbers:
-        bench.start_attempt(coordinator, wire.RunAttempt(attempt=attempt(number)))
+        pool.start_attempt(coordinator, wire.RunAttempt(attempt=attempt(number)))
 
 
 async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_others() -> None:
-    async with workbench(2) as (bench, hands):
+    async with attempt_pool(2) as (pool, hands):
         one, other = Coordinator(), Coordinator()
-        bench.add_coordinator(one)
-        bench.add_coordinator(other)
-        run(bench, one, 1)
-        run(bench, other, 2)
+        pool.add_coordinator(one)
+        pool.add_coordinator(other)
+        run(pool, one, 1)
+        run(pool, other, 2)
         await hands.begun(1, 2)
         for coordinator, number in ((one, 1), (other, 2)):
-            assert [each.attempt.number for each in bench.progress(coordinator)] == [number]
-        bench.remove_coordinator(one)
+            assert [each.attempt.number for each in pool.progress(coordinator)] == [number]
+        pool.remove_coordinator(one)
         heard = list(one.told)
         await other.until("ready 1")
-        while bench.running > 1:
+        while pool.running > 1:
             await asyncio.sleep(0.001)
-        assert not hands.jobs[2].given_up
+        assert not hands.running[2].given_up
         hands.finish(2)
         await other.until("finished")
         assert one.told == [*heard, "returned"], "of capacity it hears nothing any more"
 
 
 async def test_a_drop_ends_the_attempt_that_it_names() -> None:
-    async with workbench(2) as (bench, hands):
+    async with attempt_pool(2) as (pool, hands):
         coordinator = Coordinator()
-        bench.add_coordinator(coordinator)
-        run(bench, coordinator, 1, 2)
+        pool.add_coordinator(coordinator)
+        run(pool, coordinator, 1, 2)
         await hands.begun(1, 2)
-        bench.drop_attempt(attempt(2))
+        pool.drop_attempt(attempt(2))
         await coordinator.until("returned")
-        assert (hands.jobs[1].given_up, hands.jobs[2].given_up) == (False, True)
+        assert (hands.running[1].given_up, hands.running[2].given_up) == (False, True)
         hands.finish(1)
         await coordinator.until("finished")
 
 
 async def test_a_drain_waits_for_all_that_runs_and_starts_nothing_meanwhile() -> None:
-    async with workbench(3) as (bench, hands):
+    async with attempt_pool(3) as (pool, hands):
         coordinator = Coordinator()
-        bench.add_coordinator(coordinator)
-        run(bench, coordinator, 1, 2)
+        pool.add_coordinator(coordinator)
+        run(pool, coordinator, 1, 2)
         await hands.begun(1, 2)
-        bench.begin_drain()
-        finishing = asyncio.ensure_future(bench.finish(60))
+        pool.begin_drain()
+        finishing = asyncio.ensure_future(pool.finish(60))
         coordinator.told.clear()
-        run(bench, coordinator, 3)
+        run(pool, coordinator, 3)
         assert coordinator.told == ["returned"]
         hands.finish(1)
         await coordinator.until("finished")
@@ -124,7 +124,7 @@ async def test_a_drain_waits_for_all_that_runs_and_starts_nothing_meanwhile() ->
         assert coordinator.told == ["returned", "finished", "ready 0"], "one that leaves has no room"
         assert not finishing.done()
         late = Coordinator()
-        bench.add_coordinator(late)
+        pool.add_coordinator(late)
         assert late.told == ["ready 0"]
         hands.finish(2)
         await finishing
@@ -132,9 +132,9 @@ async def test_a_drain_waits_for_all_that_runs_and_starts_nothing_meanwhile() ->
 
 def test_bytes_done_never_pass_those_of_the_input() -> None:
     """Rows that are new make more of them than the base had."""
-    job = Job(wire.RunAttempt())
-    job.input_bytes, job.base_rows = 1000, 10
-    job.progress(5)
-    assert job.bytes == 500
-    job.progress(25)
-    assert job.bytes == 1000
+    running = RunningAttempt(wire.RunAttempt())
+    running.input_bytes, running.base_rows = 1000, 10
+    running.progress(5)
+    assert running.bytes == 500
+    running.progress(25)
+    assert running.bytes == 1000

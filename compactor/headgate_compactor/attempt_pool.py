@@ -1,4 +1,4 @@
-"""What this process works on, for all coordinators together: its capacity, and the attempts that run."""
+"""The attempts that run in this process, for all coordinators together, and the capacity that they share."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
-from headgate_compactor.runner import Job
+from headgate_compactor.runner import RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.logs import get_logger
 from headgate_runtime.world import World
@@ -22,8 +22,8 @@ class Coordinator(Protocol):
 
 
 @dataclass(slots=True)
-class Totals:
-    """Since the start of the process: attempts by how they ended, and rows written."""
+class AttemptTotals:
+    """Counts since the start of the process: attempts by outcome, and rows written."""
 
     finished: int = 0
     failed: int = 0
@@ -31,93 +31,98 @@ class Totals:
     rows: int = 0
 
 
-class Workbench:
-    """``capacity``: attempts at a time. ``run`` is one attempt, blocking, on ``threads``; ``group`` owns the attempts."""
+class AttemptPool:
+    """Runs up to ``capacity`` attempts at a time: ``run``, which blocks, on ``threads``. ``group`` owns their tasks."""
 
     def __init__(
         self,
         capacity: int,
-        run: Callable[[Job], wire.WorkRequest],
+        run: Callable[[RunningAttempt], wire.WorkRequest],
         threads: Executor,
         group: asyncio.TaskGroup,
         world: World,
     ) -> None:
-        self.totals = Totals()
+        self.totals = AttemptTotals()
         self._capacity = capacity
         self._work = run
         self._threads = threads
         self._group = group
         self._world = world
         self._coordinators: list[Coordinator] = []
-        self._running: dict[bytes, tuple[Coordinator, Job]] = {}
+        self._running: dict[bytes, tuple[Coordinator, RunningAttempt]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._draining = False
 
     @property
     def running(self) -> int:
-        """Attempts at work, those that are being given up among them."""
+        """How many attempts run, those that are being given up included."""
         return len(self._running)
 
     def add_coordinator(self, coordinator: Coordinator) -> None:
-        """It hears from now on how much room there is."""
+        """Sends it the free capacity, now and after every change."""
         self._coordinators.append(coordinator)
         coordinator.send(self._ready())
 
     def remove_coordinator(self, coordinator: Coordinator) -> None:
-        """Its stream is over: its attempts are given up, since their operations go to other compactors."""
+        """Its stream is over: gives its attempts up, since their operations go to other compactors."""
         self._coordinators = [each for each in self._coordinators if each is not coordinator]
-        for owner, job in self._running.values():
+        for owner, running in self._running.values():
             if owner is coordinator:
-                job.give_up()
+                running.give_up()
 
     def start_attempt(self, coordinator: Coordinator, order: wire.RunAttempt) -> None:
-        """Gives it back at once when there is no room, or during a drain."""
+        """Starts the attempt, or gives it back when there is no capacity or the process drains."""
         if self._draining or self.running >= self._capacity:
             coordinator.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=order.attempt)))
             return
-        job = Job(order)
-        self._running[_name(order.attempt)] = (coordinator, job)
+        running = RunningAttempt(order)
+        self._running[_name(order.attempt)] = (coordinator, running)
         self._idle.clear()
         self._send_capacity()
-        self._group.create_task(self._run(coordinator, job))
+        self._group.create_task(self._run(coordinator, running))
 
     def drop_attempt(self, attempt: wire.Attempt) -> None:
-        """Gives it up, if it still runs."""
-        _, job = self._running.get(_name(attempt), (None, None))
-        if job is not None:
-            job.give_up()
+        """Gives the attempt up, if it still runs."""
+        _, running = self._running.get(_name(attempt), (None, None))
+        if running is not None:
+            running.give_up()
 
     def progress(self, coordinator: Coordinator) -> list[wire.AttemptProgress]:
-        """How far each attempt of this coordinator is."""
+        """Returns the progress of each attempt of this coordinator."""
         return [
-            wire.AttemptProgress(attempt=job.order.attempt, rows_done=job.rows, bytes_done=job.bytes, batches=job.batches)
-            for owner, job in self._running.values()
+            wire.AttemptProgress(
+                attempt=running.order.attempt,
+                rows_done=running.rows,
+                bytes_done=running.bytes,
+                batches=running.batches,
+            )
+            for owner, running in self._running.values()
             if owner is coordinator
         ]
 
     def begin_drain(self) -> None:
-        """Takes no more attempts."""
+        """Gives every new attempt back from now on."""
         self._draining = True
 
     async def finish(self, timeout_s: float) -> None:
-        """Returns when no attempt runs any more. What takes longer than ``timeout_s`` is given back."""
+        """Waits until no attempt runs. Gives back what takes longer than ``timeout_s``."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
         except TimeoutError:
             _log.warning("drain_timeout is over: operations are given back", operations=self.running)
-            for _, job in self._running.values():
-                job.give_up()
+            for _, running in self._running.values():
+                running.give_up()
             await self._idle.wait()
 
-    async def _run(self, coordinator: Coordinator, job: Job) -> None:
-        attempt = job.order.attempt
+    async def _run(self, coordinator: Coordinator, running: RunningAttempt) -> None:
+        attempt = running.order.attempt
         name = {"table": attempt.table, "instant": attempt.instant, "operation": attempt.operation, "attempt": attempt.number}
         _log.info("operation begun", **name)
         self._world.reached("operation_claimed")
         try:
-            report = await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
+            report = await asyncio.get_running_loop().run_in_executor(self._threads, self._work, running)
         finally:
             del self._running[_name(attempt)]
         kind = report.WhichOneof("message") or ""
