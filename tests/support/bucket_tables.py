@@ -27,7 +27,7 @@ from headgate_tables.storage.store import Buffers
 from headgate_tables.system import SystemIds
 from headgate_writer.attached import AttachedTable, Member, Membership
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
@@ -166,12 +166,12 @@ class Heard:
 
 @asynccontextmanager
 async def bucket_side(
-    attached: AttachedTable, budget: Budget | None = None, process: str = ME
+    attached: AttachedTable, budget: MemoryBudget | None = None, process: str = ME
 ) -> AsyncIterator[tuple[BucketSide, Heard]]:
     """Running until the block ends and the side is closed, a flush that is under way included; then every byte of its own budget
     must have been given back.
     """
-    shared, budget = budget, budget or Budget(1 << 30, 1 << 30)
+    shared, budget = budget, budget or MemoryBudget(1 << 30, 1 << 30)
     heard = Heard()
     real = World.real()
     world = World(real.clock, real.ids, real.host, real.pid, heard.reached)

@@ -11,10 +11,10 @@ from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.routing import RoutedRows
-from headgate_writer.windows import Arrivals
+from headgate_writer.windows import ReceiveWindow
 
 SETTINGS = ServiceSettings()
 
@@ -24,20 +24,20 @@ class Taken:
     """A bucket side that writes down what it gets: ``log`` has the ids of rows and (barrier, sender)."""
 
     log: list[object] = field(default_factory=list)
-    arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    received: dict[str, ReceiveWindow] = field(default_factory=dict)
     over: bool = False
     why_broken: str = ""
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, checkpoint: int, rows: RoutedRows) -> None:
+    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None:
         self.log += [(checkpoint, key) for key in rows.rows["id"].to_pylist()]
         self._grown.set()
 
-    def barrier(self, checkpoint: int, sender: str) -> None:
+    def add_barrier(self, checkpoint: int, sender: str) -> None:
         self.log.append(("barrier", checkpoint, sender))
         self._grown.set()
 
-    def broken(self, why: str) -> None:
+    def report_broken(self, why: str) -> None:
         self.over, self.why_broken = True, why
 
     async def until(self, last: object) -> None:
@@ -63,10 +63,10 @@ class Attached:
         self._changed = asyncio.Event()
         return side
 
-    def current(self, table: str) -> tuple[int, int, Taken] | None:
+    def current_side(self, table: str) -> tuple[int, int, Taken] | None:
         return self._current.get(table)
 
-    async def changed(self, table: str) -> None:
+    async def wait_for_change(self, table: str) -> None:
         self.awaited.set()
         await self._changed.wait()
 
@@ -89,14 +89,14 @@ class Receiving:
 
     address: str
     attached: Attached
-    budget: Budget
+    budget: MemoryBudget
     service: Watched
 
 
 @asynccontextmanager
-async def receiving(process: str, budget: Budget | None = None) -> AsyncIterator[Receiving]:
+async def receiving(process: str, budget: MemoryBudget | None = None) -> AsyncIterator[Receiving]:
     """A writer process that receives, until the block ends."""
-    budget = budget or Budget(1 << 30, 1 << 30)
+    budget = budget or MemoryBudget(1 << 30, 1 << 30)
     attached = Attached()
     with ThreadPoolExecutor(1) as executor:
         server = Server(SETTINGS)

@@ -47,8 +47,8 @@ class Cluster:
     async def attached(self, epoch: int, generation: int = 1, *, writer: int = 0) -> None:
         """Waits until that writer obeys the owner of that epoch, in that generation."""
         tables = self.writers[writer].tables
-        while (now := tables.current(TABLE)) is None or now[:2] != (epoch, generation):
-            await tables.changed(TABLE)
+        while (now := tables.current_side(TABLE)) is None or now[:2] != (epoch, generation):
+            await tables.wait_for_change(TABLE)
 
     async def end_checkpoint(self, number: int, following: Sequence[WriterLink] | None = None) -> list[wire.BarrierPassed]:
         """Sends the barrier; what each ingest side noted."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from support.bucket_tables import ME, OwnedTable, WatchedStore, bucket_side, membership
 from headgate_writer.admission import Admitted
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.routing import route
 
 SOFT, HARD, TOTAL = map(int, sys.argv[2:])
@@ -36,23 +36,23 @@ async def main():
         ids = pa.array(np.arange(n * size, (n + 1) * size).astype(str))
         parts = pa.array([f"p{k}" for k in range(4)]).take(pa.array(generator.integers(0, 4, size)))
         return pa.table({"id": ids, "part": parts, "ts": pa.array(np.full(size, n)), "note": notes})
-    budget = Budget(SOFT, HARD)
+    budget = MemoryBudget(SOFT, HARD)
     taken = waited = n = 0
     async with bucket_side(table.attached(), budget) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         transaction = table.begin()
-        side.instant(1, transaction.instant)
+        side.set_instant(1, transaction.instant)
         warm = route([Admitted(batch(0), None, 0)], table.definition)
         before = rss()
         while taken < TOTAL:
             waited += not budget.has_room
-            await budget.room()
+            await budget.wait_for_room()
             rows = await asyncio.to_thread(lambda: route([Admitted(batch(n), None, 0)], table.definition))
-            side.take(1, rows)
+            side.add_rows(1, rows)
             taken, n = taken + rows.nbytes, n + 1
             del rows
             await asyncio.sleep(0)
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         assert waited, "the disk was too fast to show anything"
         assert sum(file.rows for file in flushed.files) == n * 20_000

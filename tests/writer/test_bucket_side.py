@@ -13,8 +13,8 @@ import pytest
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.hudi.keys.bucket import file_id, key_group
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.buffers import Budget
-from headgate_writer.progress import Progress
+from headgate_writer.buffers import MemoryBudget
+from headgate_writer.progress import ProgressReporter
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
 from support.hand_clock import HandClock
@@ -32,7 +32,7 @@ def many(ids: range, note: str = "n", part: str = "p") -> list[dict[str, Any]]:
 def take(
     side: BucketSide, table: OwnedTable, checkpoint: int, rows: Sequence[dict[str, Any]], deletes: Sequence[bool] | None = None
 ) -> None:
-    side.take(checkpoint, routed(rows, table.definition, deletes))
+    side.add_rows(checkpoint, routed(rows, table.definition, deletes))
 
 
 async def settled() -> None:
@@ -44,17 +44,17 @@ async def settled() -> None:
 async def test_a_checkpoint_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(50), "old"))
         take(side, table, 1, some(("k7", 100, "new"), ("gone", 1, "x"), part="p"))
         take(side, table, 1, some(("gone", 2, "")), [True])
         assert heard.asked == [1]
         transaction = table.begin()
-        side.instant(1, transaction.instant)
-        side.barrier(1, ME)
+        side.set_instant(1, transaction.instant)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         table.commit(transaction, flushed.files)
-        side.decided(1)
+        side.mark_durable(1)
         assert table.notes() == {f"k{n}": "old" for n in range(50)} | {"k7": "new"}
         assert side.uncommitted_bytes == 0
         assert sum(file.rows for file in flushed.files) == 50
@@ -68,10 +68,10 @@ async def test_a_checkpoint_is_flushed_whatever_comes_last(tmp_path: Path, last:
     async with bucket_side(table.attached()) as (side, heard):
         transaction = table.begin()
         events = {
-            "membership": lambda: side.membership(membership(1, ME, OTHER)),
-            "instant": lambda: side.instant(1, transaction.instant),
-            "barrier": lambda: side.barrier(1, ME),
-            "other barrier": lambda: side.barrier(1, OTHER),
+            "membership": lambda: side.set_membership(membership(1, ME, OTHER)),
+            "instant": lambda: side.set_instant(1, transaction.instant),
+            "barrier": lambda: side.add_barrier(1, ME),
+            "other barrier": lambda: side.add_barrier(1, OTHER),
         }
         take(side, table, 1, many(range(5)))
         for name, event in events.items():
@@ -87,10 +87,10 @@ async def test_a_checkpoint_is_flushed_whatever_comes_last(tmp_path: Path, last:
 async def test_a_checkpoint_without_rows_is_answered_at_once_and_asks_for_no_instant(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME, OTHER))
-        side.barrier(1, OTHER)
+        side.set_membership(membership(1, ME, OTHER))
+        side.add_barrier(1, OTHER)
         assert not heard.flushed
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         assert list(heard.flushed) == [1]
         assert not heard.flushed[1].files
         assert not heard.asked
@@ -100,21 +100,21 @@ async def test_rows_are_filed_under_the_checkpoint_that_they_carry_not_under_the
     """A faster ingest side is a checkpoint ahead; its rows must not commit with the older checkpoint (rule EX2)."""
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME, OTHER))
+        side.set_membership(membership(1, ME, OTHER))
         take(side, table, 2, many(range(10, 15)))
         take(side, table, 1, many(range(5)))
         first, second = table.begin(), table.begin()
-        side.instant(2, second.instant)
-        side.instant(1, first.instant)
-        side.barrier(1, ME)
-        side.barrier(1, OTHER)
+        side.set_instant(2, second.instant)
+        side.set_instant(1, first.instant)
+        side.add_barrier(1, ME)
+        side.add_barrier(1, OTHER)
         flushed = await heard.until_flushed(1)
         table.commit(first, flushed.files)
-        side.decided(1)
+        side.mark_durable(1)
         assert table.notes() == {f"k{n}": "n" for n in range(5)}
-        side.membership(membership(2, ME, OTHER))
-        side.barrier(2, ME)
-        side.barrier(2, OTHER)
+        side.set_membership(membership(2, ME, OTHER))
+        side.add_barrier(2, ME)
+        side.add_barrier(2, OTHER)
         table.commit(second, (await heard.until_flushed(2)).files)
         assert len(table.notes()) == 10
         assert heard.asked == [2, 1]
@@ -124,20 +124,20 @@ async def test_the_next_checkpoint_fills_while_the_older_one_is_flushed(tmp_path
     table = OwnedTable(tmp_path)
     table.store.gate.clear()
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
         first, second = table.begin(), table.begin()
-        side.instant(1, first.instant)
-        side.barrier(1, ME)
+        side.set_instant(1, first.instant)
+        side.add_barrier(1, ME)
         await heard.until("first_flush_begun")
-        side.membership(membership(2, ME))
+        side.set_membership(membership(2, ME))
         take(side, table, 2, many(range(5, 9)))
         assert heard.asked == [1, 2]
-        side.instant(2, second.instant)
+        side.set_instant(2, second.instant)
         table.store.gate.set()
         table.commit(first, (await heard.until_flushed(1)).files)
-        side.decided(1)
-        side.barrier(2, ME)
+        side.mark_durable(1)
+        side.add_barrier(2, ME)
         table.commit(second, (await heard.until_flushed(2)).files)
         assert len(table.notes()) == 9
 
@@ -145,17 +145,17 @@ async def test_the_next_checkpoint_fills_while_the_older_one_is_flushed(tmp_path
 async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_win(tmp_path: Path) -> None:
     """Log versions of one bucket and checkpoint count up, so that of equal ordering values the later row wins."""
     table = OwnedTable(tmp_path)
-    budget = Budget(soft=40_000, hard=1 << 30)
+    budget = MemoryBudget(soft=40_000, hard=1 << 30)
     async with bucket_side(table.attached(), budget) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         transaction = table.begin()
-        side.instant(1, transaction.instant)
+        side.set_instant(1, transaction.instant)
         for attempt in range(6):
             take(side, table, 1, some(*((f"k{n}", 7, f"attempt {attempt}") for n in range(400))))
             await settled()
         await heard.until("file_durable", 2)
         assert not heard.flushed
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         versions: dict[str, list[int]] = {}
         for file in flushed.files:
@@ -168,18 +168,18 @@ async def test_full_buckets_and_a_full_budget_flush_early_and_later_rows_still_w
 
 async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_are_not(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    budget = Budget(soft=200_000, hard=1 << 30)
+    budget = MemoryBudget(soft=200_000, hard=1 << 30)
     async with bucket_side(table.attached(), budget) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         transaction = table.begin()
-        side.instant(1, transaction.instant)
+        side.set_instant(1, transaction.instant)
         for n in range(8):
             take(side, table, 1, many(range(n * 10, n * 10 + 10), part=f"small{n}"))
         take(side, table, 1, many(range(1_000), "x" * 300, part="large"))
         await heard.until("file_durable")
         await settled()
         assert budget.used < 200_000
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         by_partition = Counter(file.partition for file in flushed.files)
         assert by_partition == {f"small{n}": 1 for n in range(8)} | {"large": 1}
@@ -189,15 +189,15 @@ async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_
 
 async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    budget = Budget(soft=10_000, hard=1 << 30)
+    budget = MemoryBudget(soft=10_000, hard=1 << 30)
     async with bucket_side(table.attached(), budget) as (side, heard):
-        side.membership(membership(1, ME))
-        side.instant(1, table.begin().instant)
+        side.set_membership(membership(1, ME))
+        side.set_instant(1, table.begin().instant)
         sent = [routed(many(range(n * 100, n * 100 + 100), part=f"p{n % 2}"), table.definition) for n in range(6)]
         for rows in sent:
-            side.take(1, rows)
+            side.add_rows(1, rows)
             await settled()
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         wanted: Counter[int] = Counter()
         for n, rows in enumerate(sent):
@@ -209,15 +209,15 @@ async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Pa
 async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
         table.store.full = True
-        side.instant(1, table.begin().instant)
-        side.barrier(1, ME)
+        side.set_instant(1, table.begin().instant)
+        side.add_barrier(1, ME)
         assert "no space left" in await heard.until_broken()
         table.store.full = False
-        side.membership(membership(2, ME))
-        side.barrier(2, ME)
+        side.set_membership(membership(2, ME))
+        side.add_barrier(2, ME)
         take(side, table, 3, many(range(5)))
         await settled()
         assert not heard.flushed
@@ -240,10 +240,10 @@ async def test_whatever_a_flush_meets_breaks_the_checkpoint_and_not_the_process(
 
     async with bucket_side(table.attached()) as (side, heard):
         monkeypatch.setattr(table.store, "stage", fail)
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
-        side.instant(1, table.begin().instant)
-        side.barrier(1, ME)
+        side.set_instant(1, table.begin().instant)
+        side.add_barrier(1, ME)
         assert str(error) in await heard.until_broken()
         await settled()
         assert not heard.flushed
@@ -262,10 +262,10 @@ async def test_h14_a_flush_whose_sync_failed_is_no_broken_checkpoint_but_the_end
 
     async def flush() -> None:
         async with bucket_side(table.attached()) as (side, heard):
-            side.membership(membership(1, ME))
+            side.set_membership(membership(1, ME))
             take(side, table, 1, many(range(5)))
-            side.instant(1, table.begin().instant)
-            side.barrier(1, ME)
+            side.set_instant(1, table.begin().instant)
+            side.add_barrier(1, ME)
             await heard.until_broken()
 
     with pytest.raises(ExceptionGroup) as ended:
@@ -278,9 +278,9 @@ async def test_rows_that_come_behind_the_decision_of_their_checkpoint_break_the_
 ) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
-        side.barrier(1, ME)
-        side.decided(1)
+        side.set_membership(membership(1, ME))
+        side.add_barrier(1, ME)
+        side.mark_durable(1)
         take(side, table, 1, many(range(5)))
         assert "after its end" in heard.broken[0]
 
@@ -288,8 +288,8 @@ async def test_rows_that_come_behind_the_decision_of_their_checkpoint_break_the_
 async def test_rows_that_come_behind_the_end_of_their_checkpoint_break_it_instead_of_getting_lost(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
-        side.barrier(1, ME)
+        side.set_membership(membership(1, ME))
+        side.add_barrier(1, ME)
         take(side, table, 1, many(range(5)))
         assert "after its end" in heard.broken[0]
 
@@ -297,19 +297,19 @@ async def test_rows_that_come_behind_the_end_of_their_checkpoint_break_it_instea
 async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     table.store.gate.clear()
-    budget = Budget(1 << 30, 1 << 30)
+    budget = MemoryBudget(1 << 30, 1 << 30)
     async with bucket_side(table.attached(), budget) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(500)))
-        side.instant(1, table.begin().instant)
-        side.barrier(1, ME)
+        side.set_instant(1, table.begin().instant)
+        side.add_barrier(1, ME)
         await heard.until("first_flush_begun")
         take(side, table, 2, many(range(500)))
         side.close()
         assert budget.used == 0
         table.store.gate.set()
         take(side, table, 2, many(range(500)))
-        side.instant(2, "20270115080000001")
+        side.set_instant(2, "20270115080000001")
         await settled()
         assert budget.used == 0
         assert not heard.flushed
@@ -319,9 +319,9 @@ async def test_closing_gives_every_byte_back_also_while_a_flush_is_under_way(tmp
 async def test_a_writer_that_has_no_part_in_a_checkpoint_says_nothing_about_it(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(2, OTHER))
-        side.instant(2, table.begin().instant)
-        side.barrier(2, OTHER)
+        side.set_membership(membership(2, OTHER))
+        side.set_instant(2, table.begin().instant)
+        side.add_barrier(2, OTHER)
         await settled()
         assert not heard.flushed
 
@@ -332,19 +332,19 @@ async def test_a_decision_is_one_of_all_checkpoints_up_to_it(tmp_path: Path) -> 
         for checkpoint in (1, 2, 3):
             take(side, table, checkpoint, many(range(5)))
         each = side.uncommitted_bytes // 3
-        side.decided(2)
+        side.mark_durable(2)
         assert side.uncommitted_bytes == each
 
 
 async def test_orders_of_checkpoints_that_are_decided_change_nothing(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
-        side.barrier(1, ME)
-        side.decided(1)
-        side.decided(1)
-        side.membership(membership(1, ME))
-        side.instant(1, "20270115080000000")
+        side.set_membership(membership(1, ME))
+        side.add_barrier(1, ME)
+        side.mark_durable(1)
+        side.mark_durable(1)
+        side.set_membership(membership(1, ME))
+        side.set_instant(1, "20270115080000000")
         await settled()
         assert list(heard.flushed) == [1]
         assert not heard.broken
@@ -357,13 +357,13 @@ async def test_a_writer_that_keeps_beaten_rows_for_a_test_writes_all_in_the_orde
     keeps_beaten_rows(monkeypatch.setattr)
     table = OwnedTable(tmp_path, buckets=1)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME))
+        side.set_membership(membership(1, ME))
         take(side, table, 1, some(("a", 1, "first"), ("b", 1, "b")))
         take(side, table, 1, some(("a", 1, "")), [True])
         take(side, table, 1, some(("a", 1, "last")))
         transaction = table.begin()
-        side.instant(1, transaction.instant)
-        side.barrier(1, ME)
+        side.set_instant(1, transaction.instant)
+        side.add_barrier(1, ME)
         (file,) = (await heard.until_flushed(1)).files
         assert table.logged(transaction.instant, file) == [[("a", "first"), ("b", "b")], ["a"], [("a", "last")]]
         assert file.file_id == file_id(table.definition.table_uuid, "p", 0, 0)
@@ -371,11 +371,11 @@ async def test_a_writer_that_keeps_beaten_rows_for_a_test_writes_all_in_the_orde
 
 async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_path: Path) -> None:
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
-    budget = Budget(soft=100_000, hard=1 << 30)
+    budget = MemoryBudget(soft=100_000, hard=1 << 30)
     async with bucket_side(one.attached(), budget) as (small, quiet), bucket_side(two.attached(), budget) as (large, busy):
         for side, table in ((small, one), (large, two)):
-            side.membership(membership(1, ME))
-            side.instant(1, table.begin().instant)
+            side.set_membership(membership(1, ME))
+            side.set_instant(1, table.begin().instant)
         take(small, one, 1, many(range(200)))
         take(large, two, 1, many(range(2_000), "x" * 50))
         await busy.until("file_durable")
@@ -385,13 +385,13 @@ async def test_two_tables_share_a_budget_and_the_larger_bucket_gives_way(tmp_pat
 
 async def test_a_table_that_is_broken_does_not_keep_others_from_making_room(tmp_path: Path) -> None:
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
-    budget = Budget(soft=300_000, hard=1 << 30)
+    budget = MemoryBudget(soft=300_000, hard=1 << 30)
     async with bucket_side(one.attached(), budget) as (large, bad), bucket_side(two.attached(), budget) as (small, good):
         for side, table in ((large, one), (small, two)):
-            side.membership(membership(1, ME))
-            side.instant(1, table.begin().instant)
+            side.set_membership(membership(1, ME))
+            side.set_instant(1, table.begin().instant)
         take(large, one, 1, many(range(2_000), "x" * 50))
-        large.broken("told so")
+        large.report_broken("told so")
         assert bad.broken == ["told so"]
         take(small, two, 1, many(range(1_900), "x" * 50))
         await good.until("file_durable")
@@ -402,28 +402,28 @@ async def test_a_portion_that_is_written_and_rows_that_come_behind_a_barrier_are
 ) -> None:
     """A checkpoint that takes longer than the owner waits goes on, and is not given up."""
     table = OwnedTable(tmp_path)
-    async with bucket_side(table.attached(), Budget(2, 1 << 30)) as (side, heard):
-        side.membership(membership(1, ME, OTHER))
-        side.membership(membership(2, ME, OTHER))
+    async with bucket_side(table.attached(), MemoryBudget(2, 1 << 30)) as (side, heard):
+        side.set_membership(membership(1, ME, OTHER))
+        side.set_membership(membership(2, ME, OTHER))
         take(side, table, 2, many(range(5)))
         assert heard.progress == []
-        side.barrier(2, ME)
+        side.add_barrier(2, ME)
         take(side, table, 2, many(range(5, 10)))
         assert heard.progress == [2]
         take(side, table, 1, many(range(5)))
-        side.instant(1, table.begin().instant)
-        side.barrier(1, ME)
-        side.barrier(1, OTHER)
+        side.set_instant(1, table.begin().instant)
+        side.add_barrier(1, ME)
+        side.add_barrier(1, OTHER)
         await heard.until_flushed(1)
         assert heard.progress[-1] == 1
 
 
 def test_progress_is_told_at_most_twice_a_second_for_each_checkpoint() -> None:
     clock, told = HandClock(), list[int]()
-    progress = Progress(clock, lambda message: told.append(message.checkpoint))
+    progress = ProgressReporter(clock, lambda message: told.append(message.checkpoint))
     for now in (100.0, 100.1, 100.4, 100.5, 100.9, 101.0):
         clock.now = now
-        progress.made(1)
+        progress.report_progress(1)
     assert told == [1, 1, 1]
-    progress.made(2)
+    progress.report_progress(2)
     assert told == [1, 1, 1, 2]

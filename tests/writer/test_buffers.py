@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.hudi.definition import Definition
-from headgate_writer import heap
-from headgate_writer.buffers import Budget, CheckpointBuffer, Waiting, next_flush
+from headgate_writer import batch_list
+from headgate_writer.buffers import CheckpointBuffer, FlushCandidate, MemoryBudget, next_flush
 from headgate_writer.flushing import take_apart
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
@@ -66,16 +66,16 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
     def take(codes: np.ndarray[Any, Any]) -> None:
         nonlocal there
         there -= int(buffer.sizes[codes].sum())
-        portion = buffer.take_out(codes)
+        portion = buffer.take_portion(codes)
         add(1_000 + there, [(1, 1, 1)])  # comes while the flush is under way
         changes, rest = take_apart(portion, TABLE)
         for change in changes:
             gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
-        buffer.taken(portion, rest)
+        buffer.finish_portion(portion, rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heap, "_SMALL", small)
-        patch.setattr(heap, "_FAN_IN", fan_in)
+        patch.setattr(batch_list, "_SMALL", small)
+        patch.setattr(batch_list, "_FAN_IN", fan_in)
         keeps_beaten_rows(patch.setattr)
         for number, batch in enumerate(batches):
             add(number, batch)
@@ -101,11 +101,13 @@ def test_a_bucket_with_larger_rows_has_more_bytes() -> None:
     assert by_partition["p1"] > 2 * by_partition["p0"]
 
 
-def waiting(checkpoint: int, *sizes: int, closing: bool = False) -> Waiting:
-    return Waiting(checkpoint, np.array(sizes, np.int64), closing, np.array(sizes, np.int64))
+def waiting(checkpoint: int, *sizes: int, closing: bool = False) -> FlushCandidate:
+    return FlushCandidate(checkpoint, np.array(sizes, np.int64), closing, np.array(sizes, np.int64))
 
 
-def chosen(*checkpoints: Waiting, portion: int = 100, full: int = 1_000, pressed: bool = False) -> tuple[int, list[int]] | None:
+def chosen(
+    *checkpoints: FlushCandidate, portion: int = 100, full: int = 1_000, pressed: bool = False
+) -> tuple[int, list[int]] | None:
     flush = next_flush(checkpoints, portion=portion, full=full, pressed=pressed)
     return None if flush is None else (flush.checkpoint, flush.codes.tolist())
 
@@ -142,69 +144,69 @@ def test_a_bucket_that_is_larger_than_a_portion_goes_alone() -> None:
 
 
 async def test_clients_are_not_read_at_the_hard_limit_and_again_below_it() -> None:
-    budget = Budget(soft=500, hard=1_000)
-    share = budget.join(lambda: None)
-    budget.hold(200)
-    share.set(799, 0)
-    await budget.room()
-    share.set(800, 0)
+    budget = MemoryBudget(soft=500, hard=1_000)
+    share = budget.add_share(lambda: None)
+    budget.reserve(200)
+    share.set_bytes(799, 0)
+    await budget.wait_for_room()
+    share.set_bytes(800, 0)
     assert not budget.has_room
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(budget.room())
+        waiting = group.create_task(budget.wait_for_room())
         await asyncio.sleep(0)
         assert not waiting.done()
-        budget.give_back(1)
+        budget.free(1)
     assert budget.used == 999
 
 
 async def test_other_writers_wait_for_buckets_only_and_these_flush_before() -> None:
-    budget = Budget(soft=500, hard=1_000)
-    share = budget.join(lambda: None)
-    share.set(749, 1)
+    budget = MemoryBudget(soft=500, hard=1_000)
+    share = budget.add_share(lambda: None)
+    share.set_bytes(749, 1)
     assert budget.has_bucket_room
-    share.set(750, 1)
+    share.set_bytes(750, 1)
     assert not budget.has_bucket_room
-    assert share.pressed, "or nothing would ever make room"
+    assert share.must_flush, "or nothing would ever make room"
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(budget.bucket_room())
+        waiting = group.create_task(budget.wait_for_bucket_room())
         await asyncio.sleep(0)
         assert not waiting.done()
-        share.set(700, 1)
+        share.set_bytes(700, 1)
 
 
 async def test_the_table_with_the_largest_bucket_is_woken_once_the_soft_limit_is_passed() -> None:
-    budget = Budget(soft=100, hard=1_000)
+    budget = MemoryBudget(soft=100, hard=1_000)
     woken: list[str] = []
-    one, two = budget.join(lambda: woken.append("one")), budget.join(lambda: woken.append("two"))
-    one.set(60, 60)
-    two.set(39, 30)
+    one, two = budget.add_share(lambda: woken.append("one")), budget.add_share(lambda: woken.append("two"))
+    one.set_bytes(60, 60)
+    two.set_bytes(39, 30)
     assert not woken
-    two.set(40, 30)
+    two.set_bytes(40, 30)
     assert woken == ["one"]
-    assert one.pressed
-    assert not two.pressed
-    one.leaving = 60
-    assert not one.pressed, "what is being flushed is not in anybody's way for long"
-    budget.leave(one)
-    budget.leave(one)
+    assert one.must_flush
+    assert not two.must_flush
+    one.being_flushed = 60
+    assert not one.must_flush, "what is being flushed is not in anybody's way for long"
+    budget.remove_share(one)
+    budget.remove_share(one)
     assert budget.used == 40
 
 
 async def test_what_waits_at_the_ingest_side_makes_no_bucket_flush() -> None:
     """Else a long queue would turn every few rows that reach a bucket into a file of their own."""
-    budget = Budget(soft=100, hard=1_000)
-    share = budget.join(lambda: None)
-    budget.hold(900)
-    share.set(50, 50)
-    assert not share.pressed
+    budget = MemoryBudget(soft=100, hard=1_000)
+    share = budget.add_share(lambda: None)
+    budget.reserve(900)
+    share.set_bytes(50, 50)
+    assert not share.must_flush
     assert budget.used == 950
 
 
 async def test_buckets_that_can_not_be_flushed_yet_press_nobody() -> None:
-    budget = Budget(soft=100, hard=1_000)
-    share = budget.join(lambda: pytest.fail("woken for nothing"))
-    share.set(500, 0)
-    assert budget.pressed() is None
+    budget = MemoryBudget(soft=100, hard=1_000)
+    share = budget.add_share(lambda: pytest.fail("woken for nothing"))
+    share.set_bytes(500, 0)
+    assert budget.share_to_flush() is None
 
 
 _SINGLE_ROWS = """

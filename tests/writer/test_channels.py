@@ -17,13 +17,13 @@ BAD = wire_error(errors_pb2.CODE_NULL_KEY, "a null key", "Correct it.")
 
 def send(hold: Hold, after: int, offset: int) -> Entry | None:
     """What a client's stream does with a batch that can be decoded."""
-    verdict = hold.judge(after, offset)
+    verdict = hold.judge_batch(after, offset)
     if verdict is Verdict.TAKE:
-        return hold.take(offset, 1, BATCH)
+        return hold.take_batch(offset, 1, BATCH)
     if isinstance(verdict, errors_pb2.Error):
-        hold.refuse(offset, verdict)
+        hold.refuse_batch(offset, verdict)
     else:
-        hold.repeated()
+        hold.answer_duplicate()
     return None
 
 
@@ -39,7 +39,7 @@ def taken(hold: Hold, *offsets: int) -> list[Entry]:
 
 def said(hold: Hold) -> list[tuple[str, int, int]]:
     """The answers due: ("acks", received, durable), ("refused", offset, code) or ("ended", code, 0)."""
-    return [_short(answer) for answer in hold.answers()]
+    return [_short(answer) for answer in hold.take_answers()]
 
 
 def _short(answer: ingest_pb2.AppendResponse) -> tuple[str, int, int]:
@@ -56,28 +56,28 @@ def test_received_is_acked_when_the_rows_are_with_their_buckets() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second = taken(hold, 3, 8)
     assert said(hold) == []
-    hold.routed(first)
+    hold.mark_routed(first)
     assert said(hold) == [("acks", 3, 0)]
-    hold.routed(second)
+    hold.mark_routed(second)
     assert said(hold) == [("acks", 8, 0)]
 
 
 def test_a_batch_that_was_taken_is_a_repeat_from_then_on_and_nothing_to_complain_of() -> None:
     hold = Hold("c", 1, 1, 0)
     (entry,) = taken(hold, 3)
-    assert hold.judge(0, 3) is Verdict.DUPLICATE
-    hold.routed(entry)
-    assert hold.judge(0, 3) is Verdict.DUPLICATE
+    assert hold.judge_batch(0, 3) is Verdict.DUPLICATE
+    hold.mark_routed(entry)
+    assert hold.judge_batch(0, 3) is Verdict.DUPLICATE
 
 
 def test_a_channel_that_went_on_behind_a_refused_batch_hears_of_gaps_and_not_of_that_batch() -> None:
     hold = Hold("c", 1, 1, 0)
-    hold.refuse(3, BAD)
-    gap = hold.judge(5, 7)
+    hold.refuse_batch(3, BAD)
+    gap = hold.judge_batch(5, 7)
     assert isinstance(gap, errors_pb2.Error)
     assert gap.code == errors_pb2.CODE_AFTER_FAILED_BATCH
     taken(hold, 3)
-    gap = hold.judge(5, 7)
+    gap = hold.judge_batch(5, 7)
     assert isinstance(gap, errors_pb2.Error)
     assert gap.code == errors_pb2.CODE_OFFSET_GAP
 
@@ -85,10 +85,10 @@ def test_a_channel_that_went_on_behind_a_refused_batch_hears_of_gaps_and_not_of_
 def test_what_was_accepted_is_uncommitted_until_its_checkpoint_is_durable_though_nothing_waits() -> None:
     hold = Hold("c", 1, 1, 0)
     (entry,) = taken(hold, 3)
-    hold.routed(entry)
-    hold.note(1)
+    hold.mark_routed(entry)
+    hold.note_barrier(1)
     assert hold.uncommitted
-    hold.durable(1)
+    hold.mark_durable(1)
     assert not hold.uncommitted
 
 
@@ -96,61 +96,61 @@ def test_bytes_in_flight_of_several_checkpoints_are_each_given_back_once() -> No
     hold = Hold("c", 1, 1, 0)
     for number, offset in enumerate((3, 8, 9), 1):
         (entry,) = taken(hold, offset)
-        hold.routed(entry)
-        hold.note(number)
+        hold.mark_routed(entry)
+        hold.note_barrier(number)
     for number, left in ((1, 2), (2, 1), (3, 0)):
-        hold.queryable(number)
+        hold.mark_queryable(number)
         assert hold.in_flight == left
 
 
 def test_a_checkpoints_levels_cover_what_its_barrier_found_and_nothing_behind() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second = taken(hold, 3, 8)
-    hold.routed(first)
-    assert hold.note(1) == 3
-    hold.routed(second)
-    assert hold.note(2) == 8
-    hold.durable(1)
+    hold.mark_routed(first)
+    assert hold.note_barrier(1) == 3
+    hold.mark_routed(second)
+    assert hold.note_barrier(2) == 8
+    hold.mark_durable(1)
     assert said(hold) == [("acks", 8, 3)]
-    hold.queryable(1)
-    hold.durable(2)
-    hold.queryable(2)
-    answer = hold.answers()[0].acks
+    hold.mark_queryable(1)
+    hold.mark_durable(2)
+    hold.mark_queryable(2)
+    answer = hold.take_answers()[0].acks
     assert (answer.received, answer.durable, answer.queryable) == (8, 8, 8)
 
 
 def test_a_checkpoint_without_progress_notes_nothing() -> None:
     hold = Hold("c", 1, 1, 5)
     taken(hold, 6)
-    assert hold.note(1) is None
+    assert hold.note_barrier(1) is None
 
 
 def test_bytes_are_in_flight_until_their_checkpoint_is_queryable_or_they_are_refused() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second, third = taken(hold, 1, 2, 3)
-    hold.routed(first)
-    hold.note(1)
-    hold.failed(second, BAD)
+    hold.mark_routed(first)
+    hold.note_barrier(1)
+    hold.refuse_taken(second, BAD)
     assert third.dropped
     assert hold.in_flight == 1
-    hold.durable(1)
+    hold.mark_durable(1)
     assert hold.in_flight == 1
-    hold.queryable(1)
+    hold.mark_queryable(1)
     assert hold.in_flight == 0
 
 
 def test_a_failed_batch_takes_all_that_wait_behind_it_along_in_order() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second, third = taken(hold, 1, 2, 3)
-    hold.routed(first)
-    hold.failed(second, BAD)
+    hold.mark_routed(first)
+    hold.refuse_taken(second, BAD)
     send(hold, 3, 4)
     after = errors_pb2.CODE_AFTER_FAILED_BATCH
     assert said(hold) == [("acks", 1, 0), ("refused", 2, BAD.code), ("refused", 3, after), ("refused", 4, after)]
     assert third.dropped
     corrected = send(hold, 1, 2)
     assert corrected is not None
-    hold.routed(corrected)
+    hold.mark_routed(corrected)
     assert said(hold) == [("acks", 2, 0)]
 
 
@@ -158,10 +158,10 @@ def test_a_refusal_at_the_door_waits_for_the_batches_before_it() -> None:
     """Answers come in the order of the batches, and ``accepted`` is true when it is said."""
     hold = Hold("c", 1, 1, 0)
     (first,) = taken(hold, 1)
-    hold.refuse(2, BAD)
+    hold.refuse_batch(2, BAD)
     assert said(hold) == []
-    hold.routed(first)
-    answers = hold.answers()
+    hold.mark_routed(first)
+    answers = hold.take_answers()
     assert [_short(answer) for answer in answers] == [("acks", 1, 0), ("refused", 2, BAD.code)]
     assert answers[1].refused.accepted == 1
 
@@ -169,33 +169,33 @@ def test_a_refusal_at_the_door_waits_for_the_batches_before_it() -> None:
 def test_a_refusal_behind_a_batch_that_fails_is_answered_behind_it() -> None:
     hold = Hold("c", 1, 1, 0)
     (first,) = taken(hold, 1)
-    hold.refuse(2, BAD)
-    hold.failed(first, BAD)
+    hold.refuse_batch(2, BAD)
+    hold.refuse_taken(first, BAD)
     assert said(hold) == [("refused", 1, BAD.code), ("refused", 2, BAD.code)]
 
 
 def test_a_skip_takes_the_channel_behind_a_refused_batch() -> None:
     hold = Hold("c", 1, 1, 0)
-    hold.refuse(1, BAD)
-    skip = hold.skip(1)
+    hold.refuse_batch(1, BAD)
+    skip = hold.take_skip(1)
     assert skip is not None
     behind = send(hold, 1, 2)
     assert behind is not None
-    hold.routed(skip)
-    hold.routed(behind)
-    assert hold.note(1) == 2
+    hold.mark_routed(skip)
+    hold.mark_routed(behind)
+    assert hold.note_barrier(1) == 2
 
 
 def test_a_skip_of_what_was_accepted_does_nothing() -> None:
     hold = Hold("c", 1, 1, 5)
-    assert hold.skip(5) is None
+    assert hold.take_skip(5) is None
     assert said(hold) == []
 
 
 def test_offsets_beyond_63_bits_are_refused() -> None:
     hold = Hold("c", 1, 1, 0)
     assert send(hold, 0, MAX_OFFSET + 1) is None
-    assert hold.skip(MAX_OFFSET + 1) is None
+    assert hold.take_skip(MAX_OFFSET + 1) is None
     assert said(hold) == [("refused", MAX_OFFSET + 1, errors_pb2.CODE_INVALID_ARGUMENT)] * 2
 
 
@@ -206,10 +206,10 @@ def test_the_end_drops_what_is_not_under_way_and_keeps_what_is() -> None:
     hold.end(BAD)
     assert (first.dropped, second.dropped) == (False, True)
     assert hold.uncommitted
-    hold.routed(first)
+    hold.mark_routed(first)
     assert said(hold) == [("ended", BAD.code, 0)]
-    assert hold.note(1) == 1
-    hold.durable(1)
+    assert hold.note_barrier(1) == 1
+    hold.mark_durable(1)
     assert not hold.uncommitted
 
 
@@ -218,7 +218,7 @@ def test_a_batch_under_way_that_fails_after_the_end_is_told_to_nobody() -> None:
     (first,) = taken(hold, 1)
     first.under_way = True
     hold.end(BAD)
-    hold.failed(first, BAD)
+    hold.refuse_taken(first, BAD)
     assert said(hold) == [("ended", BAD.code, 0)]
     assert not hold.uncommitted
 
@@ -228,7 +228,7 @@ def test_what_comes_between_the_end_and_its_client_hearing_of_it_is_not_taken() 
     hold = Hold("c", 1, 1, 0)
     hold.end(BAD)
     assert send(hold, 0, 1) is None
-    assert hold.skip(2) is None
+    assert hold.take_skip(2) is None
     assert not hold.uncommitted
     assert not hold.unnoted
     assert said(hold) == [("ended", errors_pb2.CODE_NULL_KEY, 0)]
@@ -237,7 +237,7 @@ def test_what_comes_between_the_end_and_its_client_hearing_of_it_is_not_taken() 
 def test_the_last_acks_come_before_the_end() -> None:
     hold = Hold("c", 1, 1, 0)
     (first,) = taken(hold, 1)
-    hold.routed(first)
+    hold.mark_routed(first)
     hold.end(BAD)
     assert said(hold) == [("acks", 1, 0), ("ended", BAD.code, 0)]
 
@@ -247,11 +247,11 @@ def test_a_close_ends_when_all_is_queryable_and_not_before() -> None:
     (first,) = taken(hold, 1)
     hold.close()
     assert said(hold) == []
-    hold.routed(first)
-    hold.note(1)
-    hold.durable(1)
+    hold.mark_routed(first)
+    hold.note_barrier(1)
+    hold.mark_durable(1)
     assert said(hold) == [("acks", 1, 1)]
-    hold.queryable(1)
+    hold.mark_queryable(1)
     assert said(hold) == [("acks", 1, 1), ("ended", 0, 0)]
     assert hold.ended
 
@@ -274,47 +274,47 @@ def test_whatever_is_sent_the_stored_batches_are_a_chain_and_each_is_answered_on
     every batch that was taken is stored or refused, in order; a checkpoint's offset is that of what was stored before its
     barrier."""
     hold = Hold("c", 1, 1, 0)
-    fifo: deque[tuple[int, Entry]] = deque()
+    queue: deque[tuple[int, Entry]] = deque()
     stored, last, number = [], 0, 0
     awaited: list[int] = []
 
     def note_taken(after: int, entry: Entry | None) -> None:
         if entry is not None:
-            fifo.append((after, entry))
+            queue.append((after, entry))
             if entry.batch is not None:
                 awaited.append(entry.offset)
 
     def route(fails: bool) -> None:
         nonlocal last
-        after, entry = fifo.popleft()
+        after, entry = queue.popleft()
         if entry.dropped:
             return
         if fails and entry.batch is not None:
-            hold.failed(entry, BAD)
+            hold.refuse_taken(entry, BAD)
             return
         if entry.batch is not None:
             assert after == last
             stored.append(entry.offset)
         assert entry.offset > last
         last = entry.offset
-        hold.routed(entry)
+        hold.mark_routed(entry)
 
     for kind, first, second in steps:
         match kind:
             case "send":
                 note_taken(first, send(hold, first, first + second))
             case "next":
-                here = fifo[-1][1].offset if fifo and not fifo[-1][1].dropped else hold.accepted
+                here = queue[-1][1].offset if queue and not queue[-1][1].dropped else hold.accepted
                 note_taken(here, send(hold, here, here + first))
             case "skip":
-                note_taken(-1, hold.skip(first))
-            case "route" if fifo:
+                note_taken(-1, hold.take_skip(first))
+            case "route" if queue:
                 route(fails=bool(first))
             case "barrier":
                 number += 1
-                assert hold.note(number) in (last, None)
+                assert hold.note_barrier(number) in (last, None)
                 assert hold.accepted == last
-    while fifo:
+    while queue:
         route(fails=False)
     refused = [offset for kind, offset, _ in said(hold) if kind == "refused"]
     assert all(offset in stored or offset in refused for offset in awaited)

@@ -18,9 +18,9 @@ from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
 from headgate_writer.attached import AttachedTable, Member
-from headgate_writer.buffers import Budget
-from headgate_writer.exchange import ExchangeOut, ExchangeService
-from headgate_writer.frames import encode
+from headgate_writer.buffers import MemoryBudget
+from headgate_writer.exchange import ExchangeSender, ExchangeService
+from headgate_writer.frames import encode_rows
 from headgate_writer.routing import RoutedRows
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
@@ -44,8 +44,8 @@ def rows(ids: range, note: str = "x") -> RoutedRows:
 
 @dataclass
 class Sending:
-    out: ExchangeOut
-    budget: Budget
+    out: ExchangeSender
+    budget: MemoryBudget
     why_broken: list[str] = field(default_factory=list)
     broken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -53,8 +53,8 @@ class Sending:
 @asynccontextmanager
 async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> AsyncIterator[Sending]:
     """A block that takes more than a minute fails, and says what the sender heard."""
-    attached = AttachedTable("t", epoch, generation, "", TABLE, True, LocalStore(str(tmp_path), SystemIds()))
-    budget, heard = Budget(1 << 30, 1 << 30), list[str]()
+    attached = AttachedTable("t", epoch, generation, "", TABLE, LocalStore(str(tmp_path), SystemIds()))
+    budget, heard = MemoryBudget(1 << 30, 1 << 30), list[str]()
     broken = asyncio.Event()
 
     def told(why: str) -> None:
@@ -62,7 +62,7 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
         broken.set()
 
     with ThreadPoolExecutor(1) as executor:
-        out = ExchangeOut(attached, "sender", SETTINGS, SystemClock(), told, budget, executor)
+        out = ExchangeSender(attached, "sender", SETTINGS, SystemClock(), told, budget, executor)
         async with asyncio.TaskGroup() as group:
             run = group.create_task(out.run())
             try:
@@ -83,11 +83,11 @@ async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
-        await here.out.send(member, 1, rows(range(10)))
-        await here.out.send(member, 1, rows(range(10, 20)))
-        await here.out.barrier(member, 1)
-        await here.out.send(member, 2, rows(range(20, 30)))
-        await here.out.barrier(member, 2)
+        await here.out.send_rows(member, 1, rows(range(10)))
+        await here.out.send_rows(member, 1, rows(range(10, 20)))
+        await here.out.send_barrier(member, 1)
+        await here.out.send_rows(member, 2, rows(range(20, 30)))
+        await here.out.send_barrier(member, 2)
         await side.until(("barrier", 2, "sender"))
         assert side.log == [
             *expected(1, range(20)),
@@ -105,9 +105,9 @@ async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) ->
     got: list[RoutedRows] = []
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
-        side.take = lambda checkpoint, rows: got.append(rows)  # type: ignore[method-assign]
-        await here.out.send(Member("receiver", there.address), 1, sent)
-        await here.out.barrier(Member("receiver", there.address), 1)
+        side.add_rows = lambda checkpoint, rows: got.append(rows)  # type: ignore[method-assign]
+        await here.out.send_rows(Member("receiver", there.address), 1, sent)
+        await here.out.send_barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
     (came,) = got
     assert came.rows.equals(sent.rows)
@@ -124,8 +124,8 @@ async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing
         member = Member("receiver", proxy.address)
         proxy.cut_after = cut_after
         for start in range(0, 2_000, 100):
-            await here.out.send(member, 1, rows(range(start, start + 100), note="x" * 3_000))
-        await here.out.barrier(member, 1)
+            await here.out.send_rows(member, 1, rows(range(start, start + 100), note="x" * 3_000))
+        await here.out.send_barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(2_000)), ("barrier", 1, "sender")]
         assert proxy.cuts == 1
@@ -137,10 +137,10 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
         for start in range(0, 300, 10):
-            await here.out.send(member, 1, rows(range(start, start + 10)))
+            await here.out.send_rows(member, 1, rows(range(start, start + 10)))
             await side.until((1, start + 9))
             proxy.cut()
-        await here.out.barrier(member, 1)
+        await here.out.send_barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(300)), ("barrier", 1, "sender")]
 
@@ -149,7 +149,7 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint(
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
         side = there.attached.attach("t", 1, 1)
-        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
         await asyncio.sleep(0.5)
         assert there.service.streams > 2
         there.service.willing = True
@@ -158,10 +158,10 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint(
 
 
 async def test_streams_that_always_break_at_once_end_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate_writer.exchange_link._PAUSES", Backoff(0.0001, 1.0))
+    monkeypatch.setattr("headgate_writer.exchange_stream._PAUSES", Backoff(0.0001, 1.0))
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
-        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert here.why_broken == [f"rows do not reach the writer at {there.address}: it ended the stream"]
         assert here.budget.used == 0
@@ -171,8 +171,8 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_attached_and_the
     """Rule EX5: dropping its rows would lose them, and nothing would tell."""
     async with receiving("receiver") as there, sending(tmp_path, generation=3) as here:
         older = there.attached.attach("t", 1, 1)
-        await here.out.send(Member("receiver", there.address), 7, rows(range(5)))
-        await here.out.barrier(Member("receiver", there.address), 7)
+        await here.out.send_rows(Member("receiver", there.address), 7, rows(range(5)))
+        await here.out.send_barrier(Member("receiver", there.address), 7)
         await there.attached.awaited.wait()
         skipped = there.attached.attach("t", 1, 2)
         await there.attached.awaited.wait()
@@ -186,7 +186,7 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_attached_and_the
 async def test_a_stream_of_an_older_pair_is_refused_and_the_owner_hears_of_it(tmp_path: Path, pair: tuple[int, int]) -> None:
     async with receiving("receiver") as there, sending(tmp_path, epoch=1, generation=1) as here:
         side = there.attached.attach("t", *pair)
-        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert "is over" in here.why_broken[0]
         assert side.log == []
@@ -196,7 +196,7 @@ async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> No
     """Rule EX1: a process that restarted has lost what it was sent."""
     async with receiving("reborn") as there, sending(tmp_path) as here:
         there.attached.attach("t", 1, 1)
-        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
         await here.broken.wait()
         assert "another process" in here.why_broken[0]
 
@@ -205,10 +205,10 @@ async def test_a_receiver_that_has_forgotten_the_stream_ends_the_checkpoint(tmp_
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
-        await here.out.send(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000))  # returns when some are acknowledged
-        side.arrivals.clear()
+        await here.out.send_rows(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000))
+        side.received.clear()
         proxy.cut()
-        await here.out.send(member, 1, rows(range(5)))
+        await here.out.send_rows(member, 1, rows(range(5)))
         await here.broken.wait()
         assert "the receiver has frame 0" in here.why_broken[0]
 
@@ -217,66 +217,66 @@ async def test_a_frame_is_not_taken_by_a_side_whose_generation_ended(tmp_path: P
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
-        await here.out.send(member, 1, rows(range(5)))
+        await here.out.send_rows(member, 1, rows(range(5)))
         await side.until((1, 4))
         side.over = True
-        await here.out.send(member, 1, rows(range(5, 10)))
+        await here.out.send_rows(member, 1, rows(range(5, 10)))
         await here.broken.wait()
         assert side.log == expected(1, range(5))
 
 
 async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_later(tmp_path: Path) -> None:
     """Rule EX4: what is under way is bounded, and a barrier that needs no credit is not held up by other streams' bytes."""
-    budget = Budget(1 << 20, 1 << 20)
+    budget = MemoryBudget(1 << 20, 1 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
-        buckets = budget.join(lambda: None)
-        buckets.set(2 << 20, 0)
+        buckets = budget.add_share(lambda: None)
+        buckets.set_bytes(2 << 20, 0)
         much = rows(range(4_000), note="x" * 8_000)  # 32 MB
         async with asyncio.TaskGroup() as group:
-            group.create_task(here.out.send(member, 1, much))
+            group.create_task(here.out.send_rows(member, 1, much))
             while not here.budget.used:
                 await asyncio.sleep(0)
             for _ in range(200):  # nothing can come: there is no credit
                 await asyncio.sleep(0.001)
             assert side.log == []
-            buckets.set(0, 0)
-        await here.out.barrier(member, 1)
+            buckets.set_bytes(0, 0)
+        await here.out.send_barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(4_000)), ("barrier", 1, "sender")]
 
 
 async def test_a_barrier_passes_although_there_is_no_credit(tmp_path: Path) -> None:
-    budget = Budget(1 << 20, 1 << 20)
+    budget = MemoryBudget(1 << 20, 1 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
-        budget.join(lambda: None).set(2 << 20, 0)
-        await here.out.barrier(Member("receiver", there.address), 1)
+        budget.add_share(lambda: None).set_bytes(2 << 20, 0)
+        await here.out.send_barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
 
 
 async def test_two_writers_that_are_full_of_rows_for_each_other_go_on(tmp_path: Path) -> None:
     """Rows on their way here wait for a writer whose own are on their way to us: neither may refuse the other's."""
-    budget = Budget(1 << 20, 2 << 20)
+    budget = MemoryBudget(1 << 20, 2 << 20)
     async with receiving("receiver", budget) as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
-        budget.hold(2 << 20)
+        budget.reserve(2 << 20)
         assert not budget.has_room
-        await here.out.send(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
         await side.until((1, 4))
 
 
 async def test_a_writer_that_cannot_be_reached_breaks_the_checkpoint_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
+    monkeypatch.setattr("headgate_writer.exchange_stream.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         nobody = Member("receiver", "127.0.0.1:1")
         async with asyncio.TaskGroup() as group:
-            group.create_task(here.out.send(nobody, 1, rows(range(8_000), note="x" * 4_000)))
+            group.create_task(here.out.send_rows(nobody, 1, rows(range(8_000), note="x" * 4_000)))
         assert "cannot be reached" in here.why_broken[0]
-        await here.out.send(nobody, 1, rows(range(5)))
+        await here.out.send_rows(nobody, 1, rows(range(5)))
         assert here.budget.used == 0
 
 
@@ -284,13 +284,13 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that was drained leaves; its streams end, and no checkpoint may abort for that."""
-    monkeypatch.setattr("headgate_writer.exchange_link.UNREACHABLE_S", 0.2)
+    monkeypatch.setattr("headgate_writer.exchange_stream.UNREACHABLE_S", 0.2)
     async with sending(tmp_path) as here:
         async with receiving("receiver") as there:
             side = there.attached.attach("t", 1, 1)
             member = Member("receiver", there.address)
-            await here.out.send(member, 1, rows(range(5)))
-            await here.out.barrier(member, 1)
+            await here.out.send_rows(member, 1, rows(range(5)))
+            await here.out.send_barrier(member, 1)
             await side.until(("barrier", 1, "sender"))
             while here.budget.used:
                 await asyncio.sleep(0.001)
@@ -319,7 +319,7 @@ async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
 
     context = Context()
     with ThreadPoolExecutor(1) as executor:
-        service = ExchangeService(side_of, "receiver", Budget(1 << 30, 1 << 30), executor)
+        service = ExchangeService(side_of, "receiver", MemoryBudget(1 << 30, 1 << 30), executor)
         async with asyncio.timeout(20):
             await service.Exchange(requests(), context)
     return context
@@ -328,7 +328,7 @@ async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
 async def test_a_frame_that_two_connections_bring_is_taken_once() -> None:
     attached = Attached()
     side = attached.attach("t", 1, 1)
-    (content,) = encode(rows(range(2)))
+    (content,) = encode_rows(rows(range(2)))
     frame = wire.Frame(number=1, checkpoint=1, rows=content)
     await stream(attached, frame)
     await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))
@@ -365,7 +365,7 @@ async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
     attached = Attached()
     side = attached.attach("t", 1, 1)
     side.over = True
-    (content,) = encode(rows(range(2)))
+    (content,) = encode_rows(rows(range(2)))
     context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content))
     assert context.heard[-1] == "refused: the table has moved on"
     assert side.log == []

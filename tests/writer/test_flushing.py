@@ -17,8 +17,8 @@ from headgate_tables.hudi import sift
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import file_id
-from headgate_tables.writing import Filed
-from headgate_writer import heap
+from headgate_tables.writing import BucketedRows
+from headgate_writer import batch_list
 from headgate_writer.buffers import CheckpointBuffer, Portion
 from headgate_writer.flushing import flush, take_apart
 from headgate_writer.routing import RoutedRows
@@ -64,7 +64,7 @@ def winners(entries: Sequence[Entry], *, ordered: bool) -> set[tuple[str, str, i
     return {(f"p{part}", f"k{key}", ts if ordered or not delete else None, delete) for key, part, ts, delete in standing.values()}
 
 
-def taken_apart(portion: Portion) -> tuple[list[Changes], list[Filed]]:
+def taken_apart(portion: Portion) -> tuple[list[Changes], list[BucketedRows]]:
     """Beaten rows included, so that all can be counted."""
     with pytest.MonkeyPatch.context() as patch:
         keeps_beaten_rows(patch.setattr)
@@ -91,8 +91,8 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
         first += len(entries)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sift, "_FEW_ROWS", few_rows)
-        patch.setattr(heap, "_BUNDLE", bundle)
-        changes, rest = take_apart(buffer.take_out(np.arange(len(buffer.groups))), definition)
+        patch.setattr(batch_list, "_BUNDLE", bundle)
+        changes, rest = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), definition)
     assert not rest
     found = written(changes)
     assert len(found) == len(set(found))
@@ -114,13 +114,13 @@ def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(
         first += len(entries)
     everything = np.arange(len(buffer.groups))
     codes = np.array(sorted(data.draw(st.sets(st.sampled_from(everything.tolist()), min_size=1))))
-    portion = buffer.take_out(codes)
+    portion = buffer.take_portion(codes)
     early, rest = taken_apart(portion)
     assert not portion.batches, "what is taken apart is freed at once"
-    buffer.taken(portion, rest)
+    buffer.finish_portion(portion, rest)
     others = np.setdiff1d(everything, codes)
     assert buffer.sizes[codes].tolist() == [0] * len(codes)
-    late = taken_apart(buffer.take_out(others))[0] if len(others) else []
+    late = taken_apart(buffer.take_portion(others))[0] if len(others) else []
     for change in [*early, *late]:
         notes = [int(note) for note in change.rows["note"].to_pylist() if note is not None]
         assert notes == sorted(notes)
@@ -135,7 +135,7 @@ def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_gi
     transaction = table.begin()
     writer = ChangeWriter(table.store, table.definition, epoch=table.epoch, process=ME, ordinal=0)
     codes = np.array([4, 1, 0])
-    portion = buffer.take_out(codes)
+    portion = buffer.take_portion(codes)
     statuses, rest = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1)
     assert sum(len(batch.codes) for batch in rest) + sum(file.rows + file.deletes for file in statuses) == 60
     for file, code, version in zip(statuses, codes.tolist(), [3, 1, 2], strict=True):
@@ -156,14 +156,14 @@ def test_taking_apart_many_tiny_buckets_does_not_cost_a_slice_for_each_of_them_a
         parts = generator.integers(0, 400, 500)
         rows = [{"id": f"k{n}-{m}", "part": f"p{part}", "ts": m, "note": "x" * 150} for m, part in enumerate(parts.tolist())]
         buffer.add(routed(rows, TABLE))
-    changes, _ = take_apart(buffer.take_out(np.arange(len(buffer.groups))), TABLE)
+    changes, _ = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), TABLE)
     assert sum(change.rows.num_rows for change in changes) == 50_000
     assert all(column.num_chunks == 1 for change in changes for column in change.rows.columns)
 
 
 def test_a_filed_batch_counts_all_of_its_arrays() -> None:
     rows = batch([(1, 1, 1, False)], 0, TABLE)
-    filed = Filed(rows.rows, rows.keys, rows.deletes, rows.group)
+    filed = BucketedRows(rows.rows, rows.keys, rows.deletes, rows.group)
     assert filed.nbytes == rows.nbytes
 
 
@@ -171,10 +171,10 @@ def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end
     entries: list[Entry] = [(key, key % 3, 1, key % 2 == 1) for key in range(12)]
     buffer = CheckpointBuffer()
     buffer.add(batch(entries, 0, TABLE))
-    portion = buffer.take_out(np.array([0]))
+    portion = buffer.take_portion(np.array([0]))
     early, rest = take_apart(portion, TABLE)
-    buffer.taken(portion, rest)
-    late, _ = take_apart(buffer.take_out(np.arange(1, len(buffer.groups))), TABLE)
+    buffer.finish_portion(portion, rest)
+    late, _ = take_apart(buffer.take_portion(np.arange(1, len(buffer.groups))), TABLE)
     found = written([*early, *late])
     assert len(found) == len(entries)
     assert set(found) == winners(entries, ordered=True)

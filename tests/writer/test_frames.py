@@ -8,7 +8,7 @@ import pytest
 
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_tables.hudi.definition import Definition
-from headgate_writer.frames import FRAME_BYTES, decode, encode
+from headgate_writer.frames import FRAME_BYTES, decode_rows, encode_rows
 from headgate_writer.routing import MAX_ROW_BYTES
 from support.arrow_batches import routed
 
@@ -23,10 +23,10 @@ TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.U
 )
 def test_frames_hold_all_rows_in_order_and_fit_a_message(sizes: list[int]) -> None:
     rows = routed([{"id": f"k{n}", "part": f"p{n % 7}", "ts": n, "note": "x" * size} for n, size in enumerate(sizes)], TABLE)
-    frames = encode(rows)
+    frames = encode_rows(rows)
     assert all(frame.ByteSize() < MAX_MESSAGE_BYTES - 10_000 for frame in frames)
     assert len(frames) <= 2 + sum(sizes) // (FRAME_BYTES // 2)
-    came = [decode(frame) for frame in frames]
+    came = [decode_rows(frame) for frame in frames]
     assert pa.concat_tables([part.rows for part in came]).equals(rows.rows)
     assert [key for part in came for key in part.keys.to_pylist()] == rows.keys.to_pylist()
     assert [part.groups[at] for part in came for at in part.group] == [rows.groups[at] for at in rows.group]

@@ -41,15 +41,15 @@ async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_
     """Nothing is routed before all of it is there: the offset is that of the place in the line, not of the moment."""
     async with cluster(tmp_path) as made:
         tables = made.writers[0].tables
-        while (writer := tables.writer(TABLE)) is None:
-            await tables.changed(TABLE)
-        opening = asyncio.ensure_future(writer.open("c", 0, "somebody"))
+        while (writer := tables.writer_of(TABLE)) is None:
+            await tables.wait_for_change(TABLE)
+        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
         await made.owned.grant(made.links[0])
         hold = await opening
         for number in range(1, 5):
-            writer.put(hold.take(number, 1, Admitted(many(number, 1), None, 50)))
+            writer.append_entry(hold.take_batch(number, 1, Admitted(many(number, 1), None, 50)))
             if number == 3:
-                writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
+                writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         passed = await made.links[0].report("barrier_passed")
         assert (dict(passed.offsets), passed.bytes) == ({"c": 3}, 150)
         (passed,) = await made.end_checkpoint(2)
@@ -201,13 +201,13 @@ async def test_a_checkpoint_that_has_its_share_asks_for_its_end_and_clients_keep
 async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkpoint_that_ended(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         tables = made.writers[0].tables
-        while (writer := tables.writer(TABLE)) is None:
-            await tables.changed(TABLE)
-        opening = asyncio.ensure_future(writer.open("c", 0, "somebody"))
+        while (writer := tables.writer_of(TABLE)) is None:
+            await tables.wait_for_change(TABLE)
+        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
         await made.owned.grant(made.links[0])
         hold = await opening
-        writer.put(hold.take(1, 1, Admitted(many(1, 1), None, 50)))
-        writer.barrier(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
+        writer.append_entry(hold.take_batch(1, 1, Admitted(many(1, 1), None, 50)))
+        writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         assert (await made.links[0].report("progress")).checkpoint == 1
         assert (await made.links[0].report("barrier_passed")).checkpoint == 1
 

@@ -58,7 +58,7 @@ async def test_without_a_coordinator_to_ask_it_does_not_start(tmp_path: Path) ->
 def test_half_of_what_the_process_leaves_holds_rows_and_a_quarter_of_that_may_wait() -> None:
     settings = WriterSettings(coordinator="127.0.0.1:1", memory_limit="512MiB")
     assert settings.buffer_bytes == (512 * MIB - PROCESS_BYTES) // 4
-    assert settings.intake_bytes * 4 == settings.buffer_bytes
+    assert settings.ingest_bytes * 4 == settings.buffer_bytes
 
 
 def test_a_memory_limit_that_leaves_nothing_for_rows_is_refused() -> None:

@@ -17,7 +17,7 @@ from headgate_tables.errors import FixCall, NullKeyError, NullOrderingError, Par
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.attached import Member, Membership
-from headgate_writer.routing import MAX_PARTITIONS, MAX_ROW_BYTES, RoutedRows, TooLargeError, cut, route
+from headgate_writer.routing import MAX_PARTITIONS, MAX_ROW_BYTES, RoutedRows, TooLargeError, route, split_by_member
 from support.arrow_batches import mixed, routed, upserts
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
@@ -117,7 +117,7 @@ def test_each_row_goes_to_the_member_that_has_its_key_group_and_keeps_its_place_
     rows = routed(
         [row(f"k{key}", f"p{part}", n) for n, (key, part, _) in enumerate(entries)], TABLE, [delete for *_, delete in entries]
     )
-    parts = cut(rows, membership(owners, 4), TABLE)
+    parts = split_by_member(rows, membership(owners, 4), TABLE)
     assert sum(len(part.group) for part in parts.values()) == len(entries)
     for member, part in parts.items():
         assert len(part.group)
@@ -133,4 +133,4 @@ def test_each_row_goes_to_the_member_that_has_its_key_group_and_keeps_its_place_
 
 def test_rows_that_all_go_to_one_member_are_not_copied() -> None:
     rows = routed([row("a"), row("b")], TABLE)
-    assert cut(rows, membership([1] * 128, 2), TABLE) == {1: rows}
+    assert split_by_member(rows, membership([1] * 128, 2), TABLE) == {1: rows}

@@ -10,7 +10,7 @@ import pytest
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
 
@@ -20,7 +20,7 @@ def rows(ids: range, note: str = "n" * 100) -> list[dict[str, Any]]:
 
 
 def take(side: BucketSide, table: OwnedTable, checkpoint: int, taken: Sequence[dict[str, Any]]) -> None:
-    side.take(checkpoint, routed(taken, table.definition))
+    side.add_rows(checkpoint, routed(taken, table.definition))
 
 
 def per_slice(flushed: wire.Flushed) -> Counter[str]:
@@ -32,33 +32,33 @@ async def test_a_slice_gets_no_more_files_than_the_checkpoint_may_write_and_one_
     tmp_path: Path, files: int, flushes: int
 ) -> None:
     table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.attached(), Budget(soft=20_000, hard=1 << 30)) as (side, heard):
+    async with bucket_side(table.attached(), MemoryBudget(soft=20_000, hard=1 << 30)) as (side, heard):
         transaction = table.begin()
-        side.membership(membership(1, ME, files=files))
-        side.instant(1, transaction.instant)
+        side.set_membership(membership(1, ME, files=files))
+        side.set_instant(1, transaction.instant)
         for n in range(6):
             take(side, table, 1, rows(range(n * 200, n * 200 + 200)))
             if n < flushes:
                 await heard.until("file_durable", n + 1)
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         assert heard.steps.count("file_durable") == flushes + (1 if flushes < 6 else 0)
         assert max(per_slice(flushed).values()) <= (files or 100)
         versions = [file.log_version for file in flushed.files]
         assert versions == list(range(1, len(versions) + 1))
         table.commit(transaction, flushed.files)
-        side.decided(1)
+        side.mark_durable(1)
         assert len(table.notes()) == 1200
 
 
 async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets_rows_under_way_come_in(tmp_path: Path) -> None:
     """Their barriers stand behind them: without room for them the checkpoint would never end."""
     table = OwnedTable(tmp_path, buckets=1)
-    budget = Budget(soft=20_000, hard=40_000)
+    budget = MemoryBudget(soft=20_000, hard=40_000)
     async with bucket_side(table.attached(), budget) as (side, heard):
         transaction = table.begin()
-        side.membership(membership(1, ME, OTHER, files=1))
-        side.instant(1, transaction.instant)
+        side.set_membership(membership(1, ME, OTHER, files=1))
+        side.set_instant(1, transaction.instant)
         take(side, table, 1, rows(range(100)))
         assert not heard.full
         assert budget.has_bucket_room
@@ -68,22 +68,22 @@ async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets
         assert budget.has_bucket_room, "other writers' rows may come"
         take(side, table, 1, rows(range(400, 500)))
         assert heard.full == [1]
-        side.barrier(1, ME)
-        side.barrier(1, OTHER)
+        side.add_barrier(1, ME)
+        side.add_barrier(1, OTHER)
         flushed = await heard.until_flushed(1)
         assert [file.rows for file in flushed.files] == [500]
         assert budget.has_room
-        side.decided(1)
+        side.mark_durable(1)
         assert budget.used == 0
 
 
 async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> None:
     barred, free = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
-    budget = Budget(soft=50_000, hard=1 << 30)
+    budget = MemoryBudget(soft=50_000, hard=1 << 30)
     async with bucket_side(barred.attached(), budget) as (one, _), bucket_side(free.attached(), budget) as (two, heard):
         for side, table, files in ((one, barred, 1), (two, free, 0)):
-            side.membership(membership(1, ME, files=files))
-            side.instant(1, table.begin().instant)
+            side.set_membership(membership(1, ME, files=files))
+            side.set_instant(1, table.begin().instant)
         take(one, barred, 1, rows(range(250)))
         take(two, free, 1, rows(range(100)))
         await heard.until("file_durable")
@@ -92,7 +92,7 @@ async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> 
 async def test_a_slice_that_gets_its_share_of_bytes_asks_for_a_checkpoint_and_then_makes_this_one_full(tmp_path: Path) -> None:
     table = OwnedTable(tmp_path, buckets=1)
     async with bucket_side(table.attached()) as (side, heard):
-        side.membership(membership(1, ME, nbytes=60_000))
+        side.set_membership(membership(1, ME, nbytes=60_000))
         take(side, table, 1, rows(range(150)))
         assert (heard.checkpoints_asked, heard.full) == (0, [])
         take(side, table, 1, rows(range(150, 300)))
@@ -106,16 +106,16 @@ async def test_rows_that_take_more_bytes_in_files_than_in_memory_fill_a_slice_so
     table = OwnedTable(tmp_path, buckets=1)
     async with bucket_side(table.attached()) as (side, heard):
         transaction = table.begin()
-        side.membership(membership(1, ME))
-        side.instant(1, transaction.instant)
+        side.set_membership(membership(1, ME))
+        side.set_instant(1, transaction.instant)
         take(side, table, 1, rows(range(2), note=""))
-        side.barrier(1, ME)
+        side.add_barrier(1, ME)
         flushed = await heard.until_flushed(1)
         taken = side.uncommitted_bytes
         growth = sum(file.size for file in flushed.files) / taken
         assert growth > 3, "a small file is mostly header"
-        side.decided(1)
-        side.membership(membership(2, ME, nbytes=int(2 * taken * growth)))
+        side.mark_durable(1)
+        side.set_membership(membership(2, ME, nbytes=int(2 * taken * growth)))
         take(side, table, 2, rows(range(3), note=""))
         assert heard.checkpoints_asked == 1
         take(side, table, 2, rows(range(3), note=""))

@@ -15,9 +15,9 @@ from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import RpcError
 from headgate_runtime.world import World
 from headgate_tables.system import SystemIds
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.settings import WriterSettings
-from headgate_writer.table_writer import Parts
+from headgate_writer.table_writer import WriterResources
 from headgate_writer.tables import Tables
 from support.tables import create
 
@@ -48,7 +48,7 @@ class Scene:
         self.groups = made.definition.key_groups
 
     def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:
-        self.tables.order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
+        self.tables.receive_order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
 
     def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
         members = [wire.Member(process="me", address="me:1")]
@@ -59,10 +59,10 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    budget, intake = Budget(1 << 30, 1 << 30), Budget(1 << 30, 1 << 30)
+    budget, intake = MemoryBudget(1 << 30, 1 << 30), MemoryBudget(1 << 30, 1 << 30)
     with ThreadPoolExecutor(1) as threads:
         settings = WriterSettings(coordinator=["c:1"])
-        parts = Parts("me", settings, SystemIds(), World.real(), budget, intake, threads, threads)
+        parts = WriterResources("me", settings, SystemIds(), World.real(), budget, intake, threads, threads)
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             tables = Tables(parts, {}, group)
             try:
@@ -82,24 +82,24 @@ async def test_a_coordinator_that_comes_back_on_another_stream_attaches_anew_and
     async with scene(tmp_path) as here:
         older, newer = Owner(), Owner()
         here.attach(older)
-        before = here.tables.writer("t")
+        before = here.tables.writer_of("t")
         here.attach(newer)
-        now = here.tables.writer("t")
+        now = here.tables.writer_of("t")
         assert now is not before
         assert now is not None
         assert now.owner is newer
         here.order(older, detach=wire.Detach())
         here.tables.owner_lost(older)
-        assert here.tables.writer("t") is now
+        assert here.tables.writer_of("t") is now
 
 
 async def test_an_attachment_that_comes_twice_on_one_stream_drops_nothing(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         owner = Owner()
         here.attach(owner)
-        before = here.tables.writer("t")
+        before = here.tables.writer_of("t")
         here.attach(owner)
-        assert here.tables.writer("t") is before
+        assert here.tables.writer_of("t") is before
 
 
 async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ async def test_a_table_that_is_attached_while_the_process_leaves_takes_no_client
     async with scene(tmp_path) as here:
         here.tables.move_clients()
         here.attach(Owner())
-        writer = here.tables.writer("t")
+        writer = here.tables.writer_of("t")
         assert writer is not None
         with pytest.raises(RpcError) as refused:
-            await asyncio.wait_for(writer.open("c", 0, "me"), 10)
+            await asyncio.wait_for(writer.open_channel("c", 0, "me"), 10)
         assert refused.value.error.code == errors_pb2.CODE_MOVED
 
 
@@ -126,13 +126,13 @@ async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waite
     async with scene(tmp_path) as here:
         owner = Owner()
         here.attach(owner)
-        writer = here.tables.writer("t")
+        writer = here.tables.writer_of("t")
         assert writer is not None
-        opening = asyncio.ensure_future(writer.open("c", 0, "me"))
+        opening = asyncio.ensure_future(writer.open_channel("c", 0, "me"))
         await settled()
         assert [report.WhichOneof("message") for report in owner.sent] == ["open"]
         here.order(owner, detach=wire.Detach())
-        assert here.tables.current("t") is None
+        assert here.tables.current_side("t") is None
         with pytest.raises(RpcError) as refused:
             await asyncio.wait_for(opening, 10)
         assert refused.value.error.code == errors_pb2.CODE_UNAVAILABLE

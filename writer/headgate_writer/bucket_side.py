@@ -18,15 +18,17 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError, TablesError
-from headgate_tables.writing import Filed, change_sink, key_group
+from headgate_tables.writing import BucketedRows, change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
-from headgate_writer.buffers import Budget, Bytes, CheckpointBuffer, Flush, Portion, Waiting, next_flush
+from headgate_writer.buffers import Bytes, CheckpointBuffer, FlushCandidate, FlushChoice, MemoryBudget, Portion, next_flush
 from headgate_writer.flushing import flush
-from headgate_writer.progress import Progress
+from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows
-from headgate_writer.windows import Arrivals
+from headgate_writer.windows import ReceiveWindow
 
-Report: TypeAlias = Callable[[wire.AskInstant | wire.AskCheckpoint | wire.CheckpointFull | wire.Progress | wire.Flushed], None]
+BucketReport: TypeAlias = Callable[
+    [wire.AskInstant | wire.AskCheckpoint | wire.CheckpointFull | wire.Progress | wire.Flushed], None
+]
 
 FULL_BUCKET: Final = 64 << 20
 """Arrow bytes at which a bucket is flushed before its checkpoint ends. Larger: fewer log files of a hot bucket."""
@@ -66,17 +68,17 @@ class BucketSide:
     """One table under one (epoch, generation), until ``close``. Checkpoints are as in rules RO1 to RO3.
 
     ``report`` and ``broken`` tell the owner; after ``broken`` nothing is flushed any more, and no checkpoint is reported.
-    ``arrivals``: what has come over the exchange, by process id of the sender.
+    ``received``: what has come over the exchange, by process id of the sender.
     """
 
     def __init__(
         self,
         attached: AttachedTable,
         process: str,
-        budget: Budget,
+        budget: MemoryBudget,
         world: World,
         executor: Executor,
-        report: Report,
+        report: BucketReport,
         broken: Callable[[str], None],
     ) -> None:
         self._attached = attached
@@ -85,29 +87,29 @@ class BucketSide:
         self._world = world
         self._executor = executor
         self._report = report
-        self._progress = Progress(world.clock, report)
-        self._tell_broken = broken
+        self._progress = ProgressReporter(world.clock, report)
+        self._on_broken = broken
         self._sink = change_sink(attached.store, attached.definition, epoch=attached.epoch, process=process)
-        self.arrivals: dict[str, Arrivals] = {}
+        self.received: dict[str, ReceiveWindow] = {}
         self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
         self._written = self._flushed = 0
         self._over = False
         self._wake = asyncio.Event()
-        self._share = budget.join(self._wake.set)
+        self._share = budget.add_share(self._wake.set)
 
     @property
     def uncommitted_bytes(self) -> int:
         """Arrow bytes of the checkpoints that are not decided, flushed ones included."""
         return sum(int(each.buffer.totals.sum()) for each in self._checkpoints.values())
 
-    def membership(self, membership: Membership) -> None:
+    def set_membership(self, membership: Membership) -> None:
         """Who takes part in a checkpoint (rule RO3); it counts for nothing if this process does not."""
         if membership.index(self._process) is not None and (current := self._checkpoint(membership.checkpoint)) is not None:
             current.membership = membership
             self._settle(membership.checkpoint)
 
-    def take(self, checkpoint: int, rows: RoutedRows) -> None:
+    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None:
         """Rows of the checkpoint, in the order in which their channels sent them."""
         if not rows.rows.num_rows or (current := self._checkpoint(checkpoint, "rows")) is None:
             return
@@ -116,10 +118,10 @@ class BucketSide:
         if first:
             self._report(wire.AskInstant(checkpoint=checkpoint))
         if current.barriers:
-            self._progress.made(checkpoint)
+            self._progress.report_progress(checkpoint)
         self._settle(checkpoint)
 
-    def barrier(self, checkpoint: int, sender: str) -> None:
+    def add_barrier(self, checkpoint: int, sender: str) -> None:
         """No more rows of the checkpoint come from that ingest side (rule EX2)."""
         if (current := self._checkpoint(checkpoint, "a barrier")) is None:
             return
@@ -130,13 +132,13 @@ class BucketSide:
             self._world.reached("last_barrier_in")
         self._settle(checkpoint)
 
-    def instant(self, checkpoint: int, instant: str) -> None:
+    def set_instant(self, checkpoint: int, instant: str) -> None:
         """The owner has announced it on the timeline."""
         if (current := self._checkpoint(checkpoint)) is not None:
             current.instant = instant
             self._settle(checkpoint)
 
-    def decided(self, checkpoint: int) -> None:
+    def mark_durable(self, checkpoint: int) -> None:
         """The checkpoint's slot is won; nothing of it is needed any more."""
         self._decided = max(self._decided, checkpoint)
         for number in [number for number in self._checkpoints if number <= checkpoint]:
@@ -156,16 +158,16 @@ class BucketSide:
         RO2).
         """
         self._over = True
-        self._budget.leave(self._share)
+        self._budget.remove_share(self._share)
         self._checkpoints.clear()
         self._wake.set()
 
-    def broken(self, why: str) -> None:
+    def report_broken(self, why: str) -> None:
         """Rows may be lost if a checkpoint were committed now: the owner has to abort."""
         if not self._over:
             self._over = True
-            self._share.set(self._share.nbytes, 0)  # it flushes no more, so it must not stand in the way of other tables
-            self._tell_broken(why)
+            self._share.set_bytes(self._share.nbytes, 0)  # it flushes no more, so it must not stand in the way of other tables
+            self._on_broken(why)
 
     @property
     def over(self) -> bool:
@@ -178,7 +180,7 @@ class BucketSide:
             return None
         current = None if checkpoint <= self._decided else self._checkpoints.setdefault(checkpoint, _Checkpoint())
         if late and (current is None or current.flushed):
-            self.broken(f"{late} of checkpoint {checkpoint} came after its end")
+            self.report_broken(f"{late} of checkpoint {checkpoint} came after its end")
             return None
         return current
 
@@ -203,71 +205,71 @@ class BucketSide:
             checkpoints = self._checkpoints.values()
             ready = [each.buffer.sizes if each.closing else each.early for each in checkpoints if each.flushable]
             largest = max((int(sizes.max(initial=0)) for sizes in ready), default=0)
-            self._share.set(sum(each.buffer.nbytes for each in checkpoints), largest)
+            self._share.set_bytes(sum(each.buffer.nbytes for each in checkpoints), largest)
             self._watch_limits(largest)
 
     def _watch_limits(self, largest: int) -> None:
         """Rows that have come cannot be sent back, so that the owner has to hear of it before a limit is reached."""
-        barred = False
+        blocked = False
         for number, each in self._checkpoints.items():
             if each.membership is None or each.closing:
                 continue
             limit = each.membership.slice_bytes
             most = int(each.buffer.totals.max(initial=0)) * self._log_bytes_per_byte if limit else 0
             stuck = self._budget.is_over and not largest and bool(each.instant) and bool(each.buffer.sizes.any())
-            barred = barred or stuck
+            blocked = blocked or stuck
             if (stuck or (limit and most >= limit)) and not each.full:
                 each.full = True
                 self._report(wire.CheckpointFull(checkpoint=number))
             elif limit and 2 * most >= limit and not each.asked:
                 each.asked = True
                 self._report(wire.AskCheckpoint())
-        if barred != self._share.barred:
-            self._share.barred = barred
-            self._budget.changed()
+        if blocked != self._share.blocked:
+            self._share.blocked = blocked
+            self._budget.update()
 
     @property
     def _log_bytes_per_byte(self) -> float:
         """What rows of this table became in log files, and at least 1: small rows grow, large ones are compressed."""
         return max(1.0, self._written / self._flushed) if self._flushed else 1.0
 
-    def _next(self) -> Flush | None:
+    def _next(self) -> FlushChoice | None:
         if self._over:
             return None
         waiting = [
-            Waiting(number, each.buffer.sizes, each.closing, each.early)
+            FlushCandidate(number, each.buffer.sizes, each.closing, each.early)
             for number, each in sorted(self._checkpoints.items())
             if each.flushable
         ]
-        return next_flush(waiting, portion=self._budget.soft // 2, full=FULL_BUCKET, pressed=self._share.pressed)
+        return next_flush(waiting, portion=self._budget.soft // 2, full=FULL_BUCKET, pressed=self._share.must_flush)
 
-    async def _flush(self, chosen: Flush) -> None:
+    async def _flush(self, chosen: FlushChoice) -> None:
         current = self._checkpoints[chosen.checkpoint]
         if not current.begun:
             current.begun = True
             self._world.reached("first_flush_begun")
-        portion = current.buffer.take_out(chosen.codes)
-        self._share.leaving = int(portion.nbytes.sum())
+        portion = current.buffer.take_portion(chosen.codes)
+        self._share.being_flushed = int(portion.nbytes.sum())
         try:
             statuses, rest = await self._in_executor(chosen.checkpoint, portion)
         except SyncFailedError:
             raise  # it ends the process (hazard H14)
         except (TablesError, pa.ArrowException, OSError) as failed:
-            self.broken(f"a flush of checkpoint {chosen.checkpoint} failed: {failed}")
+            self.report_broken(f"a flush of checkpoint {chosen.checkpoint} failed: {failed}")
             return
         finally:
-            self._share.leaving = 0
+            self._share.being_flushed = 0
         if self._over:
             return
         self._world.reached("file_durable")
         current.statuses += statuses
         self._written += sum(status.size for status in statuses)
         self._flushed += int(portion.nbytes.sum())
-        current.buffer.taken(portion, rest)
-        self._progress.made(chosen.checkpoint)
+        current.buffer.finish_portion(portion, rest)
+        self._progress.report_progress(chosen.checkpoint)
         self._settle(chosen.checkpoint)
 
-    async def _in_executor(self, checkpoint: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[Filed]]:
+    async def _in_executor(self, checkpoint: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[BucketedRows]]:
         current = self._checkpoints[checkpoint]
         assert current.membership is not None  # noqa: S101 - what is flushable has a membership
         ordinal = current.membership.index(self._process) or 0
@@ -282,6 +284,6 @@ class BucketSide:
                 portion,
                 versions,
                 ordinal=ordinal,
-                progress=partial(loop.call_soon_threadsafe, self._progress.made, checkpoint),
+                progress=partial(loop.call_soon_threadsafe, self._progress.report_progress, checkpoint),
             ),
         )

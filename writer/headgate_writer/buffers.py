@@ -1,4 +1,7 @@
-"""How much waits for which bucket, what is flushed next, when no more is read. Pure, but for the waiting in ``Budget.room``."""
+"""Memory of the rows in buckets: how much there is, what is flushed next, when clients are not read.
+
+Pure, except for the waits of ``MemoryBudget``.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.writing import Filed
-from headgate_writer.heap import Heap
+from headgate_tables.writing import BucketedRows
+from headgate_writer.batch_list import BatchList
 from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 
 Bytes = npt.NDArray[np.int64]
 
 
-class Budget:
+class MemoryBudget:
     """Memory of all tables of the process together, in Arrow bytes: what is on its way, and what waits in buckets.
 
     ``soft``: from there on the largest buckets are flushed before their checkpoint ends. Lower: more and smaller log files.
@@ -32,7 +35,7 @@ class Budget:
         self.soft = soft
         self.hard = hard
         self._on_the_way = 0
-        self._shares: list[Share] = []
+        self._shares: list[BudgetShare] = []
         self._has_room = asyncio.Event()
         self._has_bucket_room = asyncio.Event()
         self._update()
@@ -52,37 +55,37 @@ class Budget:
         """Whether other writers may send rows."""
         return self._has_bucket_room.is_set()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Returns once clients may be read."""
         await self._has_room.wait()
 
-    async def bucket_room(self) -> None:
+    async def wait_for_bucket_room(self) -> None:
         """Returns once other writers may send rows."""
         await self._has_bucket_room.wait()
 
-    def hold(self, nbytes: int) -> None:
-        """On their way from a client or to another writer. Never refuses: whoever can wait has to ask for ``room`` before."""
+    def reserve(self, nbytes: int) -> None:
+        """Counts bytes on their way from a client or to another writer. Never refuses: call ``wait_for_room`` before."""
         self._on_the_way += nbytes
         self._update()
 
-    def give_back(self, nbytes: int) -> None:
-        """What ``hold`` was told."""
+    def free(self, nbytes: int) -> None:
+        """What ``reserve`` was given."""
         self._on_the_way -= nbytes
         self._update()
 
-    def join(self, wake: Callable[[], None]) -> Share:
+    def add_share(self, wake: Callable[[], None]) -> BudgetShare:
         """The part of one table's buckets. ``wake`` is called when it has to flush."""
-        share = Share(self, wake)
+        share = BudgetShare(self, wake)
         self._shares.append(share)
         return share
 
-    def leave(self, share: Share) -> None:
+    def remove_share(self, share: BudgetShare) -> None:
         """Gives its bytes back. Once is enough."""
         if share in self._shares:
-            share.set(0, 0)
+            share.set_bytes(0, 0)
             self._shares.remove(share)
 
-    def pressed(self) -> Share | None:
+    def share_to_flush(self) -> BudgetShare | None:
         """Who has to flush now: the one with the largest bucket, when ``soft`` bytes wait and are not being flushed."""
         if not self.is_over:
             return None
@@ -92,12 +95,12 @@ class Budget:
     @property
     def is_over(self) -> bool:
         """``soft`` bytes wait and are not being flushed."""
-        return sum(share.nbytes - share.leaving for share in self._shares) >= self.soft
+        return sum(share.nbytes - share.being_flushed for share in self._shares) >= self.soft
 
-    def changed(self) -> None:
+    def update(self) -> None:
         """A share has: who waits for room may go on, who has to flush is woken."""
         self._update()
-        if (chosen := self.pressed()) is not None:
+        if (chosen := self.share_to_flush()) is not None:
             chosen.wake()
 
     @property
@@ -106,10 +109,10 @@ class Budget:
 
     def _update(self) -> None:
         _set(self._has_room, self.used < self.hard)
-        # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well. A barred
+        # Well above soft, or nobody would flush while everybody waits; below hard, which clients' rows reach as well. A blocked
         # share frees nothing before its checkpoint's barriers are here, and those come behind rows that are on their way.
-        barred = any(share.barred for share in self._shares)
-        _set(self._has_bucket_room, barred or self._waiting < (self.soft + self.hard) // 2)
+        blocked = any(share.blocked for share in self._shares)
+        _set(self._has_bucket_room, blocked or self._waiting < (self.soft + self.hard) // 2)
 
 
 def _set(event: asyncio.Event, value: bool) -> None:
@@ -119,27 +122,27 @@ def _set(event: asyncio.Event, value: bool) -> None:
         event.clear()
 
 
-class Share:
-    """``nbytes``: held in buckets; ``leaving``: of these, being flushed; ``largest``: the largest bucket that can be flushed.
+class BudgetShare:
+    """One table's bytes. ``nbytes``: in buckets; ``being_flushed``: part of these; ``largest``: the largest bucket to flush.
 
-    ``barred``: memory is full of rows that no further file may be written for before their checkpoint ends.
+    ``blocked``: memory is full of rows that no further file may be written for before their checkpoint ends.
     """
 
-    def __init__(self, budget: Budget, wake: Callable[[], None]) -> None:
+    def __init__(self, budget: MemoryBudget, wake: Callable[[], None]) -> None:
         self._budget = budget
         self.wake = wake
-        self.nbytes = self.leaving = self.largest = 0
-        self.barred = False
+        self.nbytes = self.being_flushed = self.largest = 0
+        self.blocked = False
 
     @property
-    def pressed(self) -> bool:
+    def must_flush(self) -> bool:
         """Whether it is this one's turn to flush."""
-        return self._budget.pressed() is self
+        return self._budget.share_to_flush() is self
 
-    def set(self, nbytes: int, largest: int) -> None:
+    def set_bytes(self, nbytes: int, largest: int) -> None:
         """What is there now."""
         self.nbytes, self.largest = nbytes, largest
-        self._budget.changed()
+        self._budget.update()
 
 
 class CheckpointBuffer:
@@ -151,7 +154,7 @@ class CheckpointBuffer:
         self._waiting: Bytes = np.zeros(0, np.int64)
         self._total: Bytes = np.zeros(0, np.int64)
         self._files: Bytes = np.zeros(0, np.int64)
-        self._heap = Heap()
+        self._batches = BatchList()
 
     @property
     def sizes(self) -> Bytes:
@@ -177,7 +180,7 @@ class CheckpointBuffer:
     @property
     def nbytes(self) -> int:
         """What all of it takes."""
-        return int(self.sizes.sum()) + self._heap.overhead
+        return int(self.sizes.sum()) + self._batches.overhead
 
     def add(self, rows: RoutedRows) -> None:
         """``rows`` has at least one row."""
@@ -186,20 +189,20 @@ class CheckpointBuffer:
         share = _shared_out(rows)
         np.add.at(self._waiting, numbers, share)
         np.add.at(self._total, numbers, share)
-        self._heap.add(Filed(rows.rows, rows.keys, rows.deletes, codes))
+        self._batches.add(BucketedRows(rows.rows, rows.keys, rows.deletes, codes))
 
-    def take_out(self, codes: npt.NDArray[np.int64]) -> Portion:
+    def take_portion(self, codes: npt.NDArray[np.int64]) -> Portion:
         """To be sifted and flushed: these buckets' rows are in it, and all others that came before now.
 
-        The bytes still count until ``taken``.
+        The bytes still count until ``finish_portion``.
         """
         self._files[codes] += 1
-        return Portion(self._heap.empty(), codes, self._waiting[codes], self.groups)
+        return Portion(self._batches.take_all(), codes, self._waiting[codes], self.groups)
 
-    def taken(self, portion: Portion, rest: Sequence[Filed]) -> None:
+    def finish_portion(self, portion: Portion, rest: Sequence[BucketedRows]) -> None:
         """The portion's wanted rows are gone; ``rest`` is what else was in it."""
         self._waiting[portion.codes] -= portion.nbytes
-        self._heap.put_back(rest)
+        self._batches.prepend(rest)
 
     def _numbers(self, groups: Sequence[tuple[str, int]]) -> npt.NDArray[np.int32]:
         numbers = np.empty(len(groups), np.int32)
@@ -221,14 +224,14 @@ class CheckpointBuffer:
 class Portion:
     """``codes``: the wanted buckets, numbers into ``groups``; ``nbytes``: int64[codes], what they hold in the portion."""
 
-    batches: list[Filed]
+    batches: list[BucketedRows]
     codes: npt.NDArray[np.int64]
     nbytes: Bytes
     groups: Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class FlushCandidate:
     """What one checkpoint could flush. ``closing``: all of its rows are there, its end waits for the flush.
 
     ``early``: of ``sizes`` what may be flushed before that; each flush is one more log file of a slice.
@@ -241,14 +244,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flush:
+class FlushChoice:
     """Buckets of one checkpoint, by number, to be flushed together."""
 
     checkpoint: int
     codes: npt.NDArray[np.int64]
 
 
-def next_flush(checkpoints: Sequence[Waiting], *, portion: int, full: int, pressed: bool) -> Flush | None:
+def next_flush(checkpoints: Sequence[FlushCandidate], *, portion: int, full: int, pressed: bool) -> FlushChoice | None:
     """What to flush now; ``checkpoints`` have an instant and are in order.
 
     First what a checkpoint's end waits for, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones.
@@ -256,15 +259,15 @@ def next_flush(checkpoints: Sequence[Waiting], *, portion: int, full: int, press
     """
     for waiting in checkpoints:
         if waiting.closing and waiting.sizes.any():
-            return Flush(waiting.checkpoint, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
+            return FlushChoice(waiting.checkpoint, _within(np.flatnonzero(waiting.sizes), waiting.sizes, portion))
     for waiting in checkpoints:
         if (waiting.early >= full).any():
-            return Flush(waiting.checkpoint, _within(np.flatnonzero(waiting.early >= full), waiting.early, portion))
+            return FlushChoice(waiting.checkpoint, _within(np.flatnonzero(waiting.early >= full), waiting.early, portion))
     if pressed:
         most = max(checkpoints, key=lambda waiting: int(waiting.early.max(initial=0)), default=None)
         if most is not None and most.early.any():
             largest_first = np.argsort(-most.early, kind="stable")[: np.count_nonzero(most.early)]
-            return Flush(most.checkpoint, _within(largest_first, most.early, portion))
+            return FlushChoice(most.checkpoint, _within(largest_first, most.early, portion))
     return None
 
 

@@ -73,8 +73,8 @@ class Hold:
 
     # What the client's stream says.
 
-    def judge(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
-        """Rules CH1 and CH3, before any work on the rows. A refusal has to be handed to ``refuse``."""
+    def judge_batch(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
+        """Rules CH1 and CH3, before any work on the rows. A refusal has to be handed to ``refuse_batch``."""
         if self._ended:
             return Verdict.LATE
         if offset <= self._taken:
@@ -87,23 +87,23 @@ class Hold:
             return _after_failed(self._taken)
         return _overlap(after, offset, self._taken) if after < self._taken else _gap(after, self._taken)
 
-    def take(self, offset: int, wire_bytes: int, batch: Admitted) -> Entry:
-        """The batch goes into the pipeline; ``judge`` has just said TAKE."""
+    def take_batch(self, offset: int, wire_bytes: int, batch: Admitted) -> Entry:
+        """The batch goes into the pipeline; ``judge_batch`` has just said TAKE."""
         self.in_flight += wire_bytes
         return self._take(Entry(self, offset, wire_bytes, batch))
 
-    def skip(self, offset: int) -> Entry | None:
+    def take_skip(self, offset: int) -> Entry | None:
         """Rule CH2: on behind a refused batch. None when there is nothing to skip.
 
         Taken in its order, also where nothing was refused: after a reconnect this hold knows nothing of the refusal.
         """
         if offset > MAX_OFFSET:
-            self.refuse(offset, _too_large(offset))
+            self.refuse_batch(offset, _too_large(offset))
         elif offset > self._taken and not self._ended:
             return self._take(Entry(self, offset, 0, None))
         return None
 
-    def refuse(self, offset: int, error: errors_pb2.Error) -> None:
+    def refuse_batch(self, offset: int, error: errors_pb2.Error) -> None:
         """The batch was not taken; the channel stands still behind what was (rule CH2). Answered in the order of the batches."""
         self._stopped = True
         if self._waiting:
@@ -112,7 +112,7 @@ class Hold:
             self._answer_refused(offset, error)
             self.wake()
 
-    def repeated(self) -> None:
+    def answer_duplicate(self) -> None:
         """A duplicate is answered by the acks, also when they say nothing new."""
         self._tell_again = True
         self.wake()
@@ -124,7 +124,7 @@ class Hold:
 
     # What the pipeline says.
 
-    def routed(self, entry: Entry) -> None:
+    def mark_routed(self, entry: Entry) -> None:
         """The rows are with their buckets. Entries come out in the order in which they were taken."""
         self._waiting.popleft()
         self.accepted = entry.offset
@@ -133,7 +133,7 @@ class Hold:
             self._answer_refused(self._waiting.popleft().offset, refusal)
         self.wake()
 
-    def failed(self, entry: Entry, error: errors_pb2.Error, rows: bytes = b"") -> None:
+    def refuse_taken(self, entry: Entry, error: errors_pb2.Error, rows: bytes = b"") -> None:
         """The rows cannot be stored: this batch is refused, and every one that waits behind it (rule CH2).
 
         ``rows``: which of them are to blame, as ``Refused`` has it.
@@ -150,7 +150,7 @@ class Hold:
         self._stopped = True
         self.wake()
 
-    def note(self, number: int) -> int | None:
+    def note_barrier(self, number: int) -> int | None:
         """A barrier ends the checkpoint here and now: the offset that it covers, None when nothing was accepted in it."""
         if self.accepted == self._noted:
             return None
@@ -158,14 +158,14 @@ class Hold:
         self._noted, self._checkpoint_bytes = self.accepted, 0
         return self.accepted
 
-    def durable(self, number: int) -> None:
+    def mark_durable(self, number: int) -> None:
         """The slot of that checkpoint is won."""
         for note in self._notes:
             if note.checkpoint <= number:
                 self._durable = note.offset
         self.wake()
 
-    def queryable(self, number: int) -> None:
+    def mark_queryable(self, number: int) -> None:
         """Readers see that checkpoint; its bytes are in flight no more (rule CH7)."""
         while self._notes and self._notes[0].checkpoint <= number:
             note = self._notes.popleft()
@@ -190,7 +190,7 @@ class Hold:
         self._waiting = deque(entry for entry in self._waiting if entry.under_way)
         self.wake()
 
-    def answers(self) -> list[ingest_pb2.AppendResponse]:
+    def take_answers(self) -> list[ingest_pb2.AppendResponse]:
         """What the client is to be told now, in order."""
         if not self._ended:
             self._tell_acks()

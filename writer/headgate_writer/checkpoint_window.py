@@ -20,18 +20,18 @@ class CheckpointWindow:
         self._open = asyncio.Event()
         self._open.set()
 
-    def took(self, nbytes: int) -> None:
+    def count_bytes(self, nbytes: int) -> None:
         """A batch was taken. The one that fills the checkpoint is still part of it."""
         self._taken += nbytes
         if self._limit and self._taken >= self._limit and self._open.is_set():
             self._open.clear()
             self._full()
 
-    def begin(self, limit: int) -> None:
+    def begin_checkpoint(self, limit: int) -> None:
         """The next checkpoint fills."""
         self._limit, self._taken = limit, 0
         self._open.set()
 
-    async def wait(self) -> None:
+    async def wait_open(self) -> None:
         """Returns once a batch may be taken."""
         await self._open.wait()

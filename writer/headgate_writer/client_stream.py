@@ -1,10 +1,10 @@
 """One client's stream behind its open: batches in, answers out, backpressure in between (rules CH6, CH7)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import grpc
 import pyarrow as pa
@@ -12,13 +12,12 @@ import pyarrow as pa
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import RpcError, wire_error
 from headgate_writer.admission import Admission, Admitted
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Hold, Verdict
 from headgate_writer.metrics import Refusals
 from headgate_writer.table_writer import TableWriter
 
-_Kind: TypeAlias = Literal["open", "batch", "skip", "flush", "close"]
-"""The fields of ``ingest_pb2.AppendRequest``."""
+AppendContext: TypeAlias = "grpc.aio.ServicerContext[ingest_pb2.AppendRequest, ingest_pb2.AppendResponse]"
 
 _OUT_OF_PLACE = wire_error(
     errors_pb2.CODE_INVALID_ARGUMENT,
@@ -31,14 +30,14 @@ INLINE_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class StreamResources:
     """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
 
     ``max_in_flight``: wire bytes of one stream that are not yet queryable.
     """
 
     admission: Admission
-    budgets: Sequence[Budget]
+    budgets: Sequence[MemoryBudget]
     cpu: Executor
     refusals: Refusals
     max_in_flight: int
@@ -48,7 +47,7 @@ class Shared:
 class ClientStream:
     """``context``: the servicer's, whose read and write it uses."""
 
-    def __init__(self, context: Any, hold: Hold, writer: TableWriter, shared: Shared) -> None:
+    def __init__(self, context: AppendContext, hold: Hold, writer: TableWriter, shared: StreamResources) -> None:
         self._context = context
         self._hold = hold
         self._writer = writer
@@ -73,17 +72,17 @@ class ClientStream:
 
     async def _read_all(self) -> bool:
         """True after a close, or when the hold was ended for what the client said; False when the client is gone."""
-        read = self._context.read
-        while (request := await read()) is not grpc.aio.EOF:
-            kind: _Kind | None = request.WhichOneof("message")
+        read: Callable[[], Awaitable[object]] = self._context.read  # EOF at the end, of which the stubs know nothing
+        while isinstance(request := await read(), ingest_pb2.AppendRequest):
+            kind = request.WhichOneof("message")
             match kind:
                 case "batch":
                     await self._batch(request.batch)
                     del request  # or the message would stay until the next one is there
                     await self._room()
                 case "skip":
-                    if (entry := self._hold.skip(request.skip.offset)) is not None:
-                        self._writer.put(entry)
+                    if (entry := self._hold.take_skip(request.skip.offset)) is not None:
+                        self._writer.append_entry(entry)
                 case "flush":
                     self._ask_checkpoint()
                 case "close":
@@ -111,18 +110,18 @@ class ClientStream:
                 # An earlier batch may have failed meanwhile, or the table been stopped: nothing of it may come behind that order.
                 verdict = self._judge(after, offset)
                 if verdict is Verdict.TAKE:
-                    self._writer.put(hold.take(offset, wire_bytes, admitted))
+                    self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
                     return
         except RpcError as refused:
             verdict = refused.error
         if verdict is Verdict.DUPLICATE:
-            hold.repeated()
+            hold.answer_duplicate()
         elif isinstance(verdict, errors_pb2.Error):
-            hold.refuse(offset, verdict)
+            hold.refuse_batch(offset, verdict)
 
     def _judge(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
-        verdict = self._hold.judge(after, offset)
-        if verdict is Verdict.TAKE and (stopped := self._writer.pace.refusal) is not None:
+        verdict = self._hold.judge_batch(after, offset)
+        if verdict is Verdict.TAKE and (stopped := self._writer.rate.refusal) is not None:
             return stopped
         return verdict
 
@@ -139,11 +138,11 @@ class ClientStream:
         Nor is it while the table takes rows slowly, since its slices wait for compaction, or the filling checkpoint has its
         share.
         """
-        await self._writer.pace.wait()
-        await self._writer.window.wait()
+        await self._writer.rate.wait_for_turn()
+        await self._writer.window.wait_open()
         for budget in self._shared.budgets:
             if not budget.has_room:
-                await budget.room()
+                await budget.wait_for_room()
         if self._hold.in_flight > self._shared.max_in_flight // 2:
             self._ask_checkpoint()
         while self._hold.in_flight > self._shared.max_in_flight and not self._hold.ended:
@@ -163,7 +162,7 @@ class ClientStream:
         while True:
             await due.wait()
             due.clear()
-            for answer in hold.answers():
+            for answer in hold.take_answers():
                 try:
                     await write(answer)
                 except grpc.aio.BaseError:
@@ -173,6 +172,6 @@ class ClientStream:
                     self._durable_told = answer.acks.durable
                     self._shared.reached("acks_sent")
                 elif kind == "refused":
-                    self._shared.refusals.count(answer.refused.error.code)
+                    self._shared.refusals.count_refusal(answer.refused.error.code)
                 elif kind == "ended":
                     return

@@ -19,7 +19,7 @@ ControlClient: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlRe
 class OrderReceiver(Protocol):
     """Carries the orders of owners out (``tables.Tables``)."""
 
-    def order(self, owner: Owner, order: wire.TableOrder) -> None:
+    def receive_order(self, owner: Owner, order: wire.TableOrder) -> None:
         """In the order of the stream. Raises UnknownMessageError."""
 
     def owner_lost(self, owner: Owner) -> None:
@@ -56,7 +56,7 @@ class ControlHandler:
         kind = message.WhichOneof("message")
         match kind:
             case "table":
-                self._receiver.order(stream, message.table)
+                self._receiver.receive_order(stream, message.table)
             case "welcome":
                 stream.welcome(message.welcome.heartbeat_ms / 1000)
             case "released":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
+import grpc
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
@@ -15,17 +16,19 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_writer.attached import AttachedTable, Member
-from headgate_writer.buffers import Budget
-from headgate_writer.exchange_link import Link
-from headgate_writer.frames import decode, encode
+from headgate_writer.buffers import MemoryBudget
+from headgate_writer.exchange_stream import ExchangeStream
+from headgate_writer.frames import decode_rows, encode_rows
 from headgate_writer.routing import RoutedRows
-from headgate_writer.windows import WINDOW_BYTES, Arrivals, ExchangeError
+from headgate_writer.windows import WINDOW_BYTES, ExchangeError, ReceiveWindow
+
+ExchangeContext: TypeAlias = "grpc.aio.ServicerContext[wire.ExchangeRequest, wire.ExchangeResponse]"
 
 _LARGE: Final = 64 << 10
 """Arrow bytes from which encoding and decoding leave the event loop."""
 
 
-class ExchangeOut:
+class ExchangeSender:
     """All streams of one table in one (epoch, generation) from this process to others. ``close`` ends it for good.
 
     ``broken`` is told when rows cannot reach their bucket side any more: the owner has to abort.
@@ -38,7 +41,7 @@ class ExchangeOut:
         settings: ServiceSettings,
         clock: Clock,
         broken: Callable[[str], None],
-        budget: Budget,
+        budget: MemoryBudget,
         executor: Executor,
     ) -> None:
         self._attached = attached
@@ -48,40 +51,40 @@ class ExchangeOut:
         self._executor = executor
         self._budget = budget
         self._broken = broken
-        self._links: dict[str, Link] = {}
-        self._new: asyncio.Queue[Link] = asyncio.Queue()
+        self._streams: dict[str, ExchangeStream] = {}
+        self._new: asyncio.Queue[ExchangeStream] = asyncio.Queue()
         self._closed = False
 
-    async def send(self, member: Member, checkpoint: int, rows: RoutedRows) -> None:
+    async def send_rows(self, member: Member, checkpoint: int, rows: RoutedRows) -> None:
         """Returns when there is room for more. After ``close`` or ``broken`` the rows go nowhere: they will be sent again."""
         if rows.nbytes < _LARGE:
-            frames = encode(rows)
+            frames = encode_rows(rows)
         else:
-            frames = await asyncio.get_running_loop().run_in_executor(self._executor, encode, rows)
+            frames = await asyncio.get_running_loop().run_in_executor(self._executor, encode_rows, rows)
         if not self._closed:
-            await self._link(member).send(checkpoint, frames)
+            await self._stream_to(member).send_frames(checkpoint, frames)
 
-    async def barrier(self, member: Member, checkpoint: int) -> None:
+    async def send_barrier(self, member: Member, checkpoint: int) -> None:
         """Ends the checkpoint for that member, behind all that was sent to it."""
         if not self._closed:
-            self._link(member).barrier(checkpoint)
+            self._stream_to(member).send_barrier(checkpoint)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                link = await self._new.get()
-                group.create_task(link.run())
+                stream = await self._new.get()
+                group.create_task(stream.run())
 
     def close(self) -> None:
         """Drops what has not arrived. ``run`` has to be cancelled, too."""
         self._closed = True
-        for link in self._links.values():
-            link.close()
+        for stream in self._streams.values():
+            stream.close()
 
-    def _link(self, member: Member) -> Link:
-        link = self._links.get(member.process)
-        if link is None:
+    def _stream_to(self, member: Member) -> ExchangeStream:
+        stream = self._streams.get(member.process)
+        if stream is None:
             name = wire.StreamName(
                 table=self._attached.name,
                 epoch=self._attached.epoch,
@@ -89,52 +92,56 @@ class ExchangeOut:
                 sender=self._process,
                 receiver=member.process,
             )
-            link = self._links[member.process] = Link(member, name, self._settings, self._clock, self._budget, self._broken)
-            self._new.put_nowait(link)
-        return link
+            stream = self._streams[member.process] = ExchangeStream(
+                member, name, self._settings, self._clock, self._budget, self._broken
+            )
+            self._new.put_nowait(stream)
+        return stream
 
 
 class Receiver(Protocol):
-    """A bucket side. ``arrivals``: by process id of the sender; ``over``: rows go nowhere any more."""
+    """A bucket side. ``received``: by process id of the sender; ``over``: rows go nowhere any more."""
 
-    arrivals: dict[str, Arrivals]
+    received: dict[str, ReceiveWindow]
 
     @property
     def over(self) -> bool: ...
 
-    def take(self, checkpoint: int, rows: RoutedRows) -> None: ...
+    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None: ...
 
-    def barrier(self, checkpoint: int, sender: str) -> None: ...
+    def add_barrier(self, checkpoint: int, sender: str) -> None: ...
 
-    def broken(self, why: str) -> None: ...
+    def report_broken(self, why: str) -> None: ...
 
 
 class Attachments(Protocol):
     """What this process has attached."""
 
-    def current(self, table: str) -> tuple[int, int, Receiver] | None:
+    def current_side(self, table: str) -> tuple[int, int, Receiver] | None:
         """The (epoch, generation, bucket side) of now; None before any."""
 
-    async def changed(self, table: str) -> None:
+    async def wait_for_change(self, table: str) -> None:
         """Returns at the next attachment or detachment of that table after this call."""
 
 
 class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
     """The receiving end. Only what ``side`` has taken counts as arrived."""
 
-    def __init__(self, attachments: Attachments, process: str, budget: Budget, executor: Executor) -> None:
+    def __init__(self, attachments: Attachments, process: str, budget: MemoryBudget, executor: Executor) -> None:
         self._process = process
         self._attachments = attachments
         self._budget = budget
         self._executor = executor
 
-    async def Exchange(self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: Any) -> None:  # type: ignore[override]
+    async def Exchange(  # type: ignore[override]
+        self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: ExchangeContext
+    ) -> None:
         first = await anext(aiter(request_iterator), None)
         if first is None:
             return
         try:
             side = await self._side(first.name)
-            arrivals = side.arrivals.setdefault(first.name.sender, Arrivals())
+            arrivals = side.received.setdefault(first.name.sender, ReceiveWindow())
             await context.write(wire.ExchangeResponse(resume=wire.Resume(last_number=arrivals.last)))
             progress = asyncio.Event()
             progress.set()
@@ -153,13 +160,13 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         if name.receiver != self._process:
             raise ExchangeError("another process is at this address")
         wanted = (name.epoch, name.generation)
-        while (current := self._attachments.current(name.table)) is None or current[:2] < wanted:
-            await self._attachments.changed(name.table)
+        while (current := self._attachments.current_side(name.table)) is None or current[:2] < wanted:
+            await self._attachments.wait_for_change(name.table)
         if current[:2] != wanted:
             raise ExchangeError(f"epoch {wanted[0]}, generation {wanted[1]} of the table is over")
         return current[2]
 
-    async def _take(self, side: Receiver, sender: str, arrivals: Arrivals, frame: wire.Frame) -> None:
+    async def _take(self, side: Receiver, sender: str, arrivals: ReceiveWindow, frame: wire.Frame) -> None:
         rows = None
         match frame.WhichOneof("content"):
             case "rows":
@@ -174,25 +181,25 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         if not arrivals.is_new(frame):
             return
         if rows is not None:
-            arrivals.rows(frame)
-            side.take(frame.checkpoint, rows)
+            arrivals.count_rows(frame)
+            side.add_rows(frame.checkpoint, rows)
         else:
             try:
-                arrivals.barrier(frame)
+                arrivals.check_barrier(frame)
             except ExchangeError as lost:
-                side.broken(str(lost))
+                side.report_broken(str(lost))
                 raise
-            side.barrier(frame.checkpoint, sender)
+            side.add_barrier(frame.checkpoint, sender)
 
     async def _decoded(self, rows: wire.Rows) -> RoutedRows:
         try:
             if rows.ByteSize() < _LARGE:
-                return decode(rows)
-            return await asyncio.get_running_loop().run_in_executor(self._executor, decode, rows)
+                return decode_rows(rows)
+            return await asyncio.get_running_loop().run_in_executor(self._executor, decode_rows, rows)
         except pa.ArrowException as damaged:
             raise ExchangeError(f"a frame cannot be read: {damaged}") from damaged
 
-    async def _credit(self, arrivals: Arrivals, progress: asyncio.Event, context: Any) -> None:
+    async def _credit(self, arrivals: ReceiveWindow, progress: asyncio.Event, context: ExchangeContext) -> None:
         """What has arrived may be forgotten by its sender; more may come while buckets have room (rule EX4)."""
         while True:
             await progress.wait()
@@ -201,5 +208,5 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             credit = wire.Credit(last_number=arrivals.last, bytes=WINDOW_BYTES if room else 0)
             await context.write(wire.ExchangeResponse(credit=credit))
             if not room:
-                await self._budget.bucket_room()
+                await self._budget.wait_for_bucket_room()
                 progress.set()

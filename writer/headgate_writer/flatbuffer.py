@@ -7,7 +7,6 @@ costs some microseconds, which a channel that sends single rows feels. Layout: f
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +60,7 @@ class Table:
     def longs(self, field: int, columns: int) -> npt.NDArray[np.int64]:
         """int64[n, columns]: a vector of structs of ``columns`` longs each."""
         at, length = self._vector(field, 8 * columns)
-        values: npt.NDArray[Any] = np.frombuffer(self._buffer, np.dtype("<i8"), length * columns, at)
+        values: npt.NDArray[np.int64] = np.frombuffer(self._buffer, np.dtype("<i8"), length * columns, at)
         return values.reshape(length, columns)
 
     def text(self, field: int) -> bytes:

@@ -9,9 +9,9 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.writing import Changes, ChangeSink
-from headgate_tables.writing import Filed, sift
+from headgate_tables.writing import BucketedRows, sift
+from headgate_writer.batch_list import bundled
 from headgate_writer.buffers import Portion
-from headgate_writer.heap import bundled
 
 THREADS: Final = 2
 """That encode one flush. More make a checkpoint's end shorter where there are cores, and leave less to the rows that come in."""
@@ -26,7 +26,7 @@ def flush(
     *,
     ordinal: int,
     progress: Callable[[], object] = lambda: None,
-) -> tuple[list[wire.FileStatus], list[Filed]]:
+) -> tuple[list[wire.FileStatus], list[BucketedRows]]:
     """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
 
     ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint.
@@ -37,7 +37,7 @@ def flush(
     return [_on_the_wire(status) for status in statuses], rest
 
 
-def take_apart(portion: Portion, definition: Definition) -> tuple[list[Changes], list[Filed]]:
+def take_apart(portion: Portion, definition: Definition) -> tuple[list[Changes], list[BucketedRows]]:
     """One row of each record in the wanted buckets, upserts before deletes, in the order of ``portion.codes``; and the batches
     that remain. ``portion.batches`` is emptied.
     """

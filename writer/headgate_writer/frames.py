@@ -19,14 +19,14 @@ stays below gRPC's limit for a message."""
 _OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
 
 
-def encode(rows: RoutedRows) -> list[wire.Rows]:
+def encode_rows(rows: RoutedRows) -> list[wire.Rows]:
     """In order; at least one row each."""
     cuts = _cuts(rows)
     return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
 
 
-def decode(frame: wire.Rows) -> RoutedRows:
-    """Raises pa.ArrowException for what no ``encode`` made. The rows keep the received bytes alive, and nothing else."""
+def decode_rows(frame: wire.Rows) -> RoutedRows:
+    """Raises pa.ArrowException for what no ``encode_rows`` made. The rows keep the received bytes alive, and nothing else."""
     batch = frame.batch  # once: each access copies it
     table = pa.ipc.open_stream(pa.py_buffer(batch)).read_all()
     keys, deletes, group = (_only_chunk(table, name) for name in _OURS)

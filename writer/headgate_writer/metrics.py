@@ -11,11 +11,11 @@ from prometheus_client.registry import Collector
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.metrics import CappedLabel
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 
 
 @dataclass(slots=True)
-class Totals:
+class TableTotals:
     """Of one table since the start of the process: rows routed, and their Arrow bytes."""
 
     rows: int = 0
@@ -28,7 +28,7 @@ class Refusals:
     def __init__(self) -> None:
         self.by_code: Counter[errors_pb2.Code.ValueType] = Counter()
 
-    def count(self, code: "errors_pb2.Code.ValueType") -> None:
+    def count_refusal(self, code: "errors_pb2.Code.ValueType") -> None:
         """One more."""
         self.by_code[code] += 1
 
@@ -53,15 +53,15 @@ class TablesLike(Protocol):
     """All of them."""
 
     @property
-    def totals(self) -> Mapping[str, Totals]: ...
+    def totals(self) -> Mapping[str, TableTotals]: ...
 
-    def all(self) -> Sequence[TableLike]: ...
+    def attached(self) -> Sequence[TableLike]: ...
 
 
 class WriterMetrics(Collector):
     """Registers itself. Reads numbers that the event loop's thread writes: each is right by itself."""
 
-    def __init__(self, registry: CollectorRegistry, tables: TablesLike, refusals: Refusals, budget: Budget) -> None:
+    def __init__(self, registry: CollectorRegistry, tables: TablesLike, refusals: Refusals, budget: MemoryBudget) -> None:
         self._tables = tables
         self._refusals = refusals
         self._budget = budget
@@ -84,7 +84,7 @@ class WriterMetrics(Collector):
             "Offsets taken and not durable; of all channels beyond 1,000 the most",
             labels=["table", "channel"],
         )
-        for table in self._tables.all():
+        for table in self._tables.attached():
             for labels, most in self._lags(table).items():
                 lag.add_metric(labels, most)
             uncommitted.add_metric([self._label.of(table.name)], table.uncommitted_bytes)

@@ -21,13 +21,13 @@ from headgate_tables.face.definition import Definition
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import AttachedTable, Member, Membership
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Entry, Hold
-from headgate_writer.exchange import ExchangeOut
-from headgate_writer.fifo import Border, Fifo, arrow_bytes
-from headgate_writer.metrics import Totals
-from headgate_writer.progress import Progress
-from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, cut, route
+from headgate_writer.exchange import ExchangeSender
+from headgate_writer.ingest_queue import Barrier, IngestQueue, arrow_bytes
+from headgate_writer.metrics import TableTotals
+from headgate_writer.progress import ProgressReporter
+from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, route, split_by_member
 
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
@@ -60,9 +60,9 @@ class _Noted:
 
 
 class Pipeline:
-    """Under one (epoch, generation). ``loaded`` is called when the first uncommitted bytes arrive.
+    """Under one (epoch, generation). ``on_first_bytes`` is called when the first uncommitted bytes arrive.
 
-    ``budgets`` count what waits here; who reads from clients asks them for room. ``refused``: slices that take no rows, by
+    ``budgets`` count what waits here; who reads from clients asks them for room. ``refused_slices``: slices that take no rows, by
     partition path and bucket, with what clients are told.
     """
 
@@ -72,13 +72,13 @@ class Pipeline:
         process: str,
         membership: Membership,
         side: BucketSide,
-        exchange: ExchangeOut,
-        budgets: Sequence[Budget],
+        exchange: ExchangeSender,
+        budgets: Sequence[MemoryBudget],
         executor: Executor,
         clock: Clock,
-        totals: Totals,
+        totals: TableTotals,
         report: Callable[[wire.BarrierPassed | wire.Progress], None],
-        loaded: Callable[[], None],
+        on_first_bytes: Callable[[], None],
     ) -> None:
         self._definition = attached.definition
         self._process = process
@@ -90,12 +90,12 @@ class Pipeline:
         self._clock = clock
         self._totals = totals
         self._report = report
-        self._loaded = loaded
-        self._progress = Progress(clock, report)
-        self.refused: Mapping[tuple[str, int], errors_pb2.Error] = {}
-        self._fifo = Fifo()
+        self._on_first_bytes = on_first_bytes
+        self._progress = ProgressReporter(clock, report)
+        self.refused_slices: Mapping[tuple[str, int], errors_pb2.Error] = {}
+        self._queue = IngestQueue()
         self._awake = asyncio.Event()
-        self._held = 0
+        self._reserved = 0
         self._grown: dict[Hold, None] = {}
         self._checkpoint_bytes = 0
         self._noted: list[_Noted] = []
@@ -108,60 +108,60 @@ class Pipeline:
         At least 1 while an offset without rows (a skip, an empty batch) waits for a checkpoint: the owner starts none without
         load.
         """
-        return self._uncommitted or int(bool(self._grown) or len(self._fifo) > 0)
+        return self._uncommitted or int(bool(self._grown) or len(self._queue) > 0)
 
-    def put(self, entry: Entry) -> None:
+    def append_entry(self, entry: Entry) -> None:
         """Behind what waits; what has been put is routed, or refused to its hold."""
         first = not self.uncommitted_bytes
-        self._fifo.put(entry)
+        self._queue.append_entry(entry)
         nbytes = arrow_bytes([entry])
         self._uncommitted += nbytes
-        self._hold(nbytes)
+        self._reserve(nbytes)
         self._awake.set()
         if first:
-            self._loaded()
+            self._on_first_bytes()
 
-    def barrier(self, number: int, following: Membership) -> None:
+    def append_barrier(self, number: int, following: Membership) -> None:
         """What is put from now on belongs to the next checkpoint."""
-        self._fifo.border(Border(number, following))
+        self._queue.append_barrier(Barrier(number, following))
         self._awake.set()
 
-    def durable(self, number: int) -> None:
+    def mark_durable(self, number: int) -> None:
         """The slot of that checkpoint is won."""
         for noted in self._noted:
             if noted.checkpoint <= number:
                 self._uncommitted -= noted.nbytes
                 noted.nbytes = 0
                 for hold in noted.holds:
-                    hold.durable(noted.checkpoint)
+                    hold.mark_durable(noted.checkpoint)
 
-    def queryable(self, number: int) -> None:
+    def mark_queryable(self, number: int) -> None:
         """Readers see that checkpoint."""
         for noted in self._noted:
             if noted.checkpoint <= number:
                 for hold in noted.holds:
-                    hold.queryable(noted.checkpoint)
+                    hold.mark_queryable(noted.checkpoint)
         self._noted = [noted for noted in self._noted if noted.checkpoint > number]
 
     def close(self) -> None:
         """Drops what waits. ``run`` has to be cancelled, too."""
-        self._give_back(self._held)
+        self._free(self._reserved)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             await self._awake.wait()
-            turn = self._fifo.turn(TURN_BYTES)
+            turn = self._queue.take_turn(TURN_BYTES)
             match turn:
-                case Border():
+                case Barrier():
                     await self._pass(turn)
                 case list():
                     await self._route(turn)
                 case _:
                     assert_never(turn)
-            if not self._fifo:
+            if not self._queue:
                 self._awake.clear()
-            if self._fifo.nbytes < _LITTLE:
+            if self._queue.nbytes < _LITTLE:
                 await self._clock.sleep(PAUSE)
 
     async def _route(self, turn: list[Entry]) -> None:
@@ -177,9 +177,9 @@ class Pipeline:
             await self._hand_over(parts, live)
         nbytes = arrow_bytes(turn)
         self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
-        self._give_back(nbytes)
-        if self._fifo.has_border:
-            self._progress.made(self._membership.checkpoint)
+        self._free(nbytes)
+        if self._queue.has_barrier:
+            self._progress.report_progress(self._membership.checkpoint)
 
     async def _route_singly(self, entries: list[Entry]) -> None:
         """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""
@@ -190,16 +190,16 @@ class Pipeline:
                 parts = await self._routed([entry.batch]) if entry.batch is not None else []
             except _BAD_ROWS as refused:
                 entry.dropped = True
-                entry.hold.failed(entry, _refusal(refused), refused.rows if isinstance(refused, SliceRefusedError) else b"")
+                entry.hold.refuse_taken(entry, _refusal(refused), refused.rows if isinstance(refused, SliceRefusedError) else b"")
             else:
                 await self._hand_over(parts, [entry])
 
     async def _routed(self, batches: Sequence[Admitted]) -> list[Part]:
         if len(batches) <= INLINE_BATCHES and sum(batch.nbytes for batch in batches) <= INLINE_BYTES:
-            return _routed_parts(batches, self._membership, self._definition, self.refused)
+            return _routed_parts(batches, self._membership, self._definition, self.refused_slices)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._executor, _routed_parts, batches, self._membership, self._definition, self.refused
+            self._executor, _routed_parts, batches, self._membership, self._definition, self.refused_slices
         )
 
     async def _hand_over(self, parts: list[Part], entries: list[Entry]) -> None:
@@ -207,42 +207,42 @@ class Pipeline:
             self._totals.rows += rows.rows.num_rows
             member = self._membership.members[index]
             if member.process == self._process:
-                self._side.take(self._membership.checkpoint, rows)
+                self._side.add_rows(self._membership.checkpoint, rows)
             else:
-                await self._exchange.send(member, self._membership.checkpoint, rows)
+                await self._exchange.send_rows(member, self._membership.checkpoint, rows)
         nbytes = arrow_bytes(entries)
         self._checkpoint_bytes += nbytes
         self._totals.nbytes += nbytes
         for entry in entries:
             self._grown[entry.hold] = None
-            entry.hold.routed(entry)
+            entry.hold.mark_routed(entry)
 
-    async def _pass(self, border: Border) -> None:
+    async def _pass(self, barrier: Barrier) -> None:
         """All rows of the checkpoint have been handed over: its offsets are those of this moment (rule RO2)."""
-        offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note(border.checkpoint)) is not None}
+        offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note_barrier(barrier.checkpoint)) is not None}
         nbytes = self._checkpoint_bytes
-        self._noted.append(_Noted(border.checkpoint, list(self._grown), nbytes))
+        self._noted.append(_Noted(barrier.checkpoint, list(self._grown), nbytes))
         self._grown, self._checkpoint_bytes = {}, 0
-        await self._send_barriers(border.checkpoint, self._membership.members)
-        self._membership = border.next
-        self._report(wire.BarrierPassed(checkpoint=border.checkpoint, offsets=offsets, bytes=nbytes))
+        await self._send_barriers(barrier.checkpoint, self._membership.members)
+        self._membership = barrier.next
+        self._report(wire.BarrierPassed(checkpoint=barrier.checkpoint, offsets=offsets, bytes=nbytes))
 
     async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
         for member in members:
             if member.process == self._process:
-                self._side.barrier(number, self._process)
+                self._side.add_barrier(number, self._process)
             else:
-                await self._exchange.barrier(member, number)
+                await self._exchange.send_barrier(member, number)
 
-    def _hold(self, nbytes: int) -> None:
-        self._held += nbytes
+    def _reserve(self, nbytes: int) -> None:
+        self._reserved += nbytes
         for budget in self._budgets:
-            budget.hold(nbytes)
+            budget.reserve(nbytes)
 
-    def _give_back(self, nbytes: int) -> None:
-        self._held -= nbytes
+    def _free(self, nbytes: int) -> None:
+        self._reserved -= nbytes
         for budget in self._budgets:
-            budget.give_back(nbytes)
+            budget.free(nbytes)
 
 
 def _routed_parts(
@@ -253,7 +253,7 @@ def _routed_parts(
 ) -> list[Part]:
     routed = route(batches, definition)
     check_slices(routed, refused)
-    return list(cut(routed, membership, definition).items())
+    return list(split_by_member(routed, membership, definition).items())
 
 
 def _refusal(refused: Exception) -> errors_pb2.Error:

@@ -19,15 +19,15 @@ from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import SystemIds
 from headgate_writer.admission import Admission
-from headgate_writer.buffers import Budget
-from headgate_writer.client_stream import Shared
+from headgate_writer.buffers import MemoryBudget
+from headgate_writer.client_stream import StreamResources
 from headgate_writer.control import ControlClient, ControlHandler
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.ipc_limits import Limits
 from headgate_writer.metrics import Refusals, WriterMetrics
 from headgate_writer.service import IngestService
 from headgate_writer.settings import WriterSettings
-from headgate_writer.table_writer import Parts
+from headgate_writer.table_writer import WriterResources
 from headgate_writer.tables import Tables
 
 _log = get_logger()
@@ -66,7 +66,7 @@ class Writer:
     metrics_address: str
     tables: Tables
     coordinators: ControlClient
-    budget: Budget
+    budget: MemoryBudget
 
     async def leave(self) -> None:
         """Clients go elsewhere, what was accepted is committed, key groups go to others; then nothing of ours is missed."""
@@ -85,8 +85,8 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
     """Serves and looks for coordinators until the block ends."""
     process = world.ids.token()
     # Half of the hard limit is where the largest bucket is flushed: files get larger above it, room for bursts below.
-    budget = Budget(settings.buffer_bytes // 2, settings.buffer_bytes)
-    intake = Budget(settings.intake_bytes, settings.intake_bytes)
+    budget = MemoryBudget(settings.buffer_bytes // 2, settings.buffer_bytes)
+    ingest_budget = MemoryBudget(settings.ingest_bytes, settings.ingest_bytes)
     refusals = Refusals()
     with (
         ThreadPoolExecutor(settings.threads, "cpu") as cpu,
@@ -94,13 +94,15 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
         served(registry := metrics("writer"), settings) as metrics_address,
     ):
         async with asyncio.TaskGroup() as group:
-            parts = Parts(process, settings, SystemIds(), world, budget, intake, cpu, flushing)
+            parts = WriterResources(process, settings, SystemIds(), world, budget, ingest_budget, cpu, flushing)
             tables = Tables(parts, settings.storage_options, group)
             WriterMetrics(registry, tables, refusals, budget)
             hello = wire.Hello(process=process)
             handler = ControlHandler(hello, tables, world)
             coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
-            shared = Shared(Admission(Limits()), (intake, budget), cpu, refusals, _in_flight(settings), world.reached)
+            shared = StreamResources(
+                Admission(Limits()), (ingest_budget, budget), cpu, refusals, _in_flight(settings), world.reached
+            )
             server = Server(settings, options=_WINDOWS)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)

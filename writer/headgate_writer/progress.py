@@ -10,18 +10,18 @@ EVERY_S: Final = 0.5
 """At most so often: far below any checkpoint_timeout, and a few bytes a second."""
 
 
-class Progress:
+class ProgressReporter:
     """Of one half of a writer, for one table."""
 
     def __init__(self, clock: Clock, report: Callable[[wire.Progress], None]) -> None:
         self._clock = clock
         self._report = report
         self._checkpoint = 0
-        self._told_at = 0.0
+        self._reported_at = 0.0
 
-    def made(self, checkpoint: int) -> None:
+    def report_progress(self, checkpoint: int) -> None:
         """Rows of the checkpoint were handed on, or written."""
         now = self._clock.monotonic()
-        if checkpoint != self._checkpoint or now - self._told_at >= EVERY_S:
-            self._checkpoint, self._told_at = checkpoint, now
+        if checkpoint != self._checkpoint or now - self._reported_at >= EVERY_S:
+            self._checkpoint, self._reported_at = checkpoint, now
             self._report(wire.Progress(checkpoint=checkpoint))

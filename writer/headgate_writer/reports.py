@@ -18,7 +18,7 @@ Report: TypeAlias = (
 """What a writer says about one table."""
 
 
-def put_into(message: wire.TableReport, report: Report) -> None:
+def set_report(message: wire.TableReport, report: Report) -> None:
     """Under the field of its kind."""
     match report:
         case wire.AskInstant():

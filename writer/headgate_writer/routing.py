@@ -92,7 +92,7 @@ def check_slices(rows: RoutedRows, refused: Mapping[tuple[str, int], errors_pb2.
         raise SliceRefusedError(refused[first], np.packbits(at_fault, bitorder="little").tobytes())
 
 
-def cut(rows: RoutedRows, membership: Membership, definition: Definition) -> dict[int, RoutedRows]:
+def split_by_member(rows: RoutedRows, membership: Membership, definition: Definition) -> dict[int, RoutedRows]:
     """By index of the member that has the rows' key groups (rule EX3). Each part keeps the order of its rows."""
     owners = _owners(rows.groups, membership.assignment, definition)
     members = np.unique(owners).tolist()

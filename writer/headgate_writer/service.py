@@ -1,7 +1,7 @@
 """The door for clients: who they are, which channel they open, where its batches go."""
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
 
 import grpc
 
@@ -11,10 +11,10 @@ from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
 from headgate_writer.channels import Hold
-from headgate_writer.client_stream import ClientStream, Shared
+from headgate_writer.client_stream import AppendContext, ClientStream, StreamResources
 from headgate_writer.control import ControlClient
 from headgate_writer.refusal import find_refusal
-from headgate_writer.table_writer import TableWriter, moved
+from headgate_writer.table_writer import TableWriter, moved_error
 from headgate_writer.tables import Tables
 
 _MAX_CHANNEL_BYTES = 255
@@ -23,40 +23,44 @@ _MAX_CHANNEL_BYTES = 255
 class IngestService(IngestServiceServicer):
     """``attach_s``: how long a client waits for a table whose owner has not told this process of it yet."""
 
-    def __init__(self, tables: Tables, coordinators: ControlClient, shared: Shared, attach_s: float) -> None:
+    def __init__(self, tables: Tables, coordinators: ControlClient, shared: StreamResources, attach_s: float) -> None:
         self._tables = tables
         self._coordinators = coordinators
         self._shared = shared
         self._attach_s = attach_s
 
-    async def Append(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: ARG002 - gRPC's
+    async def Append(  # type: ignore[override]
+        self,
+        request_iterator: AsyncIterator[ingest_pb2.AppendRequest],  # noqa: ARG002 - gRPC's
+        context: AppendContext,
+    ) -> None:
         """See ``ingest.proto``. Every end that is ours is told as `ended`."""
         try:
             opening = _opening(await context.read())
             writer = await self._writer(opening.table)
-            hold = await writer.open(opening.channel, opening.incarnation, principal(context))
+            hold = await writer.open_channel(opening.channel, opening.incarnation, principal(context))
         except RpcError as refused:
-            await _tell(context, ended=ingest_pb2.Ended(error=refused.error))
+            await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
             return
         try:
             self._shared.reached("channel_opened")
-            if await _tell(context, opened=self._opened(hold, writer)):
+            if await _answer(context, ingest_pb2.AppendResponse(opened=self._opened(hold, writer))):
                 await ClientStream(context, hold, writer, self._shared).serve()
         finally:
-            writer.let_go(hold)
+            writer.release_hold(hold)
 
     async def _writer(self, table: str) -> TableWriter:
         if self._tables.leaving:
-            raise RpcError(moved())
-        if (writer := self._tables.writer(table)) is not None:
+            raise RpcError(moved_error())
+        if (writer := self._tables.writer_of(table)) is not None:
             return writer
         refusal = await find_refusal(table, self._coordinators.channels)
         if refusal is not None:
             raise RpcError(refusal)
         try:
             async with asyncio.timeout(self._attach_s):
-                while (writer := self._tables.writer(table)) is None:
-                    await self._tables.changed(table)
+                while (writer := self._tables.writer_of(table)) is None:
+                    await self._tables.wait_for_change(table)
         except TimeoutError:
             raise rpc_error(
                 errors_pb2.CODE_UNAVAILABLE, f"nobody owns the table {table!r} just now", "Send the same again shortly."
@@ -74,20 +78,20 @@ class IngestService(IngestServiceServicer):
         )
 
 
-async def _tell(context: Any, **content: Any) -> bool:
+async def _answer(context: AppendContext, answer: ingest_pb2.AppendResponse) -> bool:
     """False when the client is gone."""
     try:
-        await context.write(ingest_pb2.AppendResponse(**content))
+        await context.write(answer)
     except grpc.aio.BaseError:
         return False
     return True
 
 
-def _opening(first: Any) -> ingest_pb2.OpenChannel:
-    """The stream's first message. Raises RpcError."""
-    if first is grpc.aio.EOF or first.WhichOneof("message") != "open":
+def _opening(first: object) -> ingest_pb2.OpenChannel:
+    """Reads the stream's first message. Raises RpcError when it opens no channel, or there is none."""
+    if not isinstance(first, ingest_pb2.AppendRequest) or first.WhichOneof("message") != "open":
         raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the first message is not `open`", "Open a channel first.")
-    opening: ingest_pb2.OpenChannel = first.open
+    opening = first.open
     name = opening.channel
     if not 1 <= len(name.encode()) <= _MAX_CHANNEL_BYTES or not name.isprintable():
         raise rpc_error(

@@ -55,7 +55,7 @@ class WriterSettings(ServiceSettings):
         return (self.memory_limit - PROCESS_BYTES) // 4
 
     @property
-    def intake_bytes(self) -> int:
+    def ingest_bytes(self) -> int:
         """Of these, what may wait to be routed before clients are not read. A second of a client at full speed."""
         return self.buffer_bytes // 4
 

@@ -14,15 +14,15 @@ from headgate_runtime.world import World
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.buffers import Budget
+from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Entry, Hold
 from headgate_writer.checkpoint_window import CheckpointWindow
-from headgate_writer.exchange import ExchangeOut
-from headgate_writer.metrics import Totals
+from headgate_writer.exchange import ExchangeSender
+from headgate_writer.metrics import TableTotals
 from headgate_writer.orders import read_membership
-from headgate_writer.pace import Pace
 from headgate_writer.pipeline import Pipeline
-from headgate_writer.reports import Report, put_into
+from headgate_writer.rate_limiter import RateLimiter
+from headgate_writer.reports import Report, set_report
 
 
 class Owner(Protocol):
@@ -39,33 +39,35 @@ class Owner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class WriterResources:
     """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: the stores' own.
 
-    ``budget``: of all rows in memory; ``intake``: of those among them that wait in pipelines. Its limit is the smaller one, so
-    that rows of other writers always find room in the end (rule EX4): two writers full of rows for each other would stand still.
+    ``budget``: of all rows in memory; ``ingest_budget``: of those that wait in pipelines. Its limit is smaller, so that
+    rows of other writers always find room in the end (rule EX4): two writers full of rows for each other would stand still.
     """
 
     process: str
     settings: ServiceSettings
     ids: Ids
     world: World
-    budget: Budget
-    intake: Budget
+    budget: MemoryBudget
+    ingest_budget: MemoryBudget
     cpu: Executor
     flushing: Executor
 
 
 class TableWriter:
-    """Made by an Attach, ends with ``close``. ``run`` does its work until then. ``pace``: how fast clients' batches are taken.
+    """Made by an Attach, ends with ``close``. ``run`` does its work until then. ``rate``: how fast clients' batches are taken.
 
     ``window``: how many of them the filling checkpoint takes.
     """
 
-    def __init__(self, attached: AttachedTable, membership: Membership, owner: Owner, parts: Parts, totals: Totals) -> None:
+    def __init__(
+        self, attached: AttachedTable, membership: Membership, owner: Owner, parts: WriterResources, totals: TableTotals
+    ) -> None:
         self.attached = attached
         self.owner = owner
-        self.pace = Pace(parts.world.clock)
+        self.rate = RateLimiter(parts.world.clock)
         self.window = CheckpointWindow(membership.intake_bytes, self.ask_checkpoint)
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
@@ -74,8 +76,8 @@ class TableWriter:
         self._takes_rows = membership.index(parts.process) is not None
         self._closed = asyncio.Event()
         self.side = BucketSide(attached, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
-        self.side.membership(membership)
-        self._exchange = ExchangeOut(
+        self.side.set_membership(membership)
+        self._exchange = ExchangeSender(
             attached, parts.process, parts.settings, parts.world.clock, self._broken, parts.budget, parts.cpu
         )
         self._pipeline = Pipeline(
@@ -84,7 +86,7 @@ class TableWriter:
             membership,
             self.side,
             self._exchange,
-            (parts.budget, parts.intake),
+            (parts.budget, parts.ingest_budget),
             parts.cpu,
             parts.world.clock,
             totals,
@@ -141,10 +143,10 @@ class TableWriter:
 
     # For clients.
 
-    async def open(self, channel: str, incarnation: int, principal: str) -> Hold:
+    async def open_channel(self, channel: str, incarnation: int, principal: str) -> Hold:
         """Raises RpcError: refused by the owner, or the table changed hands meanwhile."""
         if not self._takes_rows:
-            raise RpcError(moved())
+            raise RpcError(moved_error())
         request = self.owner.next_request()
         opening: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
         self._opens[request] = opening
@@ -154,15 +156,15 @@ class TableWriter:
         except asyncio.CancelledError:
             # The client went away in the very moment in which the grant came.
             if opening.done() and not opening.cancelled() and opening.exception() is None:
-                self.let_go(opening.result())
+                self.release_hold(opening.result())
             raise
 
-    def put(self, entry: Entry) -> None:
+    def append_entry(self, entry: Entry) -> None:
         """Into the pipeline."""
         nbytes = entry.batch.nbytes if entry.batch is not None else 0
-        self.pace.took(nbytes)
-        self._pipeline.put(entry)
-        self.window.took(nbytes)
+        self.rate.count_bytes(nbytes)
+        self._pipeline.append_entry(entry)
+        self.window.count_bytes(nbytes)
 
     def ask_checkpoint(self) -> None:
         """Once for all who ask before the next barrier: it covers what any of them has sent."""
@@ -170,7 +172,7 @@ class TableWriter:
             self._checkpoint_asked = True
             self._report(wire.AskCheckpoint())
 
-    def let_go(self, hold: Hold) -> None:
+    def release_hold(self, hold: Hold) -> None:
         """Its client has closed it or went away. What was accepted stays."""
         if self._holds.pop(hold.hold, None) is not None:
             if not hold.ended:
@@ -181,44 +183,44 @@ class TableWriter:
         """This process leaves: its clients go elsewhere, what was accepted is committed here."""
         self._takes_rows = False
         for hold in list(self._holds.values()):
-            self._end(hold, moved())
+            self._end(hold, moved_error())
         for opening in self._opens.values():
             if not opening.done():
-                opening.set_exception(RpcError(moved()))
+                opening.set_exception(RpcError(moved_error()))
 
     # From the owner, in order (rule RO9).
 
-    def barrier(self, order: wire.Barrier) -> None:
+    def end_checkpoint(self, order: wire.Barrier) -> None:
         """The bucket side learns the next membership at once: other writers' rows of it may be faster than our own barrier."""
         following = read_membership(order.next)
         self._checkpoint_asked = False
-        self.side.membership(following)
-        self._pipeline.barrier(order.checkpoint, following)
-        self.window.begin(following.intake_bytes)
+        self.side.set_membership(following)
+        self._pipeline.append_barrier(order.checkpoint, following)
+        self.window.begin_checkpoint(following.intake_bytes)
         if following.index(self._process) is None:
             self.move_clients()
 
-    def instant(self, order: wire.Instant) -> None:
-        self.side.instant(order.checkpoint, order.instant)
+    def set_instant(self, order: wire.Instant) -> None:
+        self.side.set_instant(order.checkpoint, order.instant)
 
-    def decided(self, order: wire.Decided) -> None:
+    def mark_decided(self, order: wire.Decided) -> None:
         if order.level == wire.LEVEL_DURABLE:
-            self.side.decided(order.checkpoint)
-            self._pipeline.durable(order.checkpoint)
+            self.side.mark_durable(order.checkpoint)
+            self._pipeline.mark_durable(order.checkpoint)
         else:
-            self._pipeline.queryable(order.checkpoint)
+            self._pipeline.mark_queryable(order.checkpoint)
 
-    def grant(self, order: wire.Grant) -> None:
+    def grant_channel(self, order: wire.Grant) -> None:
         """The hold is there from this moment: the next order may end it."""
         opening = self._opens.pop(order.request, None)
         hold = Hold(order.channel, order.hold, order.incarnation, order.committed_offset)
         self._holds[hold.hold] = hold
         if opening is None or opening.done():
-            self.let_go(hold)
+            self.release_hold(hold)
         else:
             opening.set_result(hold)
 
-    def open_refused(self, order: wire.OpenRefused) -> None:
+    def refuse_open(self, order: wire.OpenRefused) -> None:
         opening = self._opens.pop(order.request, None)
         if opening is not None and not opening.done():
             opening.set_exception(RpcError(order.error))
@@ -231,25 +233,25 @@ class TableWriter:
 
     def refuse_slices(self, order: wire.RefuseSlices) -> None:
         """For batches that are not routed yet."""
-        self._pipeline.refused = {(each.partition, each.bucket): each.why for each in order.slices}
+        self._pipeline.refused_slices = {(each.partition, each.bucket): each.why for each in order.slices}
 
     def _end(self, hold: Hold, error: errors_pb2.Error) -> None:
         hold.end(error)
-        self.let_go(hold)
+        self.release_hold(hold)
 
     def _report(self, content: Report) -> None:
         if self._closed.is_set():
             return
         attached = self.attached
         report = wire.TableReport(table=attached.name, epoch=attached.epoch, generation=attached.generation)
-        put_into(report, content)
+        set_report(report, content)
         self.owner.send(wire.ControlRequest(table=report))
 
     def _broken(self, why: str) -> None:
         self._report(wire.Broken(why=why))
 
 
-def moved() -> errors_pb2.Error:
+def moved_error() -> errors_pb2.Error:
     """This writer takes no rows of the table any more."""
     return wire_error(errors_pb2.CODE_MOVED, "this writer is leaving", "Open the channel again at another writer.")
 

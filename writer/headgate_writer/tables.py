@@ -14,9 +14,9 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_runtime.logs import get_logger
 from headgate_writer.bucket_side import BucketSide
-from headgate_writer.metrics import Totals
+from headgate_writer.metrics import TableTotals
 from headgate_writer.orders import read_attach, read_membership
-from headgate_writer.table_writer import Owner, Parts, TableWriter, moved
+from headgate_writer.table_writer import Owner, TableWriter, WriterResources, moved_error
 
 _log = get_logger()
 
@@ -29,17 +29,17 @@ _Order: TypeAlias = Literal[
 class Tables:
     """``group`` owns the work of the tables. ``storage_options`` are those of the store that holds them."""
 
-    def __init__(self, parts: Parts, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
+    def __init__(self, parts: WriterResources, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
         self._parts = parts
         self._storage_options = storage_options
         self._group = group
         self._writers: dict[str, TableWriter] = {}
         self._seen: dict[str, tuple[UUID, tuple[int, int]]] = {}
-        self.totals: dict[str, Totals] = {}
+        self.totals: dict[str, TableTotals] = {}
         self._changes: dict[str, asyncio.Event] = {}
         self._leaving = False
 
-    def order(self, owner: Owner, order: wire.TableOrder) -> None:
+    def receive_order(self, owner: Owner, order: wire.TableOrder) -> None:
         """One message of a control stream. The streams of several coordinators may name one table while it changes hands.
 
         Raises UnknownMessageError.
@@ -49,7 +49,7 @@ class Tables:
         kind = order.WhichOneof("message")
         _, (newest, _) = self._seen.get(order.table, (None, (0, 0)))
         if order.epoch < newest and kind != "detach":
-            _tell_of_newer(owner, order.table, pair, newest)
+            _report_newer_owner(owner, order.table, pair, newest)
         if kind is None:
             raise UnknownMessageError("an order of a coordinator about a table")
         if kind == "attach":
@@ -72,11 +72,11 @@ class Tables:
             if writer.owner is owner
         ]
 
-    def writer(self, table: str) -> TableWriter | None:
+    def writer_of(self, table: str) -> TableWriter | None:
         """None while nobody has told this process of the table."""
         return self._writers.get(table)
 
-    def all(self) -> list[TableWriter]:
+    def attached(self) -> list[TableWriter]:
         """Attached now."""
         return list(self._writers.values())
 
@@ -93,17 +93,17 @@ class Tables:
 
     def close(self) -> None:
         """The process ends."""
-        for writer in self.all():
-            self._drop(writer, moved())
+        for writer in self.attached():
+            self._drop(writer, moved_error())
 
     # For the exchange (rule EX5).
 
-    def current(self, table: str) -> tuple[int, int, BucketSide] | None:
+    def current_side(self, table: str) -> tuple[int, int, BucketSide] | None:
         """The (epoch, generation, bucket side) of now; None before any."""
         writer = self._writers.get(table)
         return (*writer.pair, writer.side) if writer else None
 
-    async def changed(self, table: str) -> None:
+    async def wait_for_change(self, table: str) -> None:
         """Returns at the next attachment or detachment of that table after this call."""
         await self._changes.setdefault(table, asyncio.Event()).wait()
 
@@ -118,21 +118,21 @@ class Tables:
             return
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:
-                _tell_of_newer(current.owner, order.table, current.pair, pair[0])
+                _report_newer_owner(current.owner, order.table, current.pair, pair[0])
             self._drop(current, _rewound("a checkpoint of the table failed, or its owner changed"))
         writer = TableWriter(
             attached,
             read_membership(order.attach.membership),
             owner,
             self._parts,
-            self.totals.setdefault(order.table, Totals()),
+            self.totals.setdefault(order.table, TableTotals()),
         )
         self._seen[order.table] = attached.definition.table_uuid, pair
         self._writers[order.table] = writer
         self._group.create_task(writer.run())
         if self._leaving:
             writer.move_clients()
-        self._tell_change(order.table)
+        self._signal_change(order.table)
         _log.info(
             "table attached", table=order.table, epoch=pair[0], generation=pair[1], checkpoint=order.attach.membership.checkpoint
         )
@@ -140,37 +140,37 @@ class Tables:
     def _carry_out(self, writer: TableWriter, order: wire.TableOrder, kind: _Order) -> None:
         match kind:
             case "barrier":
-                writer.barrier(order.barrier)
+                writer.end_checkpoint(order.barrier)
             case "instant":
-                writer.instant(order.instant)
+                writer.set_instant(order.instant)
             case "decided":
-                writer.decided(order.decided)
+                writer.mark_decided(order.decided)
             case "grant":
-                writer.grant(order.grant)
+                writer.grant_channel(order.grant)
             case "open_refused":
-                writer.open_refused(order.open_refused)
+                writer.refuse_open(order.open_refused)
             case "end_channel":
                 writer.end_channel(order.end_channel)
             case "throttle":
-                writer.pace.order(order.throttle)
+                writer.rate.set_throttle(order.throttle)
             case "refuse_slices":
                 writer.refuse_slices(order.refuse_slices)
             case "detach":
-                self._drop(writer, order.detach.error if order.detach.HasField("error") else moved())
+                self._drop(writer, order.detach.error if order.detach.HasField("error") else moved_error())
             case _:
                 assert_never(kind)
 
     def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
         writer.close(error)
         del self._writers[writer.attached.name]
-        self._tell_change(writer.attached.name)
+        self._signal_change(writer.attached.name)
 
-    def _tell_change(self, table: str) -> None:
+    def _signal_change(self, table: str) -> None:
         if (event := self._changes.pop(table, None)) is not None:
             event.set()
 
 
-def _tell_of_newer(owner: Owner, table: str, pair: tuple[int, int], newest: int) -> None:
+def _report_newer_owner(owner: Owner, table: str, pair: tuple[int, int], newest: int) -> None:
     report = wire.TableReport(table=table, epoch=pair[0], generation=pair[1], newer_owner=wire.NewerOwner(epoch=newest))
     owner.send(wire.ControlRequest(table=report))
 

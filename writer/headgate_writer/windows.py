@@ -13,7 +13,7 @@ class ExchangeError(Exception):
     """The stream can not go on: frames are lost, or out of order. The checkpoint has to abort."""
 
 
-class Outgoing:
+class SendWindow:
     """The frames of one stream that its receiver may not have yet. All of them are kept until it says that it does."""
 
     def __init__(self) -> None:
@@ -32,18 +32,18 @@ class Outgoing:
         """The last frame that has arrived."""
         return self._last
 
-    def rows(self, checkpoint: int, rows: wire.Rows) -> int:
+    def append_rows(self, checkpoint: int, rows: wire.Rows) -> int:
         """Behind all others; returns the bytes that it counts with."""
         self._rows[checkpoint] += 1
         nbytes = len(rows.batch)
         self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, rows=rows), nbytes)
         return nbytes
 
-    def barrier(self, checkpoint: int) -> None:
+    def append_barrier(self, checkpoint: int) -> None:
         """Ends the checkpoint on this stream, and says how many frames of rows it had."""
         self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, barrier=self._rows.pop(checkpoint, 0)), 0)
 
-    def next(self) -> wire.Frame | None:
+    def next_frame(self) -> wire.Frame | None:
         """The next frame to send; None while there is none, or no credit. A frame larger than the credit goes alone."""
         at = self._sent - self._last
         if at >= len(self._frames):
@@ -55,7 +55,7 @@ class Outgoing:
         self._sent += 1
         return frame
 
-    def arrived(self, last: int, credit: int) -> int:
+    def acknowledge(self, last: int, credit: int) -> int:
         """Frames up to ``last`` are there and forgotten, ``credit`` bytes may be under way. Returns the bytes forgotten.
 
         Raises ExchangeError for a number that can not be.
@@ -69,9 +69,9 @@ class Outgoing:
         self._credit = credit
         return forgotten
 
-    def resumed(self, last: int) -> int:
-        """As ``arrived``, on a new connection: what lies behind ``last`` is sent again once there is credit."""
-        forgotten = self.arrived(last, 0)
+    def resume(self, last: int) -> int:
+        """As ``acknowledge``, on a new connection: what lies behind ``last`` is sent again once there is credit."""
+        forgotten = self.acknowledge(last, 0)
         self._sent = last
         return forgotten
 
@@ -80,7 +80,7 @@ class Outgoing:
         self.nbytes += nbytes
 
 
-class Arrivals:
+class ReceiveWindow:
     """What has arrived of one sender in one (epoch, generation)."""
 
     def __init__(self) -> None:
@@ -93,12 +93,12 @@ class Arrivals:
             raise ExchangeError(f"frame {frame.number} came behind frame {self.last}")
         return frame.number == self.last + 1
 
-    def rows(self, frame: wire.Frame) -> None:
+    def count_rows(self, frame: wire.Frame) -> None:
         """A new frame of rows is taken."""
         self.last = frame.number
         self._rows[frame.checkpoint] += 1
 
-    def barrier(self, frame: wire.Frame) -> None:
+    def check_barrier(self, frame: wire.Frame) -> None:
         """A new barrier is taken. Raises ExchangeError when it counts other rows than have come (rule EX2)."""
         self.last = frame.number
         found = self._rows.pop(frame.checkpoint, 0)

@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filed:
+class BucketedRows:
     """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
 
     rows: pa.Table
@@ -43,30 +43,34 @@ class Filed:
         """Arrow bytes."""
         return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
 
-    def slice(self, start: int, stop: int) -> Filed:
+    def slice(self, start: int, stop: int) -> BucketedRows:
         """Without a copy."""
         n = stop - start
-        return Filed(self.rows.slice(start, n), self.keys.slice(start, n), self.deletes.slice(start, n), self.codes[start:stop])
+        return BucketedRows(
+            self.rows.slice(start, n), self.keys.slice(start, n), self.deletes.slice(start, n), self.codes[start:stop]
+        )
 
-    def take(self, positions: Ints) -> Filed:
+    def take(self, positions: Ints) -> BucketedRows:
         """Copies."""
-        return Filed(self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions])
+        return BucketedRows(
+            self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions]
+        )
 
 
 def sift_batch(placed: Placed, ordering: str | None) -> list[Changes]:
     """One row of each record of a batch, by group in the order of ``placed.groups``; see ``sift``."""
-    batches = [Filed(placed.rows, placed.keys, placed.deletes, placed.group)]
+    batches = [BucketedRows(placed.rows, placed.keys, placed.deletes, placed.group)]
     return sift(batches, np.arange(len(placed.groups)), placed.groups, ordering, hashes=placed.hashes)[0]
 
 
 def sift(
-    batches: list[Filed],
+    batches: list[BucketedRows],
     wanted: Ints,
     groups: Sequence[tuple[str, int]],
     ordering: str | None,
     *,
     hashes: Hashes | None = None,
-) -> tuple[list[Changes], list[Filed]]:
+) -> tuple[list[Changes], list[BucketedRows]]:
     """One row of each record in the wanted buckets, upserts before deletes, in the order of ``wanted``; and the batches that
     remain. ``batches`` is emptied.
 
@@ -76,8 +80,8 @@ def sift(
     """
     ranks = [_ranks(batch, wanted, len(groups)) for batch in batches]
     chosen = _winners(batches, ranks, [np.flatnonzero(each >= 0) for each in ranks], ordering, hashes)
-    pieces: list[Filed] = []
-    rest: list[Filed] = []
+    pieces: list[BucketedRows] = []
+    rest: list[BucketedRows] = []
     batches.reverse()
     for each, positions in zip(ranks, chosen, strict=True):
         batch = batches.pop()  # what is copied out of it is freed at once
@@ -89,11 +93,11 @@ def sift(
     return _changes(pieces, [groups[code] for code in wanted.tolist()]), rest
 
 
-def concatenated(batches: Sequence[Filed]) -> Filed:
+def concatenated(batches: Sequence[BucketedRows]) -> BucketedRows:
     """One batch, one chunk a column."""
     if len(batches) == 1:
         return batches[0]
-    return Filed(
+    return BucketedRows(
         pa.concat_tables([batch.rows for batch in batches]).combine_chunks(),
         pa.concat_arrays([batch.keys for batch in batches]),
         pa.concat_arrays([batch.deletes for batch in batches]),
@@ -101,7 +105,7 @@ def concatenated(batches: Sequence[Filed]) -> Filed:
     )
 
 
-def _ranks(batch: Filed, wanted: Ints, groups: int) -> Int32s:
+def _ranks(batch: BucketedRows, wanted: Ints, groups: int) -> Int32s:
     """int32[n]: the order in which the rows are to be written; -1 for those of other buckets.
 
     Each wanted bucket has two ranks, an even one for its upserts and an odd one for its deletes.
@@ -115,7 +119,7 @@ def _ranks(batch: Filed, wanted: Ints, groups: int) -> Int32s:
 
 
 def _winners(
-    batches: Sequence[Filed], ranks: Sequence[Int32s], chosen: Sequence[Ints], ordering: str | None, hashes: Hashes | None
+    batches: Sequence[BucketedRows], ranks: Sequence[Int32s], chosen: Sequence[Ints], ordering: str | None, hashes: Hashes | None
 ) -> list[Ints]:
     """Of the chosen positions those whose rows no other row of the same record beats."""
     if not batches:
@@ -144,18 +148,18 @@ def _joined(columns: Sequence[Array]) -> Array:
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
-def _by_rank(batch: Filed, ranks: Int32s, positions: Ints) -> Filed:
+def _by_rank(batch: BucketedRows, ranks: Int32s, positions: Ints) -> BucketedRows:
     """These rows in the order of their ranks, which become their codes. Copies, unless that is the batch as it stands."""
     wanted = ranks if len(positions) == len(ranks) else ranks[positions]
     if len(wanted) == len(ranks) and not (wanted[1:] < wanted[:-1]).any():
-        return Filed(batch.rows, batch.keys, batch.deletes, wanted)
+        return BucketedRows(batch.rows, batch.keys, batch.deletes, wanted)
     # 16-bit numbers sort by radix.
     order = np.argsort(wanted.astype(np.uint16) if wanted.max() < 1 << 16 else wanted, kind="stable")
     taken = batch.take(order if len(wanted) == len(ranks) else positions[order])
-    return Filed(taken.rows, taken.keys, taken.deletes, wanted[order])
+    return BucketedRows(taken.rows, taken.keys, taken.deletes, wanted[order])
 
 
-def _changes(pieces: list[Filed], groups: Sequence[tuple[str, int]]) -> list[Changes]:
+def _changes(pieces: list[BucketedRows], groups: Sequence[tuple[str, int]]) -> list[Changes]:
     """Each bucket's slices of all pieces, rank by rank."""
     if len(pieces) > 1 and len(pieces) * 2 * len(groups) * _FEW_ROWS > sum(len(piece.codes) for piece in pieces):
         together = concatenated(pieces)
@@ -177,7 +181,7 @@ def _changes(pieces: list[Filed], groups: Sequence[tuple[str, int]]) -> list[Cha
     return found
 
 
-def _slices(piece: Filed, groups: Sequence[tuple[str, int]]) -> list[Changes]:
+def _slices(piece: BucketedRows, groups: Sequence[tuple[str, int]]) -> list[Changes]:
     """Each bucket's upserts and deletes, which lie side by side."""
     rows, keys, deletes = piece.rows, piece.keys, piece.deletes
     bounds = np.searchsorted(piece.codes, np.arange(0, 2 * len(groups) + 1, 2)).tolist()

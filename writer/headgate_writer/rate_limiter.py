@@ -11,7 +11,7 @@ from headgate_runtime.world import Clock
 _LONGEST_WAIT_S = 3600.0
 
 
-class Pace:
+class RateLimiter:
     """As fast as they come, until the first order.
 
     What was taken is owed and paid off at the ordered rate; the next batch waits until nothing is. So a batch is never cut or
@@ -29,7 +29,7 @@ class Pace:
         self._at = clock.monotonic()
         self._changed = asyncio.Event()
 
-    def order(self, order: wire.Throttle) -> None:
+    def set_throttle(self, order: wire.Throttle) -> None:
         """From the owner. Who waits looks again."""
         self._pay()
         self._paused = order.paused
@@ -40,7 +40,7 @@ class Pace:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def took(self, nbytes: int) -> None:
+    def count_bytes(self, nbytes: int) -> None:
         """Arrow bytes of a batch."""
         if self._rate or self._paused:
             self._pay()
@@ -54,7 +54,7 @@ class Pace:
         self._pay()
         return self._owed / self._rate if self._rate else 0.0
 
-    async def wait(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Returns once ``delay`` is over."""
         while (delay := self.delay) > 0:
             with contextlib.suppress(TimeoutError):

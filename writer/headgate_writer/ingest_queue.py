@@ -12,51 +12,51 @@ from headgate_writer.channels import Entry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Border:
+class Barrier:
     """The end of ``checkpoint``; what stands behind it belongs to the checkpoint of ``next``."""
 
     checkpoint: int
     next: Membership
 
 
-class Fifo:
+class IngestQueue:
     """``nbytes``: Arrow bytes of the batches that wait."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Entry | Border] = deque()
-        self._borders = 0
+        self._waiting: deque[Entry | Barrier] = deque()
+        self._barriers = 0
         self.nbytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     @property
-    def has_border(self) -> bool:
+    def has_barrier(self) -> bool:
         """Whether what stands in front belongs to a checkpoint that has ended."""
-        return self._borders > 0
+        return self._barriers > 0
 
-    def put(self, entry: Entry) -> None:
+    def append_entry(self, entry: Entry) -> None:
         """Behind all that waits."""
         self._waiting.append(entry)
         self.nbytes += _arrow_bytes(entry)
 
-    def border(self, border: Border) -> None:
+    def append_barrier(self, barrier: Barrier) -> None:
         """Behind all that waits."""
-        self._waiting.append(border)
-        self._borders += 1
+        self._waiting.append(barrier)
+        self._barriers += 1
 
-    def turn(self, limit: int) -> Border | list[Entry]:
-        """The border that stands in front, or what stands before the next one: at least one entry, then up to ``limit`` bytes."""
+    def take_turn(self, limit: int) -> Barrier | list[Entry]:
+        """Takes the barrier in front, or the entries before the next barrier: at least one, then up to ``limit`` bytes."""
         taken: list[Entry] = []
         nbytes = 0
         while self._waiting:
             match self._waiting[0]:
-                case Border() as border:
+                case Barrier() as barrier:
                     if taken:
                         break
                     self._waiting.popleft()
-                    self._borders -= 1
-                    return border
+                    self._barriers -= 1
+                    return barrier
                 case Entry() as entry:
                     nbytes += _arrow_bytes(entry)
                     if taken and nbytes > limit:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from headgate_tables.writing import Filed, concatenated
+from headgate_tables.writing import BucketedRows, concatenated
 
 COLUMN_OVERHEAD: Final = 600
 """Bytes that a column of a batch costs whatever it holds: its Arrow and Python objects, and buffers rounded up to 64 bytes
@@ -24,12 +24,12 @@ _BUNDLE: Final = 4 << 20
 in batches of 8 MB, 0.30 s as one, 1.6 s where that is memory that the process had not used before."""
 
 
-class Heap:
+class BatchList:
     """Oldest rows first. Small batches are put together as they come: a batch of one row costs fifty times its bytes."""
 
     def __init__(self) -> None:
-        self._large: list[Filed] = []
-        self._small: list[list[Filed]] = []
+        self._large: list[BucketedRows] = []
+        self._small: list[list[BucketedRows]] = []
 
     @property
     def overhead(self) -> int:
@@ -37,15 +37,15 @@ class Heap:
         batches = [*self._large, *itertools.chain.from_iterable(self._small)]
         return sum(COLUMN_OVERHEAD * (batch.rows.num_columns + 3) for batch in batches[:1]) * len(batches)
 
-    def add(self, batch: Filed) -> None:
+    def add(self, batch: BucketedRows) -> None:
         """Behind all others."""
         if batch.nbytes >= _SMALL:
-            self._large = self.empty()
+            self._large = self.take_all()
             self._large.append(batch)
         else:
             self._add_small(batch, 0)
 
-    def _add_small(self, batch: Filed, tier: int) -> None:
+    def _add_small(self, batch: BucketedRows, tier: int) -> None:
         """Tier t holds what ``_FAN_IN**t`` batches became; a higher tier is older."""
         if tier == len(self._small):
             self._small.append([])
@@ -60,21 +60,21 @@ class Heap:
             else:
                 self._add_small(merged, tier + 1)
 
-    def empty(self) -> list[Filed]:
-        """All batches, oldest first; the heap has none of them any more."""
+    def take_all(self) -> list[BucketedRows]:
+        """All batches, oldest first; the list has none of them any more."""
         batches = [*self._large, *itertools.chain.from_iterable(reversed(self._small))]
         self._large, self._small = [], []
         return batches
 
-    def put_back(self, older: Sequence[Filed]) -> None:
+    def prepend(self, older: Sequence[BucketedRows]) -> None:
         """Before all that has come since."""
         self._large[:0] = older
 
 
-def bundled(batches: list[Filed]) -> list[Filed]:
+def bundled(batches: list[BucketedRows]) -> list[BucketedRows]:
     """The same rows in batches of up to ``_BUNDLE`` bytes, or one of those that came; ``batches`` is emptied on the way."""
     batches.reverse()
-    bundles: list[Filed] = []
+    bundles: list[BucketedRows] = []
     while batches:
         together = [batches.pop()]
         nbytes = together[0].nbytes

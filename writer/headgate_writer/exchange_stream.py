@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeAlias, cast
 
 import grpc
 
@@ -16,8 +16,10 @@ from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
 from headgate_writer.attached import Member
-from headgate_writer.buffers import Budget
-from headgate_writer.windows import WINDOW_BYTES, ExchangeError, Outgoing
+from headgate_writer.buffers import MemoryBudget
+from headgate_writer.windows import WINDOW_BYTES, ExchangeError, SendWindow
+
+_Call: TypeAlias = "grpc.aio.StreamStreamCall[wire.ExchangeRequest, wire.ExchangeResponse]"
 
 UNREACHABLE_S: Final = 5.0
 """Seconds without a connection to a writer that rows wait for, until the checkpoint is given up. Longer than a coordinator needs
@@ -36,7 +38,7 @@ _FAILURES: Final = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
 """How a broken stream shows; grpcio raises the second for a write after the end."""
 
 
-class Link:
+class ExchangeStream:
     """One stream, over as many connections as it takes. Without frames that wait it does not mind being disconnected."""
 
     def __init__(
@@ -45,7 +47,7 @@ class Link:
         name: wire.StreamName,
         settings: ServiceSettings,
         clock: Clock,
-        budget: Budget,
+        budget: MemoryBudget,
         broken: Callable[[str], None],
     ) -> None:
         self._member = member
@@ -53,31 +55,31 @@ class Link:
         self._settings = settings
         self._clock = clock
         self._budget = budget
-        self._tell_broken = broken
-        self._frames = Outgoing()
+        self._on_broken = broken
+        self._frames = SendWindow()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._over = False
 
-    async def send(self, checkpoint: int, frames: list[wire.Rows]) -> None:
+    async def send_frames(self, checkpoint: int, frames: list[wire.Rows]) -> None:
         """Returns when there is room for more."""
         if not self._over:
             for rows in frames:
-                self._budget.hold(self._frames.rows(checkpoint, rows))
+                self._budget.reserve(self._frames.append_rows(checkpoint, rows))
             self._update()
         await self._room.wait()
 
-    def barrier(self, checkpoint: int) -> None:
+    def send_barrier(self, checkpoint: int) -> None:
         """Behind all that was sent."""
         if not self._over:
-            self._frames.barrier(checkpoint)
+            self._frames.append_barrier(checkpoint)
             self._update()
 
     def close(self) -> None:
         """Drops what has not arrived; what is sent from now on goes nowhere."""
         self._over = True
-        self._budget.give_back(self._frames.nbytes)
-        self._frames = Outgoing()
+        self._budget.free(self._frames.nbytes)
+        self._frames = SendWindow()
         self._update()
 
     async def run(self) -> None:
@@ -112,18 +114,18 @@ class Link:
         except TimeoutError:
             self._broken("it cannot be reached")
             return ""
-        call: Any = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange()
+        call: _Call = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange()
         why = "it ended the stream"
         try:
             await call.write(wire.ExchangeRequest(name=self._name))
             first = await call.read()
             if first is grpc.aio.EOF:
                 return why
-            self._hear(first)
+            self._receive(cast(wire.ExchangeResponse, first))
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write(call))
                 while (answer := await call.read()) is not grpc.aio.EOF and not self._over:
-                    self._hear(answer)
+                    self._receive(cast(wire.ExchangeResponse, answer))
                 writing.cancel()
         except* _FAILURES as failed:
             why = str(failed.exceptions[0])
@@ -133,21 +135,21 @@ class Link:
             call.cancel()
         return why
 
-    async def _write(self, call: Any) -> None:
+    async def _write(self, call: _Call) -> None:
         while True:
             self._changed.clear()
-            while (frame := self._frames.next()) is not None:
+            while (frame := self._frames.next_frame()) is not None:
                 await call.write(wire.ExchangeRequest(frame=frame))
             await self._changed.wait()
 
-    def _hear(self, answer: wire.ExchangeResponse) -> None:
+    def _receive(self, answer: wire.ExchangeResponse) -> None:
         if self._over:
             return
         match answer.WhichOneof("message"):
             case "resume":
-                self._budget.give_back(self._frames.resumed(answer.resume.last_number))
+                self._budget.free(self._frames.resume(answer.resume.last_number))
             case "credit":
-                self._budget.give_back(self._frames.arrived(answer.credit.last_number, answer.credit.bytes))
+                self._budget.free(self._frames.acknowledge(answer.credit.last_number, answer.credit.bytes))
             case "refused":
                 raise ExchangeError(answer.refused.why)
             case None:
@@ -164,4 +166,4 @@ class Link:
     def _broken(self, why: str) -> None:
         if not self._over:
             self.close()
-            self._tell_broken(f"rows do not reach the writer at {self._member.address}: {why}")
+            self._on_broken(f"rows do not reach the writer at {self._member.address}: {why}")

@@ -9,7 +9,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
-from headgate_writer.pace import Pace
+from headgate_writer.rate_limiter import RateLimiter
 from support.hand_clock import HandClock
 from support.running_writer import Cluster, cluster
 from support.tables import notes, rows
@@ -19,18 +19,18 @@ STOP = wire.Throttle(stopped=True, why=WHY)
 PAUSE = wire.Throttle(paused=True)
 
 
-def paced(rate: int) -> tuple[Pace, HandClock]:
+def paced(rate: int) -> tuple[RateLimiter, HandClock]:
     clock = HandClock()
-    pace = Pace(clock)
-    pace.order(wire.Throttle(bytes_per_second=rate))
+    pace = RateLimiter(clock)
+    pace.set_throttle(wire.Throttle(bytes_per_second=rate))
     return pace, clock
 
 
 async def test_without_an_order_nothing_waits() -> None:
-    pace = Pace(HandClock())
-    pace.took(1 << 40)
+    pace = RateLimiter(HandClock())
+    pace.count_bytes(1 << 40)
     assert pace.delay == 0
-    await pace.wait()
+    await pace.wait_for_turn()
 
 
 async def test_the_rate_holds_over_batches_of_any_size() -> None:
@@ -38,7 +38,7 @@ async def test_the_rate_holds_over_batches_of_any_size() -> None:
     began, taken = clock.now, 0
     for nbytes in (1, 5000, 10, 300, 2000, 1):
         clock.now += pace.delay
-        pace.took(nbytes)
+        pace.count_bytes(nbytes)
         taken += nbytes
     clock.now += pace.delay
     assert clock.now - began == pytest.approx(taken / 1000)
@@ -47,55 +47,55 @@ async def test_the_rate_holds_over_batches_of_any_size() -> None:
 async def test_time_without_batches_is_not_saved_up() -> None:
     pace, clock = paced(1000)
     clock.now += 3600
-    pace.took(500)
+    pace.count_bytes(500)
     assert pace.delay == pytest.approx(0.5)
 
 
 async def test_a_higher_rate_shortens_the_wait_of_what_was_taken_and_none_ends_it() -> None:
     pace, clock = paced(1000)
-    pace.took(4000)
+    pace.count_bytes(4000)
     clock.now += 1
-    pace.order(wire.Throttle(bytes_per_second=3000))
+    pace.set_throttle(wire.Throttle(bytes_per_second=3000))
     assert pace.delay == pytest.approx(1.0)
-    pace.order(wire.Throttle())
+    pace.set_throttle(wire.Throttle())
     assert pace.delay == 0
 
 
 async def test_in_a_pause_no_time_lets_the_next_batch_in_and_what_was_taken_is_owed_at_the_rate_that_follows() -> None:
     pace, clock = paced(0)
-    pace.order(PAUSE)
+    pace.set_throttle(PAUSE)
     assert pace.delay == math.inf
-    pace.took(500)
+    pace.count_bytes(500)
     clock.now += 3600
     assert pace.delay == math.inf
-    pace.order(wire.Throttle(bytes_per_second=1000))
+    pace.set_throttle(wire.Throttle(bytes_per_second=1000))
     assert pace.delay == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("order", [wire.Throttle(), STOP])
 @pytest.mark.parametrize("before", [wire.Throttle(bytes_per_second=1), PAUSE])
 async def test_who_waits_goes_on_when_the_table_is_free_or_stopped(before: wire.Throttle, order: wire.Throttle) -> None:
-    pace = Pace(HandClock())
-    pace.order(before)
-    pace.took(1 << 40)
-    waiting = [asyncio.ensure_future(pace.wait()) for _ in range(3)]
+    pace = RateLimiter(HandClock())
+    pace.set_throttle(before)
+    pace.count_bytes(1 << 40)
+    waiting = [asyncio.ensure_future(pace.wait_for_turn()) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
-    pace.order(order)
+    pace.set_throttle(order)
     async with asyncio.timeout(10):
         await asyncio.gather(*waiting)
     assert (pace.refusal is not None) == order.stopped
 
 
-async def throttle(made: Cluster, order: wire.Throttle) -> Pace:
+async def throttle(made: Cluster, order: wire.Throttle) -> RateLimiter:
     """Returns once the first writer has taken it in."""
-    writer = made.writers[0].tables.writer("table")
+    writer = made.writers[0].tables.writer_of("table")
     assert writer is not None
-    changed = writer.pace._changed
+    changed = writer.rate._changed
     for link in made.links:
         made.owned.order(link, throttle=order)
     await changed.wait()
-    return writer.pace
+    return writer.rate
 
 
 async def test_a_stopped_table_refuses_batches_with_the_owners_error_and_keeps_the_channel(tmp_path: Path) -> None:

@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_tables.writing import Filed
-from headgate_writer import heap
-from headgate_writer.heap import Heap, bundled
+from headgate_tables.writing import BucketedRows
+from headgate_writer import batch_list
+from headgate_writer.batch_list import BatchList, bundled
 
 
-def filed(number: int, nbytes: int) -> Filed:
+def filed(number: int, nbytes: int) -> BucketedRows:
     """One row of about so many bytes; its code is its number."""
-    return Filed(pa.table({"note": ["x" * nbytes]}), pa.array([str(number)]), pa.array([False]), np.array([number], np.int32))
+    return BucketedRows(
+        pa.table({"note": ["x" * nbytes]}), pa.array([str(number)]), pa.array([False]), np.array([number], np.int32)
+    )
 
 
-def numbers(batches: list[Filed]) -> list[int]:
+def numbers(batches: list[BucketedRows]) -> list[int]:
     return [int(code) for batch in batches for code in batch.codes]
 
 
@@ -29,40 +31,40 @@ def numbers(batches: list[Filed]) -> list[int]:
 def test_rows_come_out_as_they_came_in(sizes: list[int | None], fan_in: int, bundle: int) -> None:
     """None: a flush takes everything, rows come meanwhile, and what it leaves goes back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heap, "_FAN_IN", fan_in)
-        patch.setattr(heap, "_SMALL", 1_000)
-        patch.setattr(heap, "_BUNDLE", bundle)
-        gathered, number = Heap(), 0
+        patch.setattr(batch_list, "_FAN_IN", fan_in)
+        patch.setattr(batch_list, "_SMALL", 1_000)
+        patch.setattr(batch_list, "_BUNDLE", bundle)
+        gathered, number = BatchList(), 0
         for size in sizes:
             if size is None:
-                older = gathered.empty()
+                older = gathered.take_all()
                 for later in (5, 2_000):
                     gathered.add(filed(number, later))
                     number += 1
-                gathered.put_back(bundled(older))
+                gathered.prepend(bundled(older))
             else:
                 gathered.add(filed(number, size))
                 number += 1
-        assert numbers(gathered.empty()) == list(range(number))
-        assert gathered.empty() == []
+        assert numbers(gathered.take_all()) == list(range(number))
+        assert gathered.take_all() == []
         assert gathered.overhead == 0
 
 
 @pytest.mark.parametrize("fan_in", [2, 3, 4])
 def test_larger_batches_go_behind_the_smaller_ones_that_came_before_them(fan_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap, "_FAN_IN", fan_in)
-    monkeypatch.setattr(heap, "_SMALL", 1_000)
+    monkeypatch.setattr(batch_list, "_FAN_IN", fan_in)
+    monkeypatch.setattr(batch_list, "_SMALL", 1_000)
     for tiny in range(0, 40, 3):
         for larger in range(1, 6):
-            gathered = Heap()
+            gathered = BatchList()
             for number in range(tiny + larger):
                 gathered.add(filed(number, 1 if number < tiny else 700))
-            assert numbers(gathered.empty()) == list(range(tiny + larger))
+            assert numbers(gathered.take_all()) == list(range(tiny + larger))
 
 
 def test_ten_thousand_tiny_batches_become_a_few() -> None:
-    gathered = Heap()
+    gathered = BatchList()
     for number in range(10_000):
         gathered.add(filed(number, 1))
-    assert gathered.overhead < 100 * heap.COLUMN_OVERHEAD * 4
-    assert numbers(gathered.empty()) == list(range(10_000))
+    assert gathered.overhead < 100 * batch_list.COLUMN_OVERHEAD * 4
+    assert numbers(gathered.take_all()) == list(range(10_000))
