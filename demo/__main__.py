@@ -42,7 +42,7 @@ _OWN_FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)  # whoever ends us: the cluster and the S3 server end too
+        signal.signal(number, _interrupt)  # the cluster and the S3 server end with us
     with Screen(json_lines=options.json) as screen, ExitStack() as stack:
         folder = _folder(options.folder)
         store = _store(options.store, folder, stack)

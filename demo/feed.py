@@ -1,11 +1,11 @@
-"""The flights of a year as a change feed: scheduled, departed, landed or cancelled, in the order in which it is told.
+"""The flights of a year as a change feed: scheduled, departed, landed or cancelled, in the order in which events are sent.
 
 A flight is inserted two weeks before it is due, updated when it departs and when it lands, and deleted when it is cancelled. Some
-news comes late, on purpose: a departure told after the landing must not overwrite it, and a cancellation that was withdrawn, told
-after the landing, must not remove the flight. Only the ordering column ``updated_at`` can tell.
+events are late on purpose: a departure sent after the landing must not overwrite it, and a withdrawn cancellation sent after the
+landing must not remove the flight. Only the ordering column ``updated_at`` shows the right order.
 
-No insert is told after its flight's delete: Hudi keeps a delete until the slice is compacted, and an older row that comes after
-that is there again (rule DE2).
+No insert is sent after its flight's delete: Hudi keeps a delete until the slice is compacted, and an older row that comes after
+that appears again (rule DE2).
 
 The oracle (``oracle.py``) does not use this file.
 """
@@ -60,7 +60,7 @@ _LATE_DEPARTURE_EVERY, _WITHDRAWN_EVERY = 37, 53
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One producer's events in the order of telling. ``events``: SCHEMA and the column ``operation`` (int8)."""
+    """One producer's events in the order of sending. ``events``: SCHEMA and the column ``operation`` (int8)."""
 
     origin: str
     events: pa.Table
@@ -70,7 +70,7 @@ def read_feeds(path: Path, months: int) -> list[Feed]:
     """One feed an airport, of the first ``months`` months."""
     options = csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
     flights = csv.read_csv(path, convert_options=options)
-    events = _in_order_of_telling(_flights(flights.filter(pc.field("month") <= months)))
+    events = _in_sending_order(_flights(flights.filter(pc.field("month") <= months)))
     return [Feed(origin, events.filter(pc.field("origin") == origin).combine_chunks()) for origin in ORIGINS]
 
 
@@ -101,7 +101,7 @@ def _flights(source: pa.Table) -> pa.Table:
     return pa.table({**shared, **delays, "due": due, "departed": departed, "landed": landed})
 
 
-def _in_order_of_telling(flights: pa.Table) -> pa.Table:
+def _in_sending_order(flights: pa.Table) -> pa.Table:
     number = np.arange(flights.num_rows)
     cancelled = pc.is_null(flights["departed"])
     inserts = _events(flights, "scheduled", pc.subtract(flights["due"], _LEAD), 0 * number)
@@ -114,8 +114,8 @@ def _in_order_of_telling(flights: pa.Table) -> pa.Table:
     late_deletes = _events(flights, None, undone, 0 * number + 2 * _DAY)
     events = pa.concat_tables([inserts, departures, landings, deletes, late_deletes])
     # Equal times keep the order insert, departure, landing: the sort is stable.
-    order = np.argsort(events["told"].to_numpy(), kind="stable")
-    return events.take(order).drop_columns(["told"])
+    order = np.argsort(events["sent"].to_numpy(), kind="stable")
+    return events.take(order).drop_columns(["sent"])
 
 
 def _events(flights: pa.Table, status: str | None, time: Any, late: npt.NDArray[Any], known: Sequence[str] = ()) -> pa.Table:
@@ -127,5 +127,5 @@ def _events(flights: pa.Table, status: str | None, time: Any, late: npt.NDArray[
     columns |= {"status": pa.repeat(pa.scalar(status, pa.string()), rows), ORDERING: time.cast(_TIME)}
     operation = pa.repeat(pa.scalar(DELETE if status is None else UPSERT, pa.int8()), rows)
     events = pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-    events = events.append_column(OPERATION, operation).append_column("told", pc.add(time, pa.array(late)))
+    events = events.append_column(OPERATION, operation).append_column("sent", pc.add(time, pa.array(late)))
     return events.filter(pc.is_valid(time))

@@ -129,7 +129,7 @@ class Verdict:
             f"  {self.events:,} events in {record['seconds']:.0f} s{self._at_full_speed()}",
             f"  from send to queryable: {fresh} (at the pace, before the first kill)",
         ]
-        lines += [_told(kill) for kill in record["kills"]]
+        lines += [_kill_line(kill) for kill in record["kills"]]
         lines += self._services()
         agree = "[bold green]the same, row for row[/]" if found.ok and self.merged.ok else "[bold red]NOT THE SAME[/]"
         twice = f"hudi-rs reads {self.merged.found:,} rows, and {found.found:,} when all is compacted"
@@ -165,12 +165,12 @@ class Verdict:
         ]
 
     def _kill(self, kill: Kill) -> dict[str, Any]:
-        told = {"name": kill.name, "process_back_s": kill.back_after, "rows_back_s": self._rows_back(kill.at)}
+        figures = {"name": kill.name, "process_back_s": kill.back_after, "rows_back_s": self._rows_back(kill.at)}
         if not kill.name.startswith("compactor"):
-            return told
+            return figures
         planned, done = self.services.next_compaction(kill.wall_ms) or (None, None)
         at_work = planned is not None and planned < kill.wall_ms
-        return told | {"at_work": at_work, "compacted_again_s": (done - kill.wall_ms) / 1000 if done else None}
+        return figures | {"at_work": at_work, "compacted_again_s": (done - kill.wall_ms) / 1000 if done else None}
 
     def _at_full_speed(self) -> str:
         """Of a few rows it would measure the checkpoint's interval."""
@@ -196,7 +196,7 @@ class Verdict:
         return p50, p99
 
 
-def _told(kill: dict[str, Any]) -> str:
+def _kill_line(kill: dict[str, Any]) -> str:
     rows, process = _seconds(kill["rows_back_s"]), _seconds(kill["process_back_s"])
     at_work, after = "", ""
     if "at_work" in kill:

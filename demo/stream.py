@@ -18,7 +18,7 @@ _LOOK_S = 0.02
 _PATIENCE_S = 60.0
 _ASK_S = 0.05
 KILLS = ((0.20, "writer-1"), (0.35, "compactor-1"), (0.58, "coordinator-1"))
-"""At which share of the events who is killed; the compactor as soon as it has something to do then, or at ``_IDLE_AT``."""
+"""Share of the events at which each process is killed; the compactor as soon as it is at work then, or at ``_IDLE_AT``."""
 _IDLE_AT = 0.55
 HURRY_AT = 0.75
 

@@ -1,7 +1,7 @@
 """A reader beside the cluster: it looks at the table again and again, and reads each committed log file before it is cleaned.
 
 An upsert hides a double, so doubles are looked for in log blocks, where nothing is merged yet. These files go when their slice
-was compacted and nobody needs the old one; a file that went unread would be told (``doubles.py``).
+was compacted and nobody needs the old one; ``doubles.py`` reports a file that went unread.
 
 It also looks for slices of which hudi-rs would not show all (``half_archived``): they may come and go between two reads of it.
 """

@@ -5,7 +5,7 @@ from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
-    "throughput": "8 M rows (16 M in rounds of 10 s) as fast as they are taken, and PyPaimon with the same rows;\n"
+    "throughput": "8 M rows (16 M in checkpoints of 10 s) as fast as they are taken, and PyPaimon with the same rows;\n"
     "Hudi on Spark with fewer",
     "freshness": "10 k rows/s: seconds from send to durable and to queryable",
     "channels": "100 channels with single rows",
@@ -14,7 +14,7 @@ SECTIONS = {
     "idle": "CPU of a cluster that nobody uses",
 }
 ROWS = {"1s": 8_000_000, "10s": 16_000_000}
-"""By interval: some whole rounds of the fastest."""
+"""By interval: some whole checkpoints of the fastest."""
 CASES = (
     ("1s", 1, "uniform"),
     ("1s", 2, "uniform"),
@@ -23,12 +23,17 @@ CASES = (
     ("1s", 2, "zipf"),
     ("10s", 1, "zipf"),
 )
-_FRESH = "from send, 10 k rows/s, 1 s rounds"
+_FRESH = "from send, 10 k rows/s, 1 s checkpoints"
 _KILLED = "first new commit after kill -9"
 GOALS = (
     *(
         Goal(f"{case}: >= 500 k upserts per CPU-s", "sustained upserts", f"{case}, uniform", "rows/CPU-s", 5e5)
-        for case in ("1s rounds, 1 writer", "1s rounds, 2 writers", "10s rounds, 1 writer", "10s rounds, 2 writers")
+        for case in (
+            "1s checkpoints, 1 writer",
+            "1s checkpoints, 2 writers",
+            "10s checkpoints, 1 writer",
+            "10s checkpoints, 2 writers",
+        )
     ),
     Goal("send to queryable, p50 <= 1.2 s", _FRESH, "queryable", "s, p50", 1.2),
     Goal("send to queryable, p99 <= 2.5 s", _FRESH, "queryable", "s, p99", 2.5),

@@ -39,7 +39,7 @@ def cluster_with_table(interval: str, writers: int, compactors: int = 0) -> Iter
     """A fresh cluster of one coordinator, and the URL of its table ``events``."""
     with scratch_folder("ingest") as folder:
         options = {"coordinator": ["--checkpoint-interval", interval]}
-        say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} rounds")
+        say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} checkpoints")
         with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=options) as cluster:
             with headgate.connect(cluster.address) as hg:
                 hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
@@ -67,8 +67,8 @@ def throughput(figures: Figures, rows: Mapping[str, int], rounds: int, cases: Se
                 used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
                 peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
                 check(url, feed)
-                lengths = _rounds(url)
-            figure = f"{interval} rounds, {writers} writer{'s' * (writers > 1)}, {law}"
+                lengths = _checkpoint_seconds(url)
+            figure = f"{interval} checkpoints, {writers} writer{'s' * (writers > 1)}, {law}"
             figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
             figures.add("sustained upserts", figure, "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
             if lengths:
@@ -77,7 +77,7 @@ def throughput(figures: Figures, rows: Mapping[str, int], rounds: int, cases: Se
             figures.add("sustained upserts", figure, "MB peak, largest process", OURS, peak / 1e6)
 
 
-def _rounds(url: str) -> list[float]:
+def _checkpoint_seconds(url: str) -> list[float]:
     """Seconds between the commits of a table, but for the last one, which a client asks for at its end."""
     times = [parse_time(commit.completion) for commit in open_table(url).commits()][:-1]
     return [(after - before) / 1000 for before, after in pairwise(times)]
@@ -93,7 +93,7 @@ def check(url: str, feed: str) -> None:
 
 
 def freshness(figures: Figures, rounds: int, seconds: float) -> None:
-    """10 k rows a second with rounds of one second."""
+    """10 k rows a second with checkpoints of one second."""
     feed = prepare(20 * 10_000 * 10, "uniform")
     for _ in range(rounds):
         with cluster_with_table("1s", 2) as (cluster, _):
@@ -103,7 +103,7 @@ def freshness(figures: Figures, rounds: int, seconds: float) -> None:
             values = sorted(values[len(values) // 10 :])
             for name, share in (("p50", 0.5), ("p99", 0.99), ("worst", 1.0)):
                 value = values[min(int(len(values) * share), len(values) - 1)]
-                figures.add("from send, 10 k rows/s, 1 s rounds", level, f"s, {name}", OURS, value)
+                figures.add("from send, 10 k rows/s, 1 s checkpoints", level, f"s, {name}", OURS, value)
 
 
 def single_rows(figures: Figures, rounds: int, seconds: float) -> None:
@@ -217,7 +217,7 @@ def _peer(figures: Figures, peer: Peer, rows: int, interval: str, writers: int) 
     if any(wrong.values()):
         raise AssertionError(f"{peer.name}: the table is not what was sent: {wrong}")
     measured = [sum(count for count, _ in each["rounds"]) for each in used]
-    figure = f"{interval} rounds, {writers} writer{'s' * (writers > 1)}, uniform"
+    figure = f"{interval} checkpoints, {writers} writer{'s' * (writers > 1)}, uniform"
     speed = sum(count / each["wall"] for count, each in zip(measured, used, strict=True))
     figures.add("sustained upserts", figure, "rows/s", peer.name, speed, more_is_better=True)
     per_cpu = sum(measured) / sum(each["cpu"] for each in used)

@@ -97,7 +97,7 @@ class MaintenanceServiceServicer(object):
     """
 
     def Compact(self, request, context):
-        """Makes a plan of everything that there is to compact now and tells how far its operations are: first `planned`, then `progress`
+        """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
         whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
         Retry: safe; open plans are followed instead of planned again.
         """

@@ -40,7 +40,7 @@ class MaintenanceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MaintenanceServiceAsyncStub: ...
     Compact: _grpc.UnaryStreamMultiCallable[_maintenance_pb2.CompactRequest, _maintenance_pb2.CompactResponse]
-    """Makes a plan of everything that there is to compact now and tells how far its operations are: first `planned`, then `progress`
+    """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
     whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
     Retry: safe; open plans are followed instead of planned again.
     """
@@ -93,7 +93,7 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Compact: _aio.UnaryStreamMultiCallable[_maintenance_pb2.CompactRequest, _maintenance_pb2.CompactResponse]  # type: ignore[assignment]
-    """Makes a plan of everything that there is to compact now and tells how far its operations are: first `planned`, then `progress`
+    """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
     whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
     Retry: safe; open plans are followed instead of planned again.
     """
@@ -149,7 +149,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.CompactRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_maintenance_pb2.CompactResponse], _abc.AsyncIterator[_maintenance_pb2.CompactResponse]]:
-        """Makes a plan of everything that there is to compact now and tells how far its operations are: first `planned`, then `progress`
+        """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
         whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
         Retry: safe; open plans are followed instead of planned again.
         """

@@ -195,7 +195,7 @@ class ListTablesResponse(_message.Message):
     def tables(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableDescription]: ...
     @_builtins.property
     def unreadable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of tables whose definition cannot be read now, as their folder is gone or damaged; `Status` tells operators why."""
+        """Names of tables whose definition cannot be read now, as their folder is gone or damaged; `Status` says why."""
 
     def __init__(
         self,
@@ -418,7 +418,7 @@ class TableStatus(_message.Message):
     state: _builtins.str
     """"owned", "elsewhere", "quarantined" or "unowned"."""
     owner: _builtins.str
-    """Who owns it, when known."""
+    """Its owner, when known."""
     epoch: _builtins.int
     generation: _builtins.int
     checkpoint: _builtins.int

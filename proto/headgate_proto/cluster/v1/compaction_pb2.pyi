@@ -76,7 +76,7 @@ class WorkRequest(_message.Message):
     def returned(self) -> Global___AttemptReturned: ...
     @_builtins.property
     def leave(self) -> Global___CompactorLeave:
-        """Drain: hand me nothing more, and tell me when every attempt of mine has ended here."""
+        """Drain: hand me nothing more, and answer when every attempt of mine has ended here."""
 
     def __init__(
         self,

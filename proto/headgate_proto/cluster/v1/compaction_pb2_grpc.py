@@ -51,7 +51,7 @@ class CompactionServiceServicer(object):
         out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
         Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
         again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-        name and one content whoever writes it (rule W4).
+        name and one content, in every attempt (rule W4).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

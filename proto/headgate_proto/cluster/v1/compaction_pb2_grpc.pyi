@@ -38,7 +38,7 @@ class CompactionServiceStub:
     out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
     Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
     again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-    name and one content whoever writes it (rule W4).
+    name and one content, in every attempt (rule W4).
     """
 
 @_typing.type_check_only
@@ -51,7 +51,7 @@ class CompactionServiceAsyncStub(CompactionServiceStub):
     out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
     Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
     again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-    name and one content whoever writes it (rule W4).
+    name and one content, in every attempt (rule W4).
     """
 
 class CompactionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -67,7 +67,7 @@ class CompactionServiceServicer(metaclass=_abc_1.ABCMeta):
         out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
         Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
         again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-        name and one content whoever writes it (rule W4).
+        name and one content, in every attempt (rule W4).
         """
 
 def add_CompactionServiceServicer_to_server(servicer: CompactionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -87,7 +87,7 @@ class ControlRequest(_message.Message):
     def heartbeat(self) -> Global___Heartbeat: ...
     @_builtins.property
     def leave(self) -> Global___Leave:
-        """Drain: end my channels, give my key groups to others, tell me when I am free."""
+        """Drain: end my channels, give my key groups to others, answer when I am free."""
 
     @_builtins.property
     def table(self) -> Global___TableReport: ...
@@ -494,7 +494,7 @@ Global___CheckpointFull: _TypeAlias = CheckpointFull  # noqa: Y015
 
 @_typing.final
 class NewerOwner(_message.Message):
-    """Another coordinator has told the writer of a newer epoch of the table: whoever is told this has lost it, or soon will. Sent when
+    """The writer obeys another coordinator with a newer epoch of the table: the receiver has lost the table, or soon will. Sent when
     that one takes the receiver's place, and as the answer to each order of an older epoch. The receiver asks the commit log, which
     alone decides. Under the pair that the order carried.
     """
@@ -768,7 +768,7 @@ Global___Attach: _TypeAlias = Attach  # noqa: Y015
 
 @_typing.final
 class Membership(_message.Message):
-    """Who takes part in a checkpoint and who has which key groups (rule RO3)."""
+    """The members of a checkpoint, and their key groups and shares (rule RO3)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1053,7 +1053,7 @@ Global___OpenRefused: _TypeAlias = OpenRefused  # noqa: Y015
 
 @_typing.final
 class EndChannel(_message.Message):
-    """Take no more batches of this hold, tell the client `error`, and answer `channel_ended`, within writer_timeout."""
+    """Take no more batches of this hold, send the client `error`, and answer `channel_ended`, within writer_timeout."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1088,7 +1088,7 @@ class Detach(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> _errors_pb2.Error:
-        """What clients are told whose channels it ends; absent: CODE_MOVED."""
+        """The error for clients whose channels it ends; absent: CODE_MOVED."""
 
     def __init__(
         self,
