@@ -13,14 +13,13 @@ The oracle (``oracle.py``) does not use this file.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, ChunkedArray, pc
 
 KEY = "id"
 PARTITION = "month"
@@ -29,25 +28,24 @@ OPERATION = "operation"
 UPSERT, DELETE = 1, 2
 ORIGINS = ("EWR", "JFK", "LGA")
 
-_TIME: Any = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema(
-    [
-        (KEY, pa.string()),
-        (PARTITION, pa.string()),
-        ("carrier", pa.string()),
-        ("flight", pa.int64()),
-        ("tailnum", pa.string()),
-        ("origin", pa.string()),
-        ("dest", pa.string()),
-        ("distance", pa.int64()),
-        ("scheduled_at", _TIME),
-        ("status", pa.string()),
-        ("dep_delay", pa.int64()),
-        ("arr_delay", pa.int64()),
-        ("air_time", pa.int64()),
-        (ORDERING, _TIME),
-    ]
+_TIME = pa.timestamp("us", tz="UTC")
+_COLUMNS: Sequence[tuple[str, pa.DataType]] = (
+    (KEY, pa.string()),
+    (PARTITION, pa.string()),
+    ("carrier", pa.string()),
+    ("flight", pa.int64()),
+    ("tailnum", pa.string()),
+    ("origin", pa.string()),
+    ("dest", pa.string()),
+    ("distance", pa.int64()),
+    ("scheduled_at", _TIME),
+    ("status", pa.string()),
+    ("dep_delay", pa.int64()),
+    ("arr_delay", pa.int64()),
+    ("air_time", pa.int64()),
+    (ORDERING, _TIME),
 )
+SCHEMA = pa.schema(_COLUMNS)
 
 _MINUTE = 60_000_000
 _DAY = 24 * 60 * _MINUTE
@@ -118,11 +116,13 @@ def _in_sending_order(flights: pa.Table) -> pa.Table:
     return events.take(order).drop_columns(["sent"])
 
 
-def _events(flights: pa.Table, status: str | None, time: Any, late: npt.NDArray[Any], known: Sequence[str] = ()) -> pa.Table:
+def _events(
+    flights: pa.Table, status: str | None, time: Array | ChunkedArray, late: npt.NDArray[np.int64], known: Sequence[str] = ()
+) -> pa.Table:
     """One event a flight for which ``time`` is not null; ``known`` are the delays that are known by then; no status: deleted."""
     rows = flights.num_rows
     unknown = pa.nulls(rows, pa.int64())
-    columns: dict[str, Any] = {name: flights[name] for name in SCHEMA.names if name in flights.column_names}
+    columns: dict[str, Array | ChunkedArray] = {name: flights[name] for name in SCHEMA.names if name in flights.column_names}
     columns |= {name: unknown for name in ("dep_delay", "arr_delay", "air_time") if name not in known}
     columns |= {"status": pa.repeat(pa.scalar(status, pa.string()), rows), ORDERING: time.cast(_TIME)}
     operation = pa.repeat(pa.scalar(DELETE if status is None else UPSERT, pa.int8()), rows)

@@ -7,7 +7,7 @@ import io
 import sys
 import threading
 from collections.abc import Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import run_simple
@@ -18,11 +18,11 @@ _READS = ("GET", "HEAD")
 class OneWriterAtATime:
     """A WSGI application around another one; reads go on beside a write."""
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: WSGIApplication) -> None:
         self._application = application
         self._writing = threading.Lock()
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] in _READS:
             answer: Iterable[bytes] = self._application(environ, start_response)
             return answer

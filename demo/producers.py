@@ -2,7 +2,6 @@
 
 import threading
 import time
-from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ class Producer(threading.Thread):
         self.sent: list[tuple[float, int]] = []
         """(moment, offset of the last row) of each batch, when it was handed to the SDK."""
         self.failure: BaseException | None = None
-        self.channel: Any = None
+        self.channel: headgate.Channel | None = None
         self._address = address
         self._rate = rate
         self._hurry = hurry
@@ -53,5 +52,5 @@ class Producer(threading.Thread):
             channel.flush("queryable")
 
     @staticmethod
-    def _send(channel: Any, batch: pa.Table, offset: int) -> None:
+    def _send(channel: headgate.Channel, batch: pa.Table, offset: int) -> None:
         channel.write(batch.to_batches()[0], operation_column=OPERATION, offset=offset)

@@ -3,11 +3,12 @@
 import json
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 _PLAIN_EVERY_S = 5.0
 
@@ -29,7 +30,7 @@ class Screen:
             disable=not self._live,
             transient=True,
         )
-        self._task: Any = None
+        self._task: TaskID | None = None
         self._began = time.monotonic()
         self._printed = 0.0
 
@@ -43,7 +44,7 @@ class Screen:
         """``queryable`` events of ``total``, lately ``rate`` a second; the newest was so ``fresh`` seconds after it was sent."""
         clock = time.monotonic() - self._began
         text = "-" if fresh is None else f"{fresh:.2f} s"
-        if self._live:
+        if self._live and self._task is not None:
             self._bar.update(self._task, completed=queryable, clock=clock, rate=rate, fresh=text)
         elif clock - self._printed >= _PLAIN_EVERY_S:
             self._printed = clock
@@ -52,7 +53,7 @@ class Screen:
                 f"{clock:6.1f} s  {queryable:>9,} of {total:,} events  {rate:>7,.0f}/s  fresh in {text}", "progress", record
             )
 
-    def note(self, text: str, event: str, style: str = "", **fields: Any) -> None:
+    def note(self, text: str, event: str, style: str = "", **fields: object) -> None:
         """Something that happened, with the clock before it once events flow."""
         clock = time.monotonic() - self._began
         before = f"{clock:6.1f} s  " if self._task is not None else ""
@@ -63,7 +64,7 @@ class Screen:
         self._bar.stop()
         self._task = None
 
-    def report(self, lines: list[str], record: dict[str, Any]) -> None:
+    def report(self, lines: list[str], record: Mapping[str, object]) -> None:
         """The last words."""
         self._say("\n".join(["", *lines]), "report", record)
 
@@ -73,7 +74,7 @@ class Screen:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.end()
 
-    def _say(self, text: str, event: str, record: dict[str, Any]) -> None:
+    def _say(self, text: str, event: str, record: Mapping[str, object]) -> None:
         if self._json:
             sys.stdout.write(json.dumps({"event": event, **record}) + "\n")
             sys.stdout.flush()

@@ -9,12 +9,12 @@ It also looks for slices of which hudi-rs would not show all (``half_archived``)
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from demo.feed import KEY, ORDERING
 from headgate_tables import hudi
+from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.open import open_store
@@ -84,11 +84,13 @@ class Witness(threading.Thread):
 
 def _events(content: pa.Buffer, path: str) -> Iterator[pa.Table]:
     for block in read_log_file(content, path, lambda _: True, strict=True):
-        rows: dict[str, Any]
+        rows: dict[str, Array | ChunkedArray]
         if isinstance(block, RowsBlock):
             stored = block.read([_KEY, ORDERING])
             rows = {KEY: stored[_KEY], ORDERING: stored[ORDERING]}
         else:
+            if block.rows.ordering is None:
+                raise ValueError(f"{path}: a delete has no {ORDERING}")
             rows = {KEY: block.rows.keys, ORDERING: block.rows.ordering}
         deleted = pa.repeat(isinstance(block, DeleteBlock), len(rows[KEY]))
         yield pa.table({KEY: rows[KEY].cast(pa.string()), ORDERING: rows[ORDERING].cast(pa.int64()), "deleted": deleted})

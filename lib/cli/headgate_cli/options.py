@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -11,10 +11,10 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Options that give a command ``access``: address and credentials. ``timeout_s``: the default of ``--timeout``."""
     timeout = click.option(
         "--timeout",
@@ -24,11 +24,11 @@ def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., Any]], Ca
         help="Seconds to wait for an answer, through breaks and takeovers.",
     )
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
         def with_access(
-            *arguments: Any, connect: str, timeout: float, token: str, token_file: Path | None, tls_ca: str, **named: Any
-        ) -> Any:
+            *arguments: object, connect: str, timeout: float, token: str, token_file: Path | None, tls_ca: str, **named: object
+        ) -> object:
             addresses = [address.strip() for address in connect.split(",") if address.strip()]
             return command(*arguments, access=Access(addresses, timeout, _token(token, token_file), tls_ca), **named)
 

@@ -2,9 +2,11 @@
 
 import json as json_text
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
+
+Record = Mapping[str, object]
+"""One object of the JSON output: values by name."""
 
 json_option = click.option(
     "--json", is_flag=True, expose_value=False, help="One JSON object a line on stdout; errors as JSON on stderr."
@@ -18,17 +20,17 @@ class Output:
     def __init__(self, *, json: bool) -> None:
         self.json = json
 
-    def print_text(self, text: str, **style: Any) -> None:
+    def print_text(self, text: str, *, fg: str | None = None, bold: bool = False) -> None:
         """Prints a line for people; nothing with ``json``."""
         if not self.json:
-            click.secho(text, **style)
+            click.secho(text, fg=fg, bold=bold)
 
-    def print_json(self, record: Mapping[str, Any]) -> None:
+    def print_json(self, record: Record) -> None:
         """Prints an object for programs; nothing without ``json``."""
         if self.json:
             click.echo(encode(record))
 
-    def print_note(self, record: Mapping[str, Any], text: str) -> None:
+    def print_note(self, record: Record, text: str) -> None:
         """Prints a note beside the answer: a last line for people, an object on stderr for programs."""
         if self.json:
             click.echo(encode(record), err=True)
@@ -37,7 +39,7 @@ class Output:
 
     def print_records(
         self,
-        records: Sequence[Mapping[str, Any]],
+        records: Sequence[Record],
         columns: Sequence[str] | None = None,
         *,
         empty: str = "none",
@@ -58,14 +60,14 @@ class Output:
                 columns or list(records[0]), [[show(record[name]) for name in columns or record] for record in records]
             )
 
-    def print_record(self, record: Mapping[str, Any]) -> None:
+    def print_record(self, record: Record) -> None:
         """Prints one record: ``name  value`` lines for people, an object for programs."""
         self.print_json(record)
         width = max(map(len, record), default=0)
         for name, value in record.items():
             self.print_text(f"{name:<{width}}  {cell(value)}")
 
-    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Prints a table for people, as wide as the terminal; as wide as its values when stdout is not a terminal."""
         from rich.console import Console
         from rich.table import Table
@@ -94,12 +96,12 @@ class Output:
                 click.echo(f"  {fix}", err=True)
 
 
-def encode(record: Mapping[str, Any]) -> str:
+def encode(record: Record) -> str:
     """One line of JSON. Types that JSON lacks (times, decimals) become text."""
     return json_text.dumps(record, default=_as_text, ensure_ascii=False)
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """A value as text for people."""
     if value is None:
         return "-"
@@ -124,17 +126,17 @@ def size(count: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def _ungrouped(value: Any) -> Any:
+def _ungrouped(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
-def _columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[tuple[str, list[Any]]]:
+def _columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[tuple[str, list[object]]]:
     return [(name, [row[position] for row in rows]) for position, name in enumerate(columns)]
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)

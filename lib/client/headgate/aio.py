@@ -10,7 +10,7 @@ await receipt.wait("durable")
 import asyncio
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.definition import Columns, Listing, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
@@ -212,14 +212,14 @@ class Channel:
     def offset(self) -> int:
         return self.runner.channel.state.last_offset
 
-    async def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+    async def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         return await self._append(self.formats.upsert, rows, offset, timeout)
 
-    async def delete(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+    async def delete(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         return await self._append(self.formats.delete, rows, offset, timeout)
 
     async def write(
-        self, rows: Any, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
+        self, rows: object, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
     ) -> Receipt:
         rows, kind = detect_operation_type(rows, operation_column)
         return await self._append(self.formats.mixed(operation_column, kind), rows, offset, timeout)
@@ -241,7 +241,7 @@ class Channel:
         """The connection's timeout, unless the call has one."""
         return self._headgate.timeout if timeout is None else timeout
 
-    async def _append(self, row_format: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+    async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         async with self._order:  # conversions on threads must keep the order of the calls
             runner = self.runner
             runner.channel.check_accepts(offset)
@@ -253,13 +253,13 @@ class Channel:
             return Receipt(self, taken)
 
 
-def encode_call(encoder: Encoder, row_format: RowFormat, rows: Any, offset: int | None) -> Iterable[EncodedRows]:
+def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: int | None) -> Iterable[EncodedRows]:
     """Yields a call's rows as messages: one if the call gives an offset, otherwise several of a good size. Raises FixCall."""
     batches = row_format.convert(rows)
     return encoder.encode(batches) if offset is None else [encoder.encode_as_one(batches, row_format.schema)]
 
 
-def _is_small(rows: Any) -> bool:
+def _is_small(rows: object) -> bool:
     """Whether converting the rows takes less time than handing them to a thread."""
     size = getattr(rows, "nbytes", None)
     if isinstance(size, int):

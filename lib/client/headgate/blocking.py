@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from headgate import aio
 from headgate.coordinators import parse_addresses
@@ -211,7 +211,7 @@ class Channel:
         """The offset of the last buffered row. After an error in a call of many rows, resume with the rows above it."""
         return self._core.offset
 
-    def upsert(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+    def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         """Inserts rows, or replaces those of the same partition and key.
 
         ``rows``: dicts or dataclasses; a pyarrow Table, RecordBatch or RecordBatchReader; a pandas or polars DataFrame; anything
@@ -228,7 +228,7 @@ class Channel:
         """
         return self._append(self._core.formats.upsert, rows, offset, timeout)
 
-    def delete(self, rows: Any, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
+    def delete(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         """Deletes rows by partition and key. Needs their key, partition and ordering columns (rule DE1); ignores others.
 
         Otherwise as ``upsert``::
@@ -238,7 +238,7 @@ class Channel:
         return self._append(self._core.formats.delete, rows, offset, timeout)
 
     def write(
-        self, rows: Any, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
+        self, rows: object, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
     ) -> Receipt:
         """Upserts and deletes rows in their order: ``operation_column`` holds "upsert" or "delete", or 1 or 2.
 
@@ -281,7 +281,7 @@ class Channel:
         """Flushes to ``level`` and closes the channel, even if the flush raises; ``close(None)`` does not flush."""
         self._thread.run(self._core.close(level, timeout=timeout))
 
-    def _append(self, row_format: RowFormat, rows: Any, offset: int | None, timeout: float | None) -> Receipt:
+    def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         shared = self._shared
         shared.check_accepts(offset)

@@ -6,7 +6,7 @@ Python rows become one Arrow array; Arrow data keeps its buffers where types agr
 import dataclasses
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -16,9 +16,12 @@ from headgate.errors import InvalidArgumentError, RowError, SchemaError
 from headgate.values import can_cast, loses_digits, lossy_python_types, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
+if TYPE_CHECKING:
+    from headgate.values import Array, Field
+
 _CHUNK_ROWS = 65_536
 _TEXT: pa.DataType = pa.string()
-_OPERATIONS: dict[pa.DataType, tuple[Any, Any]] = {pa.string(): ("upsert", "delete"), pa.int8(): (1, 2)}
+_OPERATIONS: dict[pa.DataType, tuple[object, object]] = {pa.string(): ("upsert", "delete"), pa.int8(): (1, 2)}
 
 
 class RowFormat:
@@ -52,7 +55,7 @@ class RowFormat:
         self._lossy_fields = [(field, kinds) for field in fields if (kinds := lossy_python_types(field.type))]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
-    def convert(self, data: Any) -> Iterator[pa.RecordBatch]:
+    def convert(self, data: object) -> Iterator[pa.RecordBatch]:
         """Yields record batches of ``schema``. Data in memory is converted whole before the first batch comes; a reader's is not.
 
         Raises RowError, SchemaError, InvalidArgumentError.
@@ -72,7 +75,7 @@ class RowFormat:
 
     # --- Python rows ---
 
-    def _from_python(self, data: Any) -> Iterator[pa.RecordBatch]:
+    def _from_python(self, data: object) -> Iterator[pa.RecordBatch]:
         rows = data if isinstance(data, list) else _listed(data)
         if len(rows) <= _CHUNK_ROWS:
             yield from [self._from_mappings(_mappings(rows, 0), 0)] if rows else []
@@ -80,17 +83,17 @@ class RowFormat:
             starts = range(0, len(rows), _CHUNK_ROWS)
             yield from [self._from_mappings(_mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
 
-    def _from_mappings(self, rows: Sequence[Mapping[str, Any]], first: int) -> pa.RecordBatch:
+    def _from_mappings(self, rows: Sequence[Mapping[str, object]], first: int) -> pa.RecordBatch:
         self._check_names(rows, first)
         try:
-            structs: Any = pa.array(rows, type=self._struct)
+            structs = cast("pa.StructArray", pa.array(rows, type=self._struct))
             batch: pa.RecordBatch = pa.RecordBatch.from_struct_array(structs)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise self._misfit(rows, first, error) from error
         self._check_rounding(rows, first)
         return self._checked(batch, first)
 
-    def _check_names(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
+    def _check_names(self, rows: Sequence[Mapping[str, object]], first: int) -> None:
         """Raises RowError for a missing column or, except in deletes, an unknown one. Set operations on key views run in C."""
         if self.operation == wire.OPERATION_UPSERT and all(row.keys() == self._names for row in rows):
             return
@@ -109,7 +112,7 @@ class RowFormat:
                     column=column,
                 )
 
-    def _check_rounding(self, rows: Sequence[Mapping[str, Any]], first: int) -> None:
+    def _check_rounding(self, rows: Sequence[Mapping[str, object]], first: int) -> None:
         """Raises RowError where Arrow would silently make 1 of 1.5 or a date of a time. Checks only columns with such a type."""
         for field, kinds in self._lossy_fields:
             if any(issubclass(kind, kinds) for kind in {type(row.get(field.name)) for row in rows}):
@@ -117,7 +120,7 @@ class RowFormat:
                     if loses_digits(row.get(field.name), field.type):
                         raise value_error(at, field, f"{row[field.name]!r:.80} does not fit {field.type}")
 
-    def _misfit(self, rows: Sequence[Mapping[str, Any]], first: int, cause: Exception) -> Exception:
+    def _misfit(self, rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
         for field in self.schema:
             for at, row in enumerate(rows, first):
@@ -157,9 +160,9 @@ class RowFormat:
             fix = f"Send exactly these: {', '.join(self.schema.names)}.{hint}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
-    def _column(self, batch: pa.RecordBatch, field: "pa.Field[Any]", first: int) -> "pa.Array[Any]":
+    def _column(self, batch: pa.RecordBatch, field: "Field", first: int) -> "Array":
         at = batch.schema.get_field_index(field.name)
-        column: pa.Array[Any] = pa.nulls(batch.num_rows, field.type) if at < 0 else plain(batch.column(at))
+        column: Array = pa.nulls(batch.num_rows, field.type) if at < 0 else plain(batch.column(at))
         if column.type == field.type:
             return column
         if not can_cast(column.type, field.type):
@@ -168,7 +171,7 @@ class RowFormat:
                 fix="Cast the column before sending it.",
             )
         try:
-            fitted: pa.Array[Any] = column.cast(field.type)
+            fitted: Array = column.cast(field.type)
         except pa.ArrowException as error:
             for row in range(len(column)):
                 try:
@@ -226,7 +229,7 @@ class RowFormats:
         return self._mixed[column, operation_type]
 
 
-def detect_operation_type(data: Any, column: str) -> tuple[Any, pa.DataType]:
+def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataType]:
     """The rows (a list, if they were an iterator) and the type of their operation column: of the schema or of the first row."""
     schema = getattr(data, "schema", None)
     if not isinstance(schema, pa.Schema) and hasattr(data, "__arrow_c_stream__"):
@@ -250,7 +253,7 @@ def _stream(data: Any) -> pa.RecordBatchReader:
         ) from error
 
 
-def _listed(data: Any) -> list[Any]:
+def _listed(data: object) -> list[object]:
     if isinstance(data, Mapping) or (dataclasses.is_dataclass(data) and not isinstance(data, type)):
         return [data]
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
@@ -261,11 +264,11 @@ def _listed(data: Any) -> list[Any]:
     return list(data)
 
 
-def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
+def _mappings(rows: Sequence[object], first: int) -> Sequence[Mapping[str, object]]:
     """The rows as mappings; dataclasses are converted."""
-    if all(type(row) is dict for row in rows):
+    if _are_dicts(rows):
         return rows
-    if all(isinstance(row, Mapping) for row in rows):
+    if _are_mappings(rows):
         return [row if isinstance(row, dict) else dict(row) for row in rows]
     kind = type(rows[0])
     if not dataclasses.is_dataclass(kind) or any(type(row) is not kind for row in rows):
@@ -277,3 +280,11 @@ def _mappings(rows: Sequence[Any], first: int) -> Sequence[Mapping[str, Any]]:
     names = [field.name for field in dataclasses.fields(kind)]
     values = operator.attrgetter(*names, names[0])  # with two names at least it returns a tuple
     return [dict(zip(names, values(row), strict=False)) for row in rows]
+
+
+def _are_dicts(rows: Sequence[object]) -> TypeGuard[Sequence[dict[str, object]]]:
+    return all(type(row) is dict for row in rows)
+
+
+def _are_mappings(rows: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, object]]]:
+    return all(isinstance(row, Mapping) for row in rows)

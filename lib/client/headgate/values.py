@@ -2,25 +2,29 @@
 
 import datetime
 import decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate.errors import RowError
 
+if TYPE_CHECKING:
+    Array: TypeAlias = pa.Array[Any]
+    Field: TypeAlias = pa.Field[Any]
 
-def plain(column: "pa.Array[Any]") -> "pa.Array[Any]":
+
+def plain(column: "Array") -> "Array":
     """The column's plain values: dictionaries decoded, extension types replaced by their storage."""
     if isinstance(column, pa.ExtensionArray):
-        stored: pa.Array[Any] = column.storage
+        stored: Array = column.storage
         return plain(stored)
     if not isinstance(column, pa.DictionaryArray):
         return column
     values = column.dictionary
     if pat.is_string_view(values.type):  # polars' categories; Arrow 26 cannot take from views
         values = values.cast(pa.string())
-    decoded: pa.Array[Any] = values.take(column.indices)
+    decoded: Array = values.take(column.indices)
     return decoded
 
 
@@ -31,7 +35,7 @@ def lossy_python_types(kind: pa.DataType) -> tuple[type, ...]:
     return (float, decimal.Decimal) if pat.is_integer(kind) or pat.is_timestamp(kind) else ()
 
 
-def loses_digits(value: Any, kind: pa.DataType) -> bool:
+def loses_digits(value: object, kind: pa.DataType) -> bool:
     """Whether Arrow would cut digits off this value."""
     if isinstance(value, datetime.datetime):
         return value.time() != datetime.time() if pat.is_date(kind) else bool(value.microsecond % 1000)
@@ -65,7 +69,7 @@ def _is_binary(kind: pa.DataType) -> bool:
     return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind)
 
 
-def value_error(row: int, field: "pa.Field[Any]", what: str) -> RowError:
+def value_error(row: int, field: "Field", what: str) -> RowError:
     """The error that names row and column."""
     return RowError(
         f"row {row}, column {field.name!r}: {what}", fix=f"Give a value of type {field.type}.", row=row, column=field.name

@@ -6,18 +6,28 @@ import re
 import signal
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 from urllib.parse import unquote
 
 import click
 
 from headgate_cli.dev.processes import Cluster, find_redis, redis_process, service_processes
-from headgate_cli.dev.supervisor import Supervisor, exit_text
+from headgate_cli.dev.supervisor import EventFields, Supervisor, exit_text
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+class ClusterOptions(TypedDict):
+    """Options of ``headgate dev`` that shape the cluster."""
+
+    port: int
+    coordinators: int
+    writers: int
+    compactors: int
+    checkpoint_interval: str
 
 
 @click.command("dev")
@@ -42,7 +52,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 @click.option("--grace", default=60.0, show_default=True, help="Seconds that a process may drain after Ctrl-C.")
 @json_option
 @click.pass_obj
-def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: float, **options: Any) -> None:
+def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: float, **options: Unpack[ClusterOptions]) -> None:
     """Runs a cluster on this machine: Redis, coordinators, writers and compactors.
 
     Restarts processes that die. Ctrl-C stops all of them in order, a second Ctrl-C at once. The tables stay in the store, and the
@@ -122,7 +132,7 @@ class _EventPrinter:
         self._logs = logs
         self._died: set[str] = set()
 
-    def event(self, name: str, fields: dict[str, Any]) -> None:
+    def event(self, name: str, fields: EventFields) -> None:
         self._output.print_json({"event": name, **fields})
         process = f"{fields.get('name')} (pid {fields.get('pid')})"
         if name == "died":

@@ -5,17 +5,29 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from headgate_cli.dev.processes import ProcessSpec
 from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 
-OnEvent = Callable[[str, dict[str, Any]], None]
+
+class EventFields(TypedDict, total=False):
+    """What an event says: the process, and what happened to it."""
+
+    name: str
+    pid: int
+    address: str
+    exit: int
+    restart_in_s: float
+    after_s: float
+
+
+OnEvent = Callable[[str, EventFields], None]
 """Called with an event's name and its fields."""
 
 _PR_SET_PDEATHSIG = 1
@@ -95,7 +107,11 @@ class Supervisor:
         while not supervised.stop.is_set():
             began = loop.time()
             code = await self._run_once(supervised)
-            fields = {"name": supervised.spec.name, "pid": supervised.process.pid if supervised.process else 0, "exit": code}
+            fields: EventFields = {
+                "name": supervised.spec.name,
+                "pid": supervised.process.pid if supervised.process else 0,
+                "exit": code,
+            }
             if supervised.stop.is_set():
                 self._on_event("stopped", fields)
                 break
@@ -181,7 +197,7 @@ def _stdout(process: asyncio.subprocess.Process) -> asyncio.StreamReader:
     return process.stdout
 
 
-async def _within(seconds: float, work: Any) -> bool:
+async def _within(seconds: float, work: Awaitable[object]) -> bool:
     try:
         async with asyncio.timeout(seconds):
             await work

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 import click
 
@@ -15,6 +15,21 @@ from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.command import create_table
 from headgate_cli.table.schemas import schema_like
+
+
+class LoadOptions(TypedDict):
+    """Options of ``headgate load`` by click's names."""
+
+    kind: str | None
+    nulls: tuple[str, ...]
+    operation_column: str
+    delete: bool
+    channel: str
+    create: bool
+    key: str
+    ordering: str
+    partition_by: str
+    buckets: int
 
 
 @click.command("load")
@@ -33,7 +48,7 @@ from headgate_cli.table.schemas import schema_like
 @cluster_options(timeout_s=60.0)
 @json_option
 @click.pass_obj
-def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Any) -> None:
+def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Unpack[LoadOptions]) -> None:
     """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
@@ -58,7 +73,7 @@ def load(output: Output, /, files: Sequence[Path], table_name: str, access: Acce
             _load(output, table, path, options)
 
 
-def _check(files: Sequence[Path], options: dict[str, Any]) -> None:
+def _check(files: Sequence[Path], options: LoadOptions) -> None:
     if options["delete"] and options["operation_column"]:
         raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and len(files) > 1:
@@ -67,18 +82,26 @@ def _check(files: Sequence[Path], options: dict[str, Any]) -> None:
         raise click.UsageError("--create needs --key")
 
 
-def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, options: dict[str, Any]) -> None:
+def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, options: LoadOptions) -> None:
     if name in {table.name for table in cluster.tables()}:
         return
     schema = schema_like(path, options["kind"])
     if options["operation_column"] in schema.names:
         schema = schema.remove(schema.get_field_index(options["operation_column"]))
-    wanted = {key: options[key] for key in ("key", "ordering", "partition_by", "buckets")}
-    made = create_table(cluster, name, schema, exist_ok=True, **wanted)
+    made = create_table(
+        cluster,
+        name,
+        schema,
+        key=options["key"],
+        ordering=options["ordering"],
+        partition_by=options["partition_by"],
+        buckets=options["buckets"],
+        exist_ok=True,
+    )
     output.print_text(f"Created {made.name} at {made.url}")
 
 
-def _load(output: Output, table: headgate.Table, path: Path, options: dict[str, Any]) -> None:
+def _load(output: Output, table: headgate.Table, path: Path, options: LoadOptions) -> None:
     operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
     source = open_source(path, options["kind"] or format_of(path), table.info.schema, options["nulls"])
     name = options["channel"] or channel_name(path, operation)

@@ -154,7 +154,7 @@ def _with_dates(batch: pa.RecordBatch, dates: Mapping[str, pa.DataType]) -> pa.R
     return batch
 
 
-def _text(path: Path, reader: Callable[[Any], Any]) -> Source:
+def _text(path: Path, reader: Callable[[Any], pa.RecordBatchReader]) -> Source:
     with pa.OSFile(str(path), "rb") as file:
         total = file.size()
         schema = reader(file).schema

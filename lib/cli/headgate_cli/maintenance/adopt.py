@@ -1,7 +1,6 @@
 """`headgate table adopt`: adopts what another program did to a table."""
 
 from dataclasses import fields
-from typing import Any
 
 import click
 
@@ -59,7 +58,7 @@ def adopt(
     if future_times:
         _go_on(output, table_name, access, storage)
         return
-    done: Any  # the owner's answer has the same fields
+    done: object  # an AdoptResult, or the owner's answer with its fields
     if is_address(table_name):
         with open_address(table_name, storage) as table:
             done = table.adopt(buckets=buckets or None, roll_back=roll_back)

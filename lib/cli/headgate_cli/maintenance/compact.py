@@ -10,7 +10,7 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.progress import CompactionBar
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
-from headgate_cli.output import Output, size
+from headgate_cli.output import Output, Record, size
 from headgate_tables.face.operation import Operation
 
 _NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: start one with `headgate compactor`."
@@ -81,7 +81,7 @@ def _in_this_process(output: Output, address: str, storage: tuple[str, ...], pla
     )
 
 
-def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+def _operations(operations: Iterable[Operation]) -> list[Record]:
     return [
         {
             "partition": each.partition,

@@ -1,7 +1,6 @@
 """`headgate configure`: shows and changes the settings of a table's services."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -44,7 +43,7 @@ def configure(
 
 def _in_this_process(
     address: str, storage: tuple[str, ...], wanted: dict[str, str], unset: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str]]:
     with open_address(address, storage) as table:
         now = table.configure({**wanted, **dict.fromkeys(unset)}) if wanted or unset else table.settings
     values, defaults = now.texts(), TableSettings().texts()
@@ -54,7 +53,7 @@ def _in_this_process(
     ]
 
 
-def _show(output: Output, settings: Sequence[dict[str, Any]]) -> None:
+def _show(output: Output, settings: Sequence[dict[str, str]]) -> None:
     """Prints settings; for people each with its meaning on a second line."""
     for each in settings:
         output.print_json(each)

@@ -1,12 +1,12 @@
 """The progress of a compaction: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from headgate_cli.output import Output
+from headgate_cli.output import Output, Record
 
 
 class CompactionBar:
@@ -19,7 +19,7 @@ class CompactionBar:
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=output.json or not console.is_terminal)
         self._task = self._bar.add_task("", total=None, note="")
 
-    def at(self, record: dict[str, Any], done: int, total: int, note: str) -> None:
+    def at(self, record: Record, done: int, total: int, note: str) -> None:
         """Shows progress: ``done`` of ``total`` on the bar, ``record`` for programs."""
         self._bar.update(self._task, completed=done, total=max(total, 1), note=note)
         self._output.print_json({"event": "progress", **record})

@@ -1,8 +1,9 @@
 """`headgate savepoint` and `headgate restore`: keep a state of a table, and take the table back to it."""
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
+from google.protobuf.message import Message
 
 from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
@@ -12,13 +13,23 @@ from headgate_cli.maintenance.target import call_owner, fields_of, is_address, o
 from headgate_cli.output import Output
 
 
+class Request(TypedDict):
+    """What a call of ``headgate savepoint`` asks for; at most one of them."""
+
+    comment: str
+    remove: str
+    listing: bool
+
+
 @click.command("savepoint")
 @click.option("--comment", default="", help="Its purpose; stored in the savepoint.")
 @click.option("--remove", metavar="INSTANT", default="", help="Remove this savepoint; cleaning deletes its files later.")
 @click.option("--list", "listing", is_flag=True, help="List the savepoints; change nothing.")
 @click.option("--plan-only", is_flag=True, help="The same as --list.")
 @table_command
-def savepoint(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], **asked: Any) -> None:
+def savepoint(
+    output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool, **asked: Unpack[Request]
+) -> None:
     """Keeps the newest commit of TABLE (a name, or an address with a slash), with the channels' offsets, for `headgate restore`.
 
     Cleaning keeps its files, so they take space until the savepoint is removed. Other Hudi programs see it as a savepoint.
@@ -29,7 +40,7 @@ def savepoint(output: Output, /, table_name: str, access: Access, storage: tuple
       headgate savepoint flights --list
       headgate savepoint flights --remove 20260711133014123
     """  # noqa: D301 - click wants the backspace
-    asked["listing"] |= asked.pop("plan_only")
+    asked["listing"] |= plan_only
     if sum(map(bool, asked.values())) > 1:
         raise click.UsageError("--comment, --remove and --list exclude each other")
     if is_address(table_name):
@@ -53,7 +64,7 @@ def _in_this_process(address: str, storage: tuple[str, ...], *, comment: str, re
         return {"instant": instant, "savepoints": list(table.savepoints)}
 
 
-async def _by_owner(owner: Maintenance, *, comment: str, remove: str, listing: bool) -> Any:
+async def _by_owner(owner: Maintenance, *, comment: str, remove: str, listing: bool) -> Message:
     if listing:
         return await owner.list_savepoints()
     return await (owner.remove_savepoint(remove) if remove else owner.savepoint(comment))

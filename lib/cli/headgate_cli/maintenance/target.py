@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _TIMEOUT_S = 10.0
 
 
-def table_command(command: Callable[..., Any]) -> Callable[..., Any]:
+def table_command(command: Callable[..., object]) -> Callable[..., object]:
     """Gives a command the output, the argument ``table_name`` and the options ``access`` and ``storage``.
 
     Decorators of further arguments stand below it: click takes arguments in that order.

@@ -1,7 +1,7 @@
 """`headgate table …`: create, list and describe ask a coordinator; timeline, files and scan read the table's storage."""
 
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, Unpack
 
 import click
 import pyarrow as pa
@@ -15,6 +15,29 @@ from headgate_cli.table import storage as stored
 from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
+
+
+class TableOptions(TypedDict):
+    """Options that define a table. ``key`` and ``partition_by``: names with commas."""
+
+    key: str
+    ordering: str
+    partition_by: str
+    buckets: int
+    hive_style: NotRequired[bool]
+    exist_ok: NotRequired[bool]
+
+
+class ScanOptions(TypedDict):
+    """Options of ``headgate table scan`` by click's names."""
+
+    filters: tuple[str, ...]
+    partitions: tuple[str, ...]
+    as_of: str | None
+    since: str | None
+    read_optimized: bool
+    limit: int
+
 
 _NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, gs://…, abfss://…, or a path with a slash)."
 
@@ -41,7 +64,9 @@ table.add_command(slice_)
 @cluster_options()
 @json_option
 @click.pass_obj
-def create(output: Output, /, name: str, schema_file: Path | None, like: Path | None, access: Access, **options: Any) -> None:
+def create(
+    output: Output, /, name: str, schema_file: Path | None, like: Path | None, access: Access, **options: Unpack[TableOptions]
+) -> None:
     """Creates the table NAME.
 
     A schema file has a line `name type` for each column, or is a JSON object {"name": "type"}. Types: string, binary, bool,
@@ -59,12 +84,17 @@ def create(output: Output, /, name: str, schema_file: Path | None, like: Path | 
         _show(output, create_table(cluster, name, schema, **options))
 
 
-def create_table(
-    cluster: headgate.Headgate, name: str, schema: pa.Schema, *, key: str, ordering: str, partition_by: str, **options: Any
-) -> headgate.TableInfo:
-    """Creates a table. ``key`` and ``partition_by``: names with commas; ``options``: as in the SDK's ``create_table``."""
+def create_table(cluster: headgate.Headgate, name: str, schema: pa.Schema, **options: Unpack[TableOptions]) -> headgate.TableInfo:
+    """Creates a table and returns its definition."""
     return cluster.create_table(
-        name, schema, key=names(key), ordering=ordering or None, partition_by=names(partition_by), **options
+        name,
+        schema,
+        key=names(options["key"]),
+        ordering=options["ordering"] or None,
+        partition_by=names(options["partition_by"]),
+        buckets=options["buckets"],
+        hive_style=options.get("hive_style", False),
+        exist_ok=options.get("exist_ok", False),
     ).info
 
 
@@ -141,7 +171,14 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
 @json_option
 @click.pass_obj
 def scan(
-    output: Output, /, table_name: str, columns: str, access: Access, storage: tuple[str, ...], count: bool, **which: Any
+    output: Output,
+    /,
+    table_name: str,
+    columns: str,
+    access: Access,
+    storage: tuple[str, ...],
+    count: bool,
+    **which: Unpack[ScanOptions],
 ) -> None:
     """Shows rows of TABLE, now or at a time in the past, in no particular order.
 
@@ -155,7 +192,9 @@ def scan(
       headgate table scan flights --since 20261121101500123 --limit 0
     """  # noqa: D301 - click wants the backspace
     location = locate_table(table_name, access, storage)
-    found = stored.scan(location, names(columns), **(which | {"limit": 0} if count else which))
+    if count:
+        which["limit"] = 0
+    found = stored.scan(location, names(columns), **which)
     if count:
         _count(output, sum(rows.num_rows for rows in found.batches))
     elif output.json:
@@ -182,13 +221,14 @@ def _show(output: Output, found: headgate.TableInfo) -> None:
     record = _described(found)
     output.print_json(record)
     if not output.json:
-        columns = record.pop("columns")
+        del record["columns"]
         output.print_record(record)
         output.print_text("")
-        output.print_table(["column", "type", "nullable"], [[c["name"], c["type"], c["nullable"]] for c in columns])
+        columns = [[field.name, str(field.type), field.nullable] for field in found.schema]
+        output.print_table(["column", "type", "nullable"], columns)
 
 
-def _described(found: headgate.TableInfo) -> dict[str, Any]:
+def _described(found: headgate.TableInfo) -> dict[str, object]:
     return {
         "name": found.name,
         "url": found.url,

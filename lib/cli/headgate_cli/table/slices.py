@@ -1,12 +1,12 @@
 """`headgate table slice …`: lists file slices that cannot be compacted, sets them aside and takes them in again."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
-from headgate_cli.output import Output
+from headgate_cli.output import Output, Record
 from headgate_tables.errors import TablesError
 from headgate_tables.face.owner import StuckSlice, Table
 from headgate_tables.face.results import SliceFigures
@@ -79,7 +79,7 @@ def list_(output: Output, /, table_name: str, access: Access, storage: tuple[str
     _show(output, found)
 
 
-def _records(table: Table) -> list[dict[str, Any]]:
+def _records(table: Table) -> Sequence[Record]:
     """The stuck slices in the form of an owner's answer (``StuckSlice`` of maintenance.proto)."""
     return [_record(stuck, waiting) for stuck, waiting in zip(table.stuck, _waiting(table), strict=True)]
 
@@ -94,7 +94,7 @@ def _waiting(table: Table) -> list[SliceFigures]:
         return [SliceFigures() for _ in table.stuck]
 
 
-def _record(stuck: StuckSlice, waiting: SliceFigures) -> dict[str, Any]:
+def _record(stuck: StuckSlice, waiting: SliceFigures) -> Record:
     return {
         "name": stuck.name,
         "why": stuck.why,
@@ -106,5 +106,5 @@ def _record(stuck: StuckSlice, waiting: SliceFigures) -> dict[str, Any]:
     }
 
 
-def _show(output: Output, found: list[dict[str, Any]]) -> None:
+def _show(output: Output, found: Sequence[Record]) -> None:
     output.print_records(found, ["name", "aside", "tries", "why"], empty="every file slice can be compacted")

@@ -3,7 +3,6 @@
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Mode
 from headgate_tables.opening import open_table
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -36,13 +35,13 @@ class Location:
         return open_table(self.url, storage_options=self.options)
 
 
-def timeline(location: Location, limit: int) -> list[dict[str, Any]]:
+def timeline(location: Location, limit: int) -> list[dict[str, object]]:
     """The newest ``limit`` instants (0: all), oldest first; each completed write costs one read of its metadata."""
     with location.open() as table:
         return [asdict(each) for each in table.instants(limit)]
 
 
-def files(location: Location) -> list[dict[str, Any]]:
+def files(location: Location) -> list[dict[str, object]]:
     """One record for each file slice of a live file group."""
     with location.open() as table:
         return [
