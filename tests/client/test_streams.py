@@ -1,10 +1,7 @@
-"""Channels over real gRPC against a scripted cluster: exactly once through breaks, CH2, levels, bounds, who may go on."""
+"""Channels over real gRPC against a scripted cluster: exactly once through breaks, levels, bounds, the wire."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,58 +9,11 @@ import pytest
 import headgate
 from headgate import aio
 from headgate.encoding import SMALL_BYTES
-from headgate.system import System
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2
 from support.cutting_proxy import cutting_proxy
-from support.scripted_service import Answer, Cluster, Row, error, scripted_cluster
-
-SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
-
-
-@dataclass
-class NoPauses:
-    """Backoff takes no time; the watch over silent streams looks when told to. Draws are the same each time."""
-
-    drawn: float = 0.0
-    pauses: list[float] = field(default_factory=list)
-    look: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def sleep(self, seconds: float) -> None:
-        if seconds == 3.0:
-            await self.look.wait()
-            await asyncio.sleep(0.01)
-        else:
-            self.pauses.append(seconds)
-            await asyncio.sleep(0)
-
-    def random(self) -> float:
-        return self.drawn
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    async with scripted_cluster(writers=2) as cluster:
-        yield cluster
-
-
-@contextlib.asynccontextmanager
-async def table_of(cluster: Cluster, world: NoPauses | None = None, **options: Any) -> AsyncIterator[aio.Table]:
-    world = world or NoPauses()
-    async with aio.connect(cluster.coordinator, system=System(world, world), **{"timeout": 20, **options}) as hg:
-        yield await hg.create_table("t", SCHEMA, key="id", exist_ok=True)
-
-
-def rows(start: int, stop: int) -> list[Row]:
-    return [{"id": number, "note": "n"} for number in range(start, stop)]
-
-
-def ids(cluster: Cluster) -> list[int]:
-    return [row["id"] for row in cluster.tables["t"].rows]
-
-
-def refuse_id(number: int) -> Callable[[Row], "err.Code.ValueType | None"]:
-    return lambda row: err.CODE_NULL_KEY if row["id"] == number else None
+from support.scripted_service import Cluster, error
+from support.scripted_table import NoPauses, ids, rows, table_of
 
 
 @pytest.mark.parametrize("commit_before_break", [False, True])
@@ -196,127 +146,6 @@ async def test_pauses_double_to_one_second_and_begin_anew_after_progress(cluster
     assert world.pauses[-1] == 0.05
 
 
-# --- refused batches (rule CH2) ---
-
-
-async def test_a_refused_batch_raises_until_it_is_corrected_and_keeps_its_place(cluster: Cluster) -> None:
-    cluster.knobs.refuse = refuse_id(101)
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        await channel.upsert(rows(0, 3))
-        await channel.upsert(rows(101, 103))
-        await channel.upsert(rows(3, 6))
-        with pytest.raises(headgate.BatchRefusedError, match="is refused") as refused:
-            await channel.flush()
-        said = refused.value
-        assert (said.reason, said.after, said.offset) == ("NULL_KEY", 3, 5)
-        assert said.rows.to_pylist() == rows(101, 103)
-        for _ in range(2):
-            with pytest.raises(headgate.BatchRefusedError):
-                await channel.upsert(rows(6, 9))
-        assert channel.offset == 8
-        await channel.delete([{"id": 50}, {"id": 51}, {"id": 52}], offset=said.offset)
-        await channel.upsert(rows(6, 9))
-    assert ids(cluster) == [0, 1, 2, 50, 51, 52, 3, 4, 5, 6, 7, 8]
-    assert cluster.tables["t"].channels["c"].committed == 11
-
-
-async def test_rows_of_a_slice_that_is_set_aside_are_told_apart_from_the_others_of_their_batch(cluster: Cluster) -> None:
-    cluster.knobs.refuse = lambda row: err.CODE_SLICE_SET_ASIDE if row["id"] % 5 == 0 else None
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        await channel.upsert(rows(0, 12))
-        await channel.upsert(rows(12, 14))
-        with pytest.raises(headgate.SliceSetAsideError) as told:
-            await channel.flush()
-        refused = told.value
-        assert refused.reason == "SLICE_SET_ASIDE"
-        assert [row["id"] for row in refused.set_aside.to_pylist()] == [0, 5, 10]
-        await channel.upsert(refused.others, offset=refused.offset)
-        await channel.flush()
-        assert channel.acks.queryable == 14
-    assert ids(cluster) == [1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13]
-
-
-async def test_a_refused_batch_can_be_given_up(cluster: Cluster) -> None:
-    cluster.knobs.refuse = refuse_id(1)
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        for number in range(4):
-            await channel.upsert(rows(number, number + 1))
-        with pytest.raises(headgate.BatchRefusedError) as refused:
-            await channel.flush()
-        assert refused.value.rows.to_pylist() == rows(1, 2)
-        await channel.skip()
-        await channel.flush()
-        assert channel.acks.queryable == 4
-    assert ids(cluster) == [0, 2, 3]
-
-
-async def test_behind_a_refusal_the_schema_is_said_again(cluster: Cluster) -> None:
-    """A server need not take over the schema of a batch that it refused."""
-    cluster.knobs.refuse = refuse_id(1)
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        await channel.upsert(rows(1, 2))
-        with pytest.raises(headgate.BatchRefusedError):
-            await channel.flush()
-        await channel.upsert(rows(2, 3), offset=1)
-    assert [bool(batch.schema) for batch in cluster.batches] == [True, True]
-
-
-async def test_a_corrected_batch_may_be_refused_again(cluster: Cluster) -> None:
-    cluster.knobs.refuse = lambda row: err.CODE_SCHEMA if row["id"] < 0 else None
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        await channel.upsert(rows(-1, 0))
-        await channel.upsert(rows(1, 2))
-        for worse in (-2, -3):
-            with pytest.raises(headgate.BatchRefusedError):
-                await channel.flush()
-            await channel.upsert(rows(worse, worse + 1), offset=1)
-        with pytest.raises(headgate.BatchRefusedError):
-            await channel.flush()
-        await channel.upsert(rows(0, 1), offset=1)
-    assert ids(cluster) == [0, 1]
-
-
-async def test_a_refusal_survives_a_break(cluster: Cluster) -> None:
-    cluster.knobs.refuse = refuse_id(1)
-    async with table_of(cluster) as table, table.channel("c") as channel:
-        await channel.upsert(rows(0, 1))
-        await channel.upsert(rows(1, 2))
-        with pytest.raises(headgate.BatchRefusedError):
-            await channel.flush()
-        await cluster.stop_writer(cluster.writers[0])
-        while len(cluster.opens) < 2:
-            await asyncio.sleep(0.001)
-        with pytest.raises(headgate.BatchRefusedError):
-            await channel.flush()
-        await channel.upsert(rows(5, 6), offset=2)
-    assert ids(cluster) == [0, 5]
-
-
-async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Cluster) -> None:
-    cluster.knobs.refuse = refuse_id(0)
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        await channel.upsert(rows(0, 1))
-        with pytest.raises(headgate.BatchRefusedError):
-            await channel.close()
-        with pytest.raises(headgate.ClosedError):
-            await channel.upsert(rows(1, 2))
-
-
-async def test_rows_behind_a_refused_one_cannot_be_waited_for_and_those_before_it_can(cluster: Cluster) -> None:
-    cluster.knobs.refuse = refuse_id(1)
-    cluster.knobs.hold_checkpoints = True
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        before = await channel.upsert(rows(0, 1))
-        await before.wait("received")
-        refused = await channel.upsert(rows(1, 2))
-        with pytest.raises(headgate.BatchRefusedError):
-            await refused.wait("durable")
-        with pytest.raises(headgate.NotCommittedError):
-            await before.wait("durable", timeout=0.05)
-
-
 # --- levels, bounds, time ---
 
 
@@ -387,110 +216,6 @@ async def test_a_channel_that_no_writer_takes_is_unavailable_after_the_timeout(c
     async with table_of(cluster, timeout=0.3) as table:
         with pytest.raises(headgate.UnavailableError, match="no writer takes channels now"):
             await table.channel("c").open()
-
-
-# --- who may go on, and what is believed ---
-
-
-async def test_an_older_producer_is_fenced_and_never_tries_again(cluster: Cluster) -> None:
-    async with table_of(cluster) as table:
-        older = await table.channel("c").open()
-        await older.upsert(rows(0, 1))
-        await older.flush()
-        async with table.channel("c") as newer:
-            await newer.upsert(rows(1, 2))
-            await older.upsert(rows(90, 91))
-            for _ in range(2):
-                with pytest.raises(headgate.ChannelTakenOverError):
-                    await older.flush()
-            with pytest.raises(headgate.ChannelTakenOverError):
-                await older.upsert(rows(91, 92))
-            await newer.upsert(rows(2, 3))
-    assert ids(cluster) == [0, 1, 2]
-    assert len(cluster.opens) <= 3
-
-
-LIES = {
-    "acks": Answer(acks=ingest_pb2.Acks(received=999, durable=999, queryable=999)),
-    "refused": Answer(refused=ingest_pb2.Refused(offset=999, accepted=998, error=error(err.CODE_NULL_KEY))),
-    "opened twice": Answer(opened=ingest_pb2.Opened(incarnation=9, committed_offset=999)),
-}
-
-
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-async def test_an_answer_that_cannot_be_explained_stops_the_channel(cluster: Cluster, lie: Answer) -> None:
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        cluster.knobs.answers = [lie]
-        await channel.upsert(rows(0, 3))
-        for _ in range(2):
-            with pytest.raises(headgate.ProtocolViolationError):
-                await channel.flush()
-        assert channel.committed_offset == 0
-        assert channel.runner.channel.state.bytes_in_flight > 0
-
-
-@pytest.mark.parametrize(("incarnation", "committed"), [(1, 0), (1, 9), (2, 5), (0, 5)])
-async def test_a_reconnect_to_another_history_stops_the_channel(cluster: Cluster, incarnation: int, committed: int) -> None:
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        await channel.upsert(rows(0, 5))
-        await channel.flush()
-        cluster.knobs.opened = [ingest_pb2.Opened(incarnation=incarnation, committed_offset=committed)]
-        cluster.knobs.break_after = [0]
-        await cluster.stop_writer(cluster.writers[0])
-        await channel.upsert(rows(5, 6))
-        with pytest.raises(headgate.ProtocolViolationError):
-            await channel.flush()
-        assert channel.committed_offset == 5
-
-
-async def test_a_restored_table_ends_a_channel_that_saw_more_committed(cluster: Cluster) -> None:
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        await channel.upsert(rows(0, 5))
-        await channel.flush()
-        cluster.restore("t", "c", offset=2, rows=2)
-        await channel.upsert(rows(5, 6))
-        with pytest.raises(headgate.TableRestoredError) as restored:
-            await channel.flush()
-        assert restored.value.committed_offset == 2
-        async with table.channel("c") as again:
-            assert again.committed_offset == 2
-            await again.upsert(rows(2, 6))
-    assert ids(cluster) == list(range(6))
-
-
-async def test_a_producer_that_is_cut_off_during_a_restore_is_told_so_all_the_same(cluster: Cluster) -> None:
-    async with table_of(cluster) as table:
-        channel = await table.channel("c").open()
-        await channel.upsert(rows(0, 5))
-        await channel.flush()
-        await cluster.stop_writer(cluster.writers[0])
-        cluster.restore("t", "c", offset=2, rows=2)
-        await cluster.add_writer()
-        await channel.upsert(rows(5, 6))
-        with pytest.raises(headgate.TableRestoredError) as restored:
-            await channel.flush()
-        assert restored.value.committed_offset == 2
-
-
-async def test_only_who_has_the_token_is_served(cluster: Cluster) -> None:
-    async with table_of(cluster):
-        pass
-    cluster.knobs.token = "secret"
-    async with aio.connect(cluster.coordinator, token="wrong") as hg:
-        with pytest.raises(headgate.UnauthenticatedError, match="no such token"):
-            await hg.table("t")
-    async with table_of(cluster, token="secret") as table:
-        channel = await table.channel("c").open()
-        await channel.upsert(rows(0, 1))
-        cluster.knobs.token = "another"
-        await cluster.stop_writer(cluster.writers[0])
-        await channel.upsert(rows(1, 2))
-        with pytest.raises(headgate.UnauthenticatedError):
-            await channel.flush()
-        cluster.knobs.token = None
 
 
 # --- offsets, ends, the wire ---

@@ -1,35 +1,28 @@
-"""Traces on paper that lost, doubled or hid a commit: pauses, lost answers and power cuts between two steps of the log."""
+"""Traces on paper that lost, doubled or hid a commit: pauses and lost answers between two steps of the log."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.layout import number_name
 from headgate_tables.commitlog.publish import DataFile
 from headgate_tables.commitlog.slot import Kind, Slot, decode_slot
-from headgate_tables.commitlog.state import Holder
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.unpublished import Unpublished
 from headgate_tables.errors import (
     CorruptFileError,
     MissingFileError,
     OutcomeUnknownError,
-    ReopenTable,
     StoreUnavailableError,
-    SyncFailedError,
     TransactionError,
     UnsupportedTableError,
 )
 from headgate_tables.storage.store import Listing, Outcome
+from support.commit_logs import busy, commit, open_log, unknown
 from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
-
-LIBRARY = Holder("library", "testhost", 1)
 
 
 @pytest.fixture
@@ -37,33 +30,6 @@ def store(tmp_path: Path) -> FaultyStore:
     made = FaultyStore(tmp_path / "table")
     create_log(made, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     return made
-
-
-def open_log(store: FaultyStore, clock: SetClock | None = None) -> CommitLog:
-    return CommitLog(store, LOG_LAYOUT, system(clock), LIBRARY)
-
-
-def commit(log: CommitLog, instant: str = "") -> str:
-    instant = instant or log.begin()
-    log.commit(instant, [], lambda completion: [(f"done/{instant}", instant.encode())])
-    return instant
-
-
-def unknown(times: int, folder: str) -> Callable[[str], Outcome | None]:
-    """For ``before_create``: so many creates in ``folder`` are lost on the way and get no answer."""
-    left = [times]
-
-    def answer(path: str) -> Outcome | None:
-        if folder in path and left[0] > 0:
-            left[0] -= 1
-            return Outcome.UNKNOWN
-        return None
-
-    return answer
-
-
-def busy() -> StoreUnavailableError:
-    return StoreUnavailableError("busy", fix="Try again.")
 
 
 def test_p2_a_derived_file_of_unknown_outcome_is_repeated_until_it_is_there(store: FaultyStore) -> None:
@@ -194,34 +160,6 @@ def test_p2_a_file_of_another_size_is_not_the_committed_one(store: FaultyStore) 
         open_log(store).own()
 
 
-def test_g1_before_a_fold_all_names_and_derived_bytes_are_synced_and_only_then_staged_names_go(
-    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = open_log(store)
-    instant = log.begin()
-    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/file"
-    store.stage([(staged, [b"rows"])])
-    log.commit(instant, [DataFile("data/p/file", 4, "", staged)], lambda completion: [("done/x", b"x"), ("done/empty", b"")])
-    steps: list[tuple[str, set[str]]] = []
-    sync, delete = store.sync, store.delete
-
-    def noted_sync(paths: Sequence[str], folders: Sequence[str]) -> None:
-        steps.extend([("content", set(paths)), ("folders", set(folders))])
-        sync(paths, folders)
-
-    def noted_delete(paths: Sequence[str]) -> None:
-        steps.append(("delete", set(paths)))
-        delete(steps[-1][1])
-
-    monkeypatch.setattr(store, "sync", noted_sync)
-    monkeypatch.setattr(store, "delete", noted_delete)
-    log.fold()
-    assert [step for step, _ in steps] == ["content", "folders", "delete"]
-    assert steps[0][1] == {"props", "done/x"}
-    assert {"data/p", "done"} <= steps[1][1]
-    assert steps[2][1] == {staged}
-
-
 def test_g4_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,23 +216,6 @@ def test_g2_the_boundary_waits_for_the_fold(store: FaultyStore) -> None:
     log.fold()
     assert store.size(f"{LOG_LAYOUT.folds}/{number_name(log.state.n)}")
     assert read_boundary(store, LOG_LAYOUT) == log.state.folded == log.state.n
-
-
-def test_h14_after_a_failed_sync_nothing_is_folded_by_this_handle(store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = open_log(store)
-    commit(log)
-
-    def fails(paths: Sequence[str], folders: Sequence[str]) -> None:
-        raise SyncFailedError("fsync failed", fix="Check the disk.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "sync", fails)
-        with pytest.raises(SyncFailedError, match="fsync failed"):
-            log.fold()
-    for attempt in (log.fold, log.begin):
-        with pytest.raises(ReopenTable, match="fsync failed"):
-            attempt()
-    assert store.list_folder(LOG_LAYOUT.folds).files == []
 
 
 def test_t5_a_fold_says_what_its_slots_say_also_after_a_rollback_that_no_slot_holds_yet(store: FaultyStore) -> None:
@@ -356,35 +277,6 @@ def test_a_slot_for_a_newer_version_is_refused_not_misread() -> None:
             decode_slot(data, LOG_LAYOUT, 3)
 
 
-@pytest.mark.parametrize("left", [0, 7])
-def test_p2_a_derived_file_that_a_power_cut_left_torn_is_put_right(store: FaultyStore, tmp_path: Path, left: int) -> None:
-    """Derived files are not synced: after a power cut a name may be there without its bytes, or with a part of them."""
-    instant = commit(open_log(store))
-    path = tmp_path / "table/done" / instant
-    path.write_bytes(path.read_bytes()[:left])
-    open_log(store).begin()
-    assert path.read_bytes() == instant.encode()
-
-
-def test_the_properties_of_a_new_table_are_durable_when_it_is_created(
-    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Others may rewrite them later, so no slot could tell torn ones from theirs."""
-    durable: dict[str, bool] = {}
-    real = FaultyStore.create
-
-    def create(
-        self: FaultyStore, path: str, content: Sequence[bytes], *, durable: bool, seen: dict[str, bool] = durable
-    ) -> Outcome:
-        seen[path] = durable
-        return real(self, path, content, durable=durable)
-
-    monkeypatch.setattr(FaultyStore, "create", create)
-    other = FaultyStore(Path(store._root).parent / "other")
-    create_log(other, LOG_LAYOUT, system(), {}, [("props", b"a=b")])
-    assert durable == {LOG_LAYOUT.slot_path(0): True, "props": True}
-
-
 def test_w2_a_stage_made_again_by_a_process_that_was_paused_is_renamed_again(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,55 +328,3 @@ def test_creating_a_table_whose_files_cannot_be_put_in_place_says_that_it_is_the
     other.before_create = lambda path: None
     open_log(other).own()
     assert other.get("props").to_pybytes() == b"a=b"
-
-
-@pytest.mark.parametrize("step", ["create", "replace", "link", "rename_folder"])
-def test_h14_after_a_failed_sync_of_anything_that_a_handle_writes_it_does_nothing_more(
-    store: FaultyStore, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    """Also of a commit that is decided: "its outcome is unknown" would let a coordinator go on with another handle."""
-    log = open_log(store)
-    instant = log.begin()
-    staged = f"{LOG_LAYOUT.stage_folder(log.state.epoch, 'process')}/{instant}_file"
-    store.stage([(staged, [b"rows"])])
-    if step == "rename_folder":
-        store.before_create = unknown(10**6, "done/")
-        with pytest.raises(OutcomeUnknownError):
-            log.commit(instant, [DataFile("p/file", 4, "", staged)], lambda completion: [(f"done/{instant}", b"")])
-        store.before_create = lambda path: None
-        log = open_log(store)
-        work: Callable[[], object] = log.own
-    elif step == "replace":
-        (Path(store.url.removeprefix("file://")) / "done").mkdir()
-        store.create(f"done/{instant}", [b"to"], durable=True)
-        work = partial(log.commit, instant, [], lambda completion: [(f"done/{instant}", b"torn")])
-    else:
-        work = partial(log.commit, instant, [DataFile("p/file", 4, "", staged)], lambda completion: [(f"done/{instant}", b"")])
-
-    real = getattr(store, step)
-
-    def fails(*arguments: Any, **named: Any) -> Any:
-        if step == "create" and "/slot/" in arguments[0]:
-            return real(*arguments, **named)
-        raise SyncFailedError("fsync failed", fix="Check the disk.")
-
-    monkeypatch.setattr(store, step, fails)
-    with pytest.raises(SyncFailedError, match="fsync failed"):
-        work()
-    monkeypatch.undo()
-    for attempt in (log.fold, log.begin, log.own):
-        with pytest.raises(SyncFailedError, match="fsync failed"):
-            attempt()
-
-
-def test_h14_a_table_that_could_not_be_made_durable_is_not_said_to_be_there_perhaps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = FaultyStore(tmp_path / "new")
-    made.before_create = lambda path: None if "/slot/" in path else _not_synced()
-    with pytest.raises(SyncFailedError, match="fsync failed"):
-        create_log(made, LOG_LAYOUT, system(), {}, [("props", b"a=b")])
-
-
-def _not_synced() -> Outcome:
-    raise SyncFailedError("fsync failed", fix="Check the disk.")

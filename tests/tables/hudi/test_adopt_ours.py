@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from headgate_runtime.definitions import definition_message
@@ -46,7 +42,7 @@ from support.refusals import refused
 from support.splitting import split
 from support.systems import NOON, FaultyStore, SetClock, system
 from support.table_files import data_files
-from support.tables import SCHEMA, SHORT, create, keys, notes, rows
+from support.tables import SHORT, create, keys, notes, rows
 
 NOTHING = AdoptResult((), (), (), ())
 
@@ -422,79 +418,6 @@ def test_another_bucket_count_of_the_other_program_is_refused(tmp_path: Path, bu
     with other_program(tmp_path / "table", buckets=buckets) as other:
         other.upsert(rows(*((f"k{number}", 1, "x") for number in range(20))))
     with refused(UnsupportedTableError, "buckets", "load its rows|load the table's rows"):
-        table.adopt()
-
-
-def change_schema(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """In the metadata of the newest commit: readers go by that."""
-    newest = max((path / ".hoodie/timeline").glob("*_*.deltacommit"))
-    reader = fastavro.reader(io.BytesIO(newest.read_bytes()))
-    kind: Any = reader.writer_schema
-    [record] = list(reader)
-    schema = json.loads(record["extraMetadata"]["schema"])
-    change(schema)
-    record["extraMetadata"]["schema"] = json.dumps(schema)
-    out = io.BytesIO()
-    fastavro.writer(out, kind, [record])
-    newest.write_bytes(out.getvalue())
-
-
-def test_a_column_that_the_other_program_added_is_shown_before_it_is_adopted(table: hudi.Table, path: Path) -> None:
-    """Fact HF6."""
-    before = hudi.open_table(table.url)
-    assert before.scan().schema == SCHEMA
-    with other_program(path) as other:
-        other.upsert(rows(("c", 1, "theirs")))
-    change_schema(path, lambda schema: schema["fields"].append({"name": "more", "type": ["null", "long"], "default": None}))
-    shown = SCHEMA.append(pa.field("more", pa.int64()))
-    for handle in (table, before, hudi.open_table(table.url)):
-        found = handle.scan()
-        assert found.schema == shown
-        assert [row["more"] for row in found.to_table().to_pylist()] == [None] * 3
-        assert handle.scan(filter=pc.field("more") == 1).to_table() == shown.empty_table()
-        assert handle.schema == SCHEMA
-    with refused(ForeignWriterError, "another program wrote", "adopt"):
-        table.upsert(rows(("d", 1, "ours")))
-    newest = max((path / ".hoodie/timeline").glob("*_*.deltacommit"))
-    newest.rename(newest.with_suffix(".taken back"))
-    for handle in (table, before):
-        assert handle.scan().schema == SCHEMA
-
-
-def test_a_column_that_the_other_program_made_wider_is_read_in_its_width(tmp_path: Path) -> None:
-    """Its files have rows that the narrower type could not hold."""
-    narrow = pa.schema([("id", pa.string()), ("n", pa.int32())])
-    table = hudi.create_table(f"file://{tmp_path}/table", narrow, record_key="id", buckets=1)
-    table.upsert(pa.table({"id": ["a"], "n": [1]}, schema=narrow))
-    with other_program(tmp_path / "table", buckets=1) as other:
-        other.upsert(pa.table({"id": ["b"], "n": [2]}, schema=narrow))
-
-    def widen(schema: dict[str, Any]) -> None:
-        next(field for field in schema["fields"] if field["name"] == "n")["type"] = ["null", "long"]
-
-    change_schema(tmp_path / "table", widen)
-    found = hudi.open_table(table.url).scan().to_table()
-    assert found.schema.field("n").type == pa.int64()
-    assert sorted(found["n"].to_pylist()) == [1, 2]
-
-
-def test_a_column_that_the_other_program_added_is_one_of_ours(table: hudi.Table, path: Path) -> None:
-    with other_program(path) as other:
-        other.upsert(rows(("c", 1, "theirs")))
-    change_schema(path, lambda schema: schema["fields"].append({"name": "more", "type": ["null", "long"], "default": None}))
-    table.adopt()
-    assert table.schema == SCHEMA.append(pa.field("more", pa.int64()))
-    table.upsert(rows(("d", 1, "ours")).append_column("more", pa.array([7])))
-    for handle in (table, hudi.open_table(table.url)):
-        found = {row["id"]: row["more"] for row in handle.scan().to_table().to_pylist()}
-        assert found == {"a": None, "b": None, "c": None, "d": 7}
-
-
-def test_a_column_that_the_other_program_dropped_is_refused(table: hudi.Table, path: Path) -> None:
-    with other_program(path) as other:
-        other.upsert(rows(("c", 1, "theirs")))
-    change_schema(path, lambda schema: schema["fields"].pop())
-    with refused(UnsupportedTableError, "no longer has the column 'note'", "Change the schema back"):
         table.adopt()
 
 

@@ -1,8 +1,7 @@
-"""Traces on paper that lost, doubled or hid rows: two processes, pauses at any line, an object store without stages."""
+"""Traces on paper that lost, doubled or hid rows: two processes, pauses at any line."""
 
 import math
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
 from headgate_tables.commitlog.slot import Kind
 from headgate_tables.commitlog.state import Holder
-from headgate_tables.commitlog.tail import read_slot, read_state
+from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import (
     DeposedError,
@@ -29,47 +28,13 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.hudi.view import FileSystemView, list_data_files
+from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Listing, Outcome
-from support.handles import open_on
 from support.systems import FaultyStore, SetClock, system
-from support.tables import by_hudi_rs, create, keys, notes, rows
+from support.tables import create, keys, rows
+from support.traces import InPlaceStore, agree, busy, data_files, opened, slots, timeline
 
 FORGET_AFTER_MS = round(TableSettings().retire_after * 1000)
-
-
-class InPlaceStore(FaultyStore):
-    """Local files used as an object store's are: no stage, data files are created under their final names."""
-
-    stages = False  # type: ignore[misc]
-
-
-def opened(tmp_path: Path, store: type[FaultyStore] = FaultyStore, clock: SetClock | None = None, **options: Any) -> hudi.Table:
-    """Another handle of the table in ``tmp_path``, on a store whose calls a test can change."""
-    return open_on(store(tmp_path / "table"), system(clock), **options)
-
-
-def timeline(tmp_path: Path) -> list[str]:
-    return sorted(path.name for path in (tmp_path / "table" / TIMELINE_FOLDER).glob("*") if path.is_file())
-
-
-def data_files(table: hudi.Table, instant: str) -> list[str]:
-    return [path for path, time in list_data_files(table._store) if time == instant]
-
-
-def slots(table: hudi.Table) -> list[Any]:
-    return [read_slot(table._store, LOG_LAYOUT, n)[0] for n in range(read_state(table._store, LOG_LAYOUT)[0].n + 1)]
-
-
-def busy(*arguments: object, **named: object) -> Any:
-    raise StoreUnavailableError("busy", fix="Try again.")
-
-
-def agree(table: hudi.Table) -> dict[str, str]:
-    """id to note by a new handle, by hudi-rs, and verify() has nothing to say."""
-    fresh = hudi.open_table(table.url)
-    assert fresh.verify().ok, fresh.verify().findings
-    return notes(fresh)
 
 
 # --- two processes, and pauses of one of them ---
@@ -399,134 +364,3 @@ def test_an_interrupt_while_the_view_takes_a_commit_in_hides_none_of_its_rows(tm
 
 def killed(*arguments: object) -> None:
     raise KeyboardInterrupt("killed")
-
-
-# --- an object store: data files lie under their final names before their slot ---
-
-
-def test_a_reader_of_an_empty_timeline_sees_no_row_before_its_commit(tmp_path: Path) -> None:
-    """It lists the timeline, then the folders; in between the table's first transaction begins."""
-    create(tmp_path)
-    reader, writer = opened(tmp_path, InPlaceStore), opened(tmp_path, InPlaceStore)
-    real = reader._store.list_folder
-    transactions = []
-
-    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
-        if folder == "" and not transactions:
-            transactions.append(writer.transaction())
-            transactions[0].upsert(rows(("a", 1, "uncommitted")))
-        return real(folder, after=after, sizes=sizes)
-
-    reader._store.list_folder = list_folder  # type: ignore[method-assign]
-    assert reader.scan().to_table().num_rows == 0
-    assert data_files(reader, transactions[0].instant)
-    transactions[0].commit()
-    assert reader.scan().to_table().num_rows == 1
-
-
-def lose(times: int, what: str) -> Callable[[str], Outcome | None]:
-    left = [times]
-
-    def before(path: str) -> Outcome | None:
-        if what in path and left[0]:
-            left[0] -= 1
-            return Outcome.UNKNOWN
-        return None
-
-    return before
-
-
-def test_p3_no_data_file_is_written_before_its_instant_is_on_the_timeline(tmp_path: Path) -> None:
-    create(tmp_path)
-    table = opened(tmp_path, InPlaceStore)
-    table._store.before_create = lose(3, ".requested")  # type: ignore[attr-defined]
-    transaction = table.transaction()
-    transaction.upsert(rows(("a", 1, "x")))
-    assert f"{transaction.instant}.deltacommit.requested" in timeline(tmp_path)
-    table._store.before_create = lose(10**6, ".requested")  # type: ignore[attr-defined]
-    other = table.transaction()
-    with pytest.raises(StoreUnavailableError, match=r"busy|did not say"):
-        other.upsert(rows(("b", 1, "x")))
-    assert data_files(table, other.instant) == []
-
-
-@pytest.mark.parametrize("pauses", ["before its first file", "before its data"])
-def test_h9_a_data_file_that_comes_after_its_instant_was_swept_stays_invisible(tmp_path: Path, pauses: str) -> None:
-    """Fact HF7. Readers take an instant before the timeline's first for an archived one, which was completed."""
-    create(tmp_path)
-    sleeper = opened(tmp_path, InPlaceStore)
-    transaction = sleeper.transaction()
-    if pauses == "before its data":
-        transaction._announce()
-    successor = opened(tmp_path, InPlaceStore)
-    successor.upsert(rows(("b", 1, "successor")))
-    transaction.upsert(rows(("a", 1, "dead"), ("b", 9, "dead")))
-    with pytest.raises(DeposedError, match="took the table over"):
-        transaction.commit()
-    assert data_files(successor, transaction.instant), "the dead file is there"
-    assert [row["id"] for row in by_hudi_rs(successor.url)] == ["b"]
-    assert notes(hudi.open_table(successor.url)) == {"b": "successor"}
-    assert successor.scan().to_table().num_rows == 1
-    opened(tmp_path, InPlaceStore).upsert(rows(("c", 1, "next")))
-    assert data_files(successor, transaction.instant) == [], "the next owner sweeps it"
-    assert agree(successor) == {"b": "successor", "c": "next"}
-
-
-def test_t7_data_files_go_before_the_instant_that_shows_where_to_look_for_them(tmp_path: Path) -> None:
-    create(tmp_path, buckets=4)
-    first = opened(tmp_path, InPlaceStore)
-    first.upsert(rows(("z", 1, "x")))
-    crashed = first.transaction()
-    crashed.upsert(rows(*((f"k{n}", 1, "x") for n in range(20))))
-    calls: list[list[str]] = []
-    for stop in (1, 2, 3):
-        table = opened(tmp_path, InPlaceStore)
-        real = table._store.delete
-        made: list[list[str]] = []
-
-        def delete(paths: Sequence[str], real: Any = real, stop: int = stop, made: list[list[str]] = made) -> None:
-            made.append(list(paths))
-            if len(made) == stop:
-                real(made[-1][:1])  # the process dies in the middle of a request that has no order
-                raise KeyboardInterrupt("killed")
-            real(made[-1])
-
-        table._store.delete = delete  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt, match="killed"):
-            table.upsert(rows(("y", 1, "x")))
-        calls += made
-        if data_files(table, crashed.instant):
-            assert f"{crashed.instant}.deltacommit.requested" in timeline(tmp_path)
-    opened(tmp_path, InPlaceStore).upsert(rows(("y", 1, "x")))
-    assert data_files(first, crashed.instant) == []
-    assert not [name for name in timeline(tmp_path) if name.startswith(crashed.instant)]
-    named = [name for slot in slots(first) if slot.kind is Kind.DEAD for names in slot.body["named"].values() for name in names]
-    assert {name for call in calls for name in call} <= set(named)
-    assert len(named) == len(set(named)), "a name was given up twice"
-    assert agree(first) == {"z": "x", "y": "x"}
-
-
-def test_verify_names_a_file_older_than_the_timeline_that_no_slot_committed(tmp_path: Path) -> None:
-    """Rule D4, fact HF7."""
-    table = create(tmp_path, buckets=1)
-    table.upsert(rows(("a", 1, "x")))
-    table.upsert(rows(("a", 1, "y")))
-    [base] = [path for path, _ in list_data_files(table._store) if path.endswith(".parquet")]
-    stray = base.replace(table.commits()[0].instant, "20000101000000000")
-    shutil.copy(tmp_path / "table" / base, tmp_path / "table" / stray)
-    assert [finding.path for finding in table.verify().findings] == [stray]
-
-
-def test_a_sweep_leaves_files_alone_that_no_slot_names_and_whose_instants_are_not_dead(tmp_path: Path) -> None:
-    """Rule D4. What nobody refers to may be a commit that the listing came too early for."""
-    create(tmp_path, buckets=1)
-    transaction = opened(tmp_path, InPlaceStore).transaction()
-    transaction.upsert(rows(("a", 1, "dead")))
-    successor = opened(tmp_path, InPlaceStore)
-    [dead] = data_files(successor, transaction.instant)
-    strays = [dead.replace(transaction.instant, instant) for instant in ("20000101000000000", "29991231000000000")]
-    for stray in strays:
-        shutil.copy(tmp_path / "table" / dead, tmp_path / "table" / stray)
-    successor.upsert(rows(("b", 1, "x")))
-    assert data_files(successor, transaction.instant) == [], "the sweep has looked at the folder"
-    assert all((tmp_path / "table" / stray).exists() for stray in strays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,73 +12,18 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, StoreUnavailableError
-from headgate_tables.hudi.timeline.history import (
-    FILES_PER_LEVEL,
-    MANIFESTS_KEPT,
-    append_history,
-    archived_completions,
-    archived_metadata,
-    obsolete_history,
-)
+from headgate_tables.hudi.timeline.history import append_history, archived_completions, archived_metadata, obsolete_history
 from headgate_tables.hudi.timeline.history_files import SCHEMA, Archived, HistoryFolder
-from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds
 from support.counting import CountingStore
 from support.faults import FailingStore, Fault, KilledError
 from support.golden import comparable, expected_rows, unpack
+from support.histories import PATH, append, entries, entry, facts, instant, listed, names_in, store_in, stored, told
 from support.readers import read_by_hudi_rs
 from support.systems import FaultyStore
 
 GOLDEN = "h120_v9_mor_archived"
-PATH = Path(".hoodie/timeline/history")
-
-
-def instant(number: int) -> str:
-    return str(20270101000000000 + number)
-
-
-def entry(number: int) -> Archived:
-    """An instant that completed half a millisecond after ten later ones began, as pipelined checkpoints do."""
-    return Archived(instant(10 * number), instant(10 * number + 105), "deltacommit", f"m{number}".encode(), None)
-
-
-def entries(numbers: Sequence[int]) -> list[Archived]:
-    return [entry(number) for number in numbers]
-
-
-def store_in(path: Path) -> LocalStore:
-    return LocalStore(str(path), SystemIds())
-
-
-def append(path: Path, numbers: Sequence[int]) -> None:
-    append_history(store_in(path), "history", entries(numbers))
-
-
-def told(path: Path) -> dict[str, str]:
-    return archived_completions(store_in(path), "history")
-
-
-def facts(numbers: Sequence[int]) -> dict[str, str]:
-    return {each.instant: each.completion for each in entries(numbers)}
-
-
-def listed(path: Path) -> list[str]:
-    """Names in the manifest that readers go by."""
-    return [file.name for file in HistoryFolder(store_in(path), "history").named(names_in(path)).files]
-
-
-def names_in(path: Path) -> list[str]:
-    folder = path / PATH
-    return sorted(file.name for file in folder.iterdir()) if folder.exists() else []
-
-
-def stored(path: Path) -> list[Archived]:
-    """Every row of every file that is listed, so that a double one shows."""
-    folder = HistoryFolder(store_in(path), "history")
-    rows = [row for name in listed(path) for row in folder.read(name, SCHEMA.names).to_pylist()]
-    assert {row.pop("version") for row in rows} <= {1}
-    return [Archived(*row.values()) for row in sorted(rows, key=lambda row: row["instantTime"])]
 
 
 @pytest.fixture
@@ -340,104 +284,6 @@ def test_two_at_once_do_not_overwrite_each_others_manifest(tmp_path: Path) -> No
         append_history(store, "history", entries([3]))
     append(tmp_path, [3])
     assert stored(tmp_path) == entries([1, 2, 3])
-
-
-# Levels
-
-
-def test_ten_files_of_a_level_become_one_of_the_next(tmp_path: Path) -> None:
-    seen = []
-    for number in range(FILES_PER_LEVEL**2 + 3):
-        append(tmp_path, [2 * number, 2 * number + 1])
-        seen.append(len(listed(tmp_path)))
-    assert listed(tmp_path)[0] == f"{instant(0)}_{instant(10 * (2 * FILES_PER_LEVEL**2 - 1))}_2.parquet"
-    assert seen[8:11] == [9, 1, 2]
-    assert seen[98:101] == [18, 1, 2]
-    assert stored(tmp_path) == entries(range(2 * (FILES_PER_LEVEL**2 + 3)))
-    assert int((tmp_path / PATH / "_version_").read_text()) == len(seen), "one manifest each"
-
-
-def test_every_kept_manifest_finds_its_files_when_obsolete_ones_are_deleted(tmp_path: Path) -> None:
-    table = store_in(tmp_path)
-    for number in range(35):
-        append(tmp_path, [number])
-        table.delete(obsolete_history(table, "history"))
-        folder, kept = HistoryFolder(table, "history"), sorted(names_in(tmp_path))
-        manifests = [name for name in kept if name.startswith("manifest_")]
-        assert len(manifests) == min(number + 1, MANIFESTS_KEPT)
-        for name in manifests:
-            missing = {file.name for file in folder.manifest(int(name[9:])).files} - set(kept)
-            assert not missing
-        assert told(tmp_path) == facts(range(number + 1))
-        assert len(kept) < 30
-    assert obsolete_history(table, "history") == []
-
-
-def test_checksums_of_hadoop_go_with_their_files(tmp_path: Path) -> None:
-    append(tmp_path, [1])
-    for name in ("manifest_1", "manifest_7"):
-        (tmp_path / PATH / f".{name}.crc").write_bytes(b"crc")
-    for number in range(2, 5):
-        append(tmp_path, [number])
-    assert obsolete_history(store_in(tmp_path), "history") == [f"{PATH}/manifest_1", f"{PATH}/.manifest_1.crc"]
-
-
-def test_large_files_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(FILES_PER_LEVEL - 1):
-        append(tmp_path, [number])
-    sizes = {name: (tmp_path / PATH / name).stat().st_size for name in listed(tmp_path)}
-    monkeypatch.setattr("headgate_tables.hudi.timeline.history._LARGEST_MERGE", 4 * min(sizes.values()) - 1)
-    append(tmp_path, [FILES_PER_LEVEL])
-    assert [name.partition(".")[0][-1] for name in listed(tmp_path)] == ["0"] * 7 + ["1"], "three fit together"
-    monkeypatch.setattr("headgate_tables.hudi.timeline.history._LARGEST_MERGE", min(sizes.values()) - 1)
-    for number in range(20, 30):
-        append(tmp_path, [number])
-    assert len(listed(tmp_path)) == 18
-    assert stored(tmp_path) == entries([*range(9), 10, *range(20, 30)])
-
-
-def test_a_large_file_keeps_none_from_being_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate_tables.hudi.timeline.history._LARGEST_MERGE", 50_000)
-    noise = random.Random(SEED).randbytes(60_000)
-    for number in range(FILES_PER_LEVEL):
-        append_history(store_in(tmp_path), "history", [replace(entry(number), metadata=noise if number == 1 else b"m")])
-    ends = [(0, 0, 0), (10, 10, 0), (20, 90, 1)]
-    assert listed(tmp_path) == [f"{instant(first)}_{instant(last)}_{level}.parquet" for first, last, level in ends]
-
-
-SEED = 20270101
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_any_sequence_of_stops_and_deletions_keeps_every_instant_once_and_no_dead_name_comes_back(
-    tmp_path: Path, seed: int
-) -> None:
-    """After each stop another caller goes on, with the same batch or another that begins with the same instant."""
-    chance, table, done = random.Random(SEED + seed), tmp_path / "t", 0
-    dead: set[str] = set()
-    stops = 0
-    for _ in range(80):
-        batch = range(done, done + chance.randint(1, 4))
-        store = FailingStore(table, SystemIds())
-        store.fault = Fault(chance.randint(1, 25), KilledError, after=chance.random() < 0.5)
-        try:
-            append_history(store, "history", entries(batch))
-            done = batch.stop
-        except KilledError:
-            stops += 1
-        store.fault = None
-        known = told(table)
-        assert known == facts(range(len(known)))
-        assert len(known) >= done
-        assert [each.instant for each in stored(table)] == sorted(known)
-        if chance.random() < 0.4:
-            gone = obsolete_history(store, "history")
-            dead.update(gone)
-            store.delete(gone)
-        assert not dead & {f"{PATH}/{name}" for name in names_in(table)}
-        done = max(done, len(known) if chance.random() < 0.5 else done)
-    assert stops > 10
-    assert len(dead) > 20
 
 
 # Reading a part

@@ -1,0 +1,128 @@
+"""A batch that a writer refuses stops its channel until it is corrected or given up (rule CH2), through breaks and to the end."""
+
+import asyncio
+
+import pytest
+
+import headgate
+from headgate_proto.api.v1 import errors_pb2 as err
+from support.scripted_service import Cluster
+from support.scripted_table import ids, refuse_id, rows, table_of
+
+
+async def test_a_refused_batch_raises_until_it_is_corrected_and_keeps_its_place(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(101)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 3))
+        await channel.upsert(rows(101, 103))
+        await channel.upsert(rows(3, 6))
+        with pytest.raises(headgate.BatchRefusedError, match="is refused") as refused:
+            await channel.flush()
+        said = refused.value
+        assert (said.reason, said.after, said.offset) == ("NULL_KEY", 3, 5)
+        assert said.rows.to_pylist() == rows(101, 103)
+        for _ in range(2):
+            with pytest.raises(headgate.BatchRefusedError):
+                await channel.upsert(rows(6, 9))
+        assert channel.offset == 8
+        await channel.delete([{"id": 50}, {"id": 51}, {"id": 52}], offset=said.offset)
+        await channel.upsert(rows(6, 9))
+    assert ids(cluster) == [0, 1, 2, 50, 51, 52, 3, 4, 5, 6, 7, 8]
+    assert cluster.tables["t"].channels["c"].committed == 11
+
+
+async def test_rows_of_a_slice_that_is_set_aside_are_told_apart_from_the_others_of_their_batch(cluster: Cluster) -> None:
+    cluster.knobs.refuse = lambda row: err.CODE_SLICE_SET_ASIDE if row["id"] % 5 == 0 else None
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 12))
+        await channel.upsert(rows(12, 14))
+        with pytest.raises(headgate.SliceSetAsideError) as told:
+            await channel.flush()
+        refused = told.value
+        assert refused.reason == "SLICE_SET_ASIDE"
+        assert [row["id"] for row in refused.set_aside.to_pylist()] == [0, 5, 10]
+        await channel.upsert(refused.others, offset=refused.offset)
+        await channel.flush()
+        assert channel.acks.queryable == 14
+    assert ids(cluster) == [1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13]
+
+
+async def test_a_refused_batch_can_be_given_up(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(1)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        for number in range(4):
+            await channel.upsert(rows(number, number + 1))
+        with pytest.raises(headgate.BatchRefusedError) as refused:
+            await channel.flush()
+        assert refused.value.rows.to_pylist() == rows(1, 2)
+        await channel.skip()
+        await channel.flush()
+        assert channel.acks.queryable == 4
+    assert ids(cluster) == [0, 2, 3]
+
+
+async def test_behind_a_refusal_the_schema_is_said_again(cluster: Cluster) -> None:
+    """A server need not take over the schema of a batch that it refused."""
+    cluster.knobs.refuse = refuse_id(1)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(1, 2))
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.flush()
+        await channel.upsert(rows(2, 3), offset=1)
+    assert [bool(batch.schema) for batch in cluster.batches] == [True, True]
+
+
+async def test_a_corrected_batch_may_be_refused_again(cluster: Cluster) -> None:
+    cluster.knobs.refuse = lambda row: err.CODE_SCHEMA if row["id"] < 0 else None
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(-1, 0))
+        await channel.upsert(rows(1, 2))
+        for worse in (-2, -3):
+            with pytest.raises(headgate.BatchRefusedError):
+                await channel.flush()
+            await channel.upsert(rows(worse, worse + 1), offset=1)
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.flush()
+        await channel.upsert(rows(0, 1), offset=1)
+    assert ids(cluster) == [0, 1]
+
+
+async def test_a_refusal_survives_a_break(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(1)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 1))
+        await channel.upsert(rows(1, 2))
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.flush()
+        await cluster.stop_writer(cluster.writers[0])
+        while len(cluster.opens) < 2:
+            await asyncio.sleep(0.001)
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.flush()
+        await channel.upsert(rows(5, 6), offset=2)
+    assert ids(cluster) == [0, 5]
+
+
+async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(0)
+    async with table_of(cluster) as table:
+        channel = await table.channel("c").open()
+        await channel.upsert(rows(0, 1))
+        with pytest.raises(headgate.BatchRefusedError):
+            await channel.close()
+        with pytest.raises(headgate.ClosedError):
+            await channel.upsert(rows(1, 2))
+
+
+async def test_rows_behind_a_refused_one_cannot_be_waited_for_and_those_before_it_can(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(1)
+    cluster.knobs.hold_checkpoints = True
+    async with table_of(cluster) as table:
+        channel = await table.channel("c").open()
+        before = await channel.upsert(rows(0, 1))
+        await before.wait("received")
+        refused = await channel.upsert(rows(1, 2))
+        with pytest.raises(headgate.BatchRefusedError):
+            await refused.wait("durable")
+        with pytest.raises(headgate.NotCommittedError):
+            await before.wait("durable", timeout=0.05)
