@@ -21,34 +21,34 @@ LOOKS = max(600, WALKS)
 
 MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.AbortsOneCheckpointOnly: 7,
-    mutants.AnswersRightBehindAborts: 0,
-    mutants.AnswersWhileUndecided: 23,
+    mutants.AnswersRightBehindAborts: 8,
+    mutants.AnswersWhileUndecided: 8,
     mutants.BeginsWithLargeCheckpoints: 0,
     mutants.CommitsWithoutAllFiles: 0,
-    mutants.EndsNoOlderWriter: 9,
-    mutants.FencesBeforeTheSlot: 9,
-    mutants.ForgetsSentCheckpoints: 23,
+    mutants.EndsNoOlderWriter: 0,
+    mutants.FencesBeforeTheSlot: 1,
+    mutants.ForgetsSentCheckpoints: 33,
     mutants.GivesUpWhatGoesOn: 0,
-    mutants.GoesOnWithoutTheLost: 0,
-    mutants.HearsOldGenerations: 91,
-    mutants.IssuesInstantsAsAsked: 31,
+    mutants.GoesOnWithoutTheLost: 27,
+    mutants.HearsOldGenerations: 18,
+    mutants.IssuesInstantsAsAsked: 0,
     mutants.KeepsUnusedInstants: 0,
-    mutants.PublishesEmptyCheckpointsAtOnce: 0,
-    mutants.RaisesBeforeDraining: 18,
+    mutants.PublishesEmptyCheckpointsAtOnce: 88,
+    mutants.RaisesBeforeDraining: 6,
     mutants.RefusesUnknownIncarnations: 1963,
     mutants.SendsBarriersEarly: 26,
     mutants.TakesAnyIncarnation: 0,
     mutants.TellsBeforeTheSlot: 0,
-    mutants.TriesAgainAtOnce: 0,
-    mutants.WaitsForNoCheckpoints: 1,
-    mutants.WaitsForOneCheckpointLess: 1,
+    mutants.TriesAgainAtOnce: 38,
+    mutants.WaitsForNoCheckpoints: 11,
+    mutants.WaitsForOneCheckpointLess: 26,
 }
-"""With a walk that finds each; when a change has moved it, others are tried."""
+"""With a walk that finds each; when a change has moved it, others are tried: put the new one here, it saves seconds."""
 
 WRITERS_RULES = {
     "RO2: an order of an older generation is obeyed": ({"old orders"}, 105),
-    "CH3: a late batch of an older stream is taken": ({"late batches"}, 150),
-    "EX1: frames of an older generation are filed": ({"tags"}, 14),
+    "CH3: a late batch of an older stream is taken": ({"late batches"}, 398),
+    "EX1: frames of an older generation are filed": ({"tags"}, 120),
     "EX2: a bucket side waits for one barrier only": ({"all barriers"}, 0),
     "EX5, EX2: a frame that is too early is dropped, and batches are not counted": ({"early frames", "counts"}, 142),
 }
@@ -80,9 +80,9 @@ def test_a_walk_repeats_exactly() -> None:
     ]
 
 
-@pytest.mark.parametrize(("mutant", "first"), MUTANTS.items(), ids=lambda each: getattr(each, "__name__", None))
-def test_a_coordinator_that_breaks_one_rule_is_found(mutant: type[TableCoordinator], first: int) -> None:
-    assert any(is_wrong(Walk(seed, mutant)) for seed in looks(first)), f"{mutant.__doc__} Nobody noticed."
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)
+def test_a_coordinator_that_breaks_one_rule_is_found(mutant: type[TableCoordinator]) -> None:
+    assert any(is_wrong(Walk(seed, mutant)) for seed in looks(MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
 
 
 @pytest.mark.parametrize(("broken", "first"), WRITERS_RULES.values(), ids=WRITERS_RULES.keys())
@@ -94,7 +94,7 @@ def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_
     def walk(seed: int) -> Walk:
         return Walk(seed, mutants.IgnoresLosses, {"counts"}, same_process=True)
 
-    assert any(is_wrong(walk(seed)) for seed in looks(201))
+    assert any(is_wrong(walk(seed)) for seed in looks(484))
 
 
 def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:

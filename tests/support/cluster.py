@@ -200,7 +200,7 @@ class Cluster:
                 *self._options.get(name, ()),
             ]
             command = [sys.executable, "-m", "support.stepping", f"headgate_{kind}", *flags, "--", *arguments]
-            program = f"headgate_{kind}" if self._env == MALLOC else ""  # another environment may be read before any import
+            program = f"headgate_{kind}" if MALLOC.items() <= self._env.items() else ""  # malloc reads its own before any import
             part = Process(name, command, self._log(name), env=self._env, program=program)
             if kill_at:
                 part.expect_end()
