@@ -40,7 +40,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Rounds:
+class Checkpoints:
     """Commits of a feed into a table, one after the other."""
 
     name: str
@@ -68,15 +68,15 @@ def run(name: str, contender: str, folder: str, feed: str, interval: float) -> d
     """
     batches = pa.ipc.open_file(pa.memory_map(feed))
     table = _table(contender, folder, batches.schema)
-    rounds = Rounds(name, table, batches)
+    checkpoints = Checkpoints(name, table, batches)
     end, began = batches.num_record_batches, time.perf_counter()
-    while rounds.at < end * WARM_SHARE and time.perf_counter() - began < WARM_SECONDS:
-        rounds.commit(min(interval, 1.0), end)
+    while checkpoints.at < end * WARM_SHARE and time.perf_counter() - began < WARM_SECONDS:
+        checkpoints.commit(min(interval, 1.0), end)
     gc.collect()
-    say(f"{name}: warm, {rounds.at} of {end} batches are in")
+    say(f"{name}: warm, {checkpoints.at} of {end} batches are in")
     begin, done = Moment.now(table.processes), []
-    while rounds.at < end:
-        done.append(rounds.commit(interval, end))
+    while checkpoints.at < end:
+        done.append(checkpoints.commit(interval, end))
     used = Moment.now(table.processes) - begin
     return {"rounds": done, "wall": used.wall, "cpu": used.cpu}
 
