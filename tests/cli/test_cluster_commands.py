@@ -192,6 +192,7 @@ def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate
     assert (code, adopted["completed"]) == (ExitCode.OK, [])
 
 
+@pytest.mark.slow
 def test_a_killed_writer_comes_back_and_a_load_goes_through(headgate: Any, cluster: DevCluster, orders: Path) -> None:
     seen = len(cluster.events)
     cluster.kill("writer-2")

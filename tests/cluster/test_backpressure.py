@@ -15,6 +15,8 @@ from headgate_tables import hudi
 from support.cluster import Cluster
 from support.readers import query_by_hudi_rs
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 MAX_FILES, MAX_BYTES = 6, 256 << 10
 FILES, BYTES = "headgate.slice.max.log.files", "headgate.slice.max.log.bytes"

@@ -16,6 +16,7 @@ from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.readers import query_by_hudi_rs
+from support.tiers import slow_but
 from support.workload import Workload
 
 OPTIONS = {
@@ -61,7 +62,7 @@ def is_compacted(table: Table) -> bool:
     return bool(slices) and all(each.base and len(each.logs) < 20 for each in slices)
 
 
-@pytest.mark.parametrize("death", DEATHS, ids=str)
+@pytest.mark.parametrize("death", slow_but(["compactor-1 at output_created"], DEATHS), ids=str)
 def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(death: Death, tmp_path: Path) -> None:
     workload = Workload(event_time=death.step != "plan_won", hot_keys=20, partitions=2)
     kill_at = {death.part: f"{death.step}:{death.hit}"}
@@ -87,6 +88,7 @@ def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(dea
             assert status.alarms == ()
 
 
+@pytest.mark.slow
 def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(tmp_path: Path) -> None:
     workload = Workload(partitions=2)
     with Cluster(tmp_path / "cluster", writers=1, options=OPTIONS) as cluster:
@@ -106,6 +108,7 @@ def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(t
         assert_exactly_once(url, producers.histories(), workload)
 
 
+@pytest.mark.slow
 async def test_a_partition_that_is_quiet_while_others_are_archived_is_shown_by_hudi_rs_when_it_goes_on(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.string()), ("part", pa.string())])
     sent: list[str] = []

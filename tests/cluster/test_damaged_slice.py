@@ -17,6 +17,8 @@ from support.cluster import Cluster
 from support.damage import end_of_last_page, flip
 from support.readers import query_by_hudi_rs
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 BUCKETS, LIMIT, RECORDS = 12, 12, 600
 OPTIONS = {

@@ -18,6 +18,8 @@ from support.producers import Producers, create_table
 from support.s3 import S3Endpoint, real_s3
 from support.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 SOON = {"coordinator": ["--checkpoint-interval", "1s", "--checkpoint-min-interval", "100ms"]}
 WORKLOAD = Workload()
 PATIENCE_S = 300.0

@@ -11,11 +11,12 @@ from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.planted import ALL_ROWS
 from support.producers import Producers, create_table
+from support.tiers import slow_but
 from support.workload import Workload
 
 SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
 EVENT_TIME, COMMIT_TIME = Workload(), Workload(event_time=False)
-BOTH = pytest.mark.parametrize("workload", [EVENT_TIME, COMMIT_TIME], ids=["event time", "commit time"])
+BOTH = pytest.mark.parametrize("workload", slow_but([EVENT_TIME], [EVENT_TIME, COMMIT_TIME]), ids=["event time", "commit time"])
 LEASE_S = 5.0
 
 
@@ -32,6 +33,7 @@ def test_what_two_producers_send_is_there_once(workload: Workload, tmp_path: Pat
     assert report.entries + report.dropped == 20_000
 
 
+@pytest.mark.slow
 def test_where_nothing_is_dropped_in_a_flush_every_number_is_in_the_log(tmp_path: Path) -> None:
     workload = Workload(deletes=False)
     report = under(tmp_path, workload, lambda cluster, producers: cluster.restart("writer-1"), plant=ALL_ROWS, drop_beaten=False)
@@ -94,11 +96,12 @@ NEMESES: Mapping[str, Callable[[Cluster, Producers], Any]] = {
 }
 
 
-@pytest.mark.parametrize("nemesis", NEMESES)
+@pytest.mark.parametrize("nemesis", slow_but(["writer killed", "coordinator killed"], NEMESES))
 def test_nothing_is_lost_doubled_or_swapped_when(nemesis: str, tmp_path: Path) -> None:
     under(tmp_path, COMMIT_TIME, NEMESES[nemesis])
 
 
+@pytest.mark.slow
 def test_an_owner_that_slept_past_its_lease_writes_nothing_more(tmp_path: Path) -> None:
     under(tmp_path, EVENT_TIME, pause_past_the_lease, coordinators=2)
 
@@ -114,6 +117,7 @@ def test_an_owner_that_slept_past_its_lease_writes_nothing_more(tmp_path: Path) 
         ("client", "coordinator-1"),
     ],
 )
+@pytest.mark.slow
 def test_nothing_is_lost_doubled_or_swapped_when_the_connection_is_cut(one: str, other: str, kind: Any, tmp_path: Path) -> None:
     def cut(cluster: Cluster, producers: Producers) -> None:
         cluster.cut(one, other, kind)
@@ -130,6 +134,7 @@ def break_streams(cluster: Cluster, producers: Producers) -> None:
         cluster.heal("client", name)
 
 
+@pytest.mark.slow
 def test_a_cluster_whose_duplicate_check_is_off_is_found_out(tmp_path: Path) -> None:
     options = {"coordinator": ["--checkpoint-interval", "2s"]}
     plant = {"coordinator": ("grants_at_once",), **ALL_ROWS}

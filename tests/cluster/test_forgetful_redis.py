@@ -4,12 +4,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import headgate
 from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
+
+pytestmark = pytest.mark.slow
 
 SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
 WORKLOAD = Workload(event_time=False)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import headgate
 from support.alarms import wait_for_alarm
 from support.cluster import Cluster
@@ -9,6 +11,8 @@ from support.disks import fill_up, small_disk
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
+
+pytestmark = pytest.mark.slow
 
 WORKLOAD = Workload()
 TRIES = 8

@@ -14,6 +14,8 @@ from support.producers import Producers, create_table
 from support.readers import read_by_hudi_rs
 from support.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
 SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--service-interval", "1s"]}
 WORKLOAD = Workload()

@@ -8,6 +8,7 @@ import pytest
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
+from support.tiers import slow_but
 from support.workload import Workload
 
 SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"]}
@@ -64,10 +65,11 @@ COORDINATOR += [
     Death("coordinator-1", "border_with_move", 1),
     Death("coordinator-1", "fold_written", 1),
 ]
+FAST = ["writer-1 at file_durable", "coordinator-1 at slot_won"]
 WORKLOADS = [Workload(), Workload(event_time=False)]
 
 
-@pytest.mark.parametrize("death", [*WRITER, *COORDINATOR], ids=str)
+@pytest.mark.parametrize("death", slow_but(FAST, [*WRITER, *COORDINATOR]), ids=str)
 def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
     workload = WORKLOADS[len(death.step) % 2]
     kill_at = {death.part: f"{death.step}:{death.hit}"}

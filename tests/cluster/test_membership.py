@@ -22,6 +22,8 @@ from support.producers import Producers, create_table
 from support.shares import Written, processes, ratio, wait_for_checkpoints
 from support.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 PATIENT = ["--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
 """A busy machine loses no writer: what rewinds a table here is a defect, not a slow heartbeat."""
 EVERY_ROW = Workload(deletes=False, hot_keys=1000, partitions=8)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 import pyarrow as pa
+import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from support.cluster import Cluster
@@ -16,6 +17,8 @@ from support.planted import ALL_ROWS
 from support.producer import Producer, producers
 from support.producers import create_table
 from support.workload import Workload
+
+pytestmark = pytest.mark.slow
 
 PATIENT = ["--checkpoint-interval", "1h", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
 """Checkpoints come when they are asked for, and a busy machine loses no writer."""

@@ -17,6 +17,8 @@ from support.producers import Producers, create_table
 from support.systems import SetClock, system
 from support.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
 WORKLOAD = Workload(event_time=False)
 LIMIT_S = 15.0

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import headgate
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
+
+pytestmark = pytest.mark.slow
 
 WORKLOAD = Workload()
 ROWS = 30_000

@@ -20,6 +20,8 @@ from support.journal import Attempt, History
 from support.producers import create_table
 from support.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]}
 COMMIT_TIME = Workload(event_time=False, deletes=False)
 MORE = 1500

@@ -11,6 +11,8 @@ import pytest
 from demo.ports import free_port
 from headgate_tables import hudi
 
+pytestmark = pytest.mark.slow
+
 
 def run_demo(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
     # A port of its own: two workers of pytest may run a demo each, and both would find the usual one free.

@@ -7,6 +7,8 @@ import pytest
 from headgate_runtime.lifecycle import MALLOC
 from support.measured import measure
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 SOFT, HARD = 16 * MIB, 40 * MIB
 

@@ -21,6 +21,7 @@ from support.readers import META, read_by_hudi_rs, read_by_us
 from support.stories import KEY, ORDERING, SCHEMA, Call, Expected, story
 from support.strategies import LONG
 from support.thresholds import thresholds
+from support.tiers import slow_but
 
 TRIES = 40 if LONG else 1
 REAL_SIZES = [1, 100, *(size + more for size in (64, 512, 4_000, 4_096, 16_384) for more in (-1, 0, 1)), 5_000, 40_000]
@@ -40,17 +41,18 @@ SMALL: dict[str, Sequence[int]] = {
 """The same thresholds, so small that files of one to twelve rows lie on both sides of them."""
 
 
-@pytest.mark.parametrize("seed", range(14 * TRIES))
+@pytest.mark.parametrize("seed", slow_but(range(4), range(14 * TRIES)))
 def test_slices_of_small_and_large_files_are_compacted_without_changing_a_row(tmp_path: Path, seed: int) -> None:
     tell(tmp_path / "table", seed, REAL_SIZES)
 
 
 @pytest.mark.parametrize("seed", range(4 * TRIES))
+@pytest.mark.slow
 def test_slices_of_more_rows_than_a_row_group_are_compacted_without_changing_a_row(tmp_path: Path, seed: int) -> None:
     tell(tmp_path / "table", seed, [*REAL_SIZES[::4], *ROW_GROUP_SIZES])
 
 
-@pytest.mark.parametrize("seed", range(40 * TRIES))
+@pytest.mark.parametrize("seed", slow_but(range(10), range(40 * TRIES)))
 def test_small_slices_are_compacted_alike_wherever_the_thresholds_are(tmp_path: Path, seed: int) -> None:
     choice = np.random.default_rng(seed)
     with thresholds({name: int(choice.choice(values)) for name, values in SMALL.items()}):

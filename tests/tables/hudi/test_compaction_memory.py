@@ -12,6 +12,8 @@ import pytest
 from headgate_tables import hudi
 from support.measured import Peak, measure
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 WIDTH = 100
 SCHEMA = pa.schema([("id", pa.string()), ("version", pa.int64()), ("text", pa.string())])

@@ -10,6 +10,8 @@ import pytest
 from support.crash_script import COMMITS
 from support.crashes import Recording, examine_all, processes, record
 
+pytestmark = pytest.mark.slow
+
 EVERY = int(os.environ.get("HEADGATE_CRASH_STEP", "3"))
 """Which power cuts are tried: every n-th. 1 tries all of them."""
 

@@ -8,9 +8,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from support.crash_script import COMMITS
 from support.crashes import examine_folder, processes
 from support.store_process import strace
+
+pytestmark = pytest.mark.slow
 
 POINTS = 25
 ALL = os.environ.get("HEADGATE_CRASH_STEP") == "1"

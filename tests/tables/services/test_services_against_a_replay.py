@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
@@ -322,5 +323,6 @@ SERVICES: dict[str, Service] = {
 }
 
 
+@pytest.mark.slow
 def test_a_table_shows_what_was_committed_whatever_services_do_and_whoever_dies() -> None:
     run_state_machine_as_test(Living, settings=effort(60, 15))
