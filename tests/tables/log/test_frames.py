@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables.errors import TablesError
-from headgate_tables.hudi.log import frames
 from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, encode_block, read_blocks
 from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from support.damage import flip
@@ -68,9 +67,10 @@ def told(work: object) -> object:
         return type(error)
 
 
-def test_headers_of_any_length_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_HEAD_BYTES", 30)
-    headers = {HeaderKey.INSTANT_TIME: "1", HeaderKey.SCHEMA: "x" * 3000}
+@pytest.mark.parametrize("length", [0, 3_000, 65_500, 65_536, 300_000])
+def test_headers_of_any_length_are_read(length: int) -> None:
+    """Also those that are longer than what is read of a block at first, 64 KiB."""
+    headers = {HeaderKey.INSTANT_TIME: "1", HeaderKey.SCHEMA: "x" * length}
     pieces = [*encode_block(BlockKind.DELETE, headers, [b"content"]), *encode_block(BlockKind.DELETE, {}, [])]
     content = pa.py_buffer(b"".join(bytes(memoryview(piece)) for piece in pieces))
     found = framed(content)
