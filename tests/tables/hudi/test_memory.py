@@ -12,6 +12,8 @@ from headgate_tables import hudi
 from headgate_tables.hudi.log import parquet_rows
 from support.measured import Peak, measure
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.int32()), ("version", pa.int64()), ("text", pa.string())])
 WIDTH = 100

@@ -301,6 +301,7 @@ class Writing(RuleBasedStateMachine):
         self.commits += any(change.rows for change in changes)
 
 
+@pytest.mark.slow
 def test_a_table_holds_what_a_dictionary_says_whatever_happens() -> None:
     run_state_machine_as_test(Writing, settings=effort(100))
 

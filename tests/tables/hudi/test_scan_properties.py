@@ -39,6 +39,7 @@ def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, ro
 
 @effort(60)
 @given(data=st.data(), rows_of_a_group=st.integers(1, 2))
+@pytest.mark.slow
 def test_a_filter_that_statistics_can_answer_shows_no_row_that_lost(data: st.DataObject, rows_of_a_group: int) -> None:
     few = Kind(pa.int64(), pa.int64(), st.integers(0, 4))
     columns = {"k": Column(few, False), "o": Column(few, False), "c": Column(few, True)}
