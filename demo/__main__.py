@@ -25,7 +25,7 @@ from demo.flights import unpack_csv
 from demo.oracle import compare
 from demo.producers import TABLE
 from demo.reading import AWS, read_by_hudi_rs
-from demo.report import Looks, Verdict
+from demo.report import Observations, Verdict
 from demo.s3_server import demo_store
 from demo.screen import Screen
 from demo.services import compact_all, configure, what_services_did
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = compare(csv, months, read_by_hudi_rs(url))
             services = what_services_did(url)
             blocks = count_events(witness.read, services.log_files)
-            looks = Looks(witness.fullest, witness.hidden)
-            verdict = Verdict(events, run, merged, found, blocks, services, looks, _verify(url), url)
+            observations = Observations(witness.fullest, witness.hidden)
+            verdict = Verdict(events, run, merged, found, blocks, services, observations, _verify(url), url)
             screen.report([*verdict.lines(), *_how_to_open(url, options)], verdict.record())
             if options.keep:
                 _wait_for_ctrl_c(screen, cluster.address)

@@ -1,4 +1,4 @@
-"""The cluster of the demo: `headgate dev` as a process of its own, and what it says about its parts."""
+"""The demo's cluster: `headgate dev` as a process of its own, and its events."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from typing import Any, Self
 from demo.ports import free_port, is_free
 
 USUAL_PORT = 7070
-"""Taken if nobody has it, so that what the demo prints is what people will use."""
+"""Used if it is free, so that the demo prints the address that users will use."""
 
 
 class DevCluster:
-    """Started on entry and ready then; Ctrl-C'd on exit. ``folder``: for logs. ``port``: of the first coordinator."""
+    """A cluster that is ready on entry and stopped on exit. ``folder``: for logs; ``port``: of the first coordinator."""
 
     def __init__(self, store: str, folder: Path, interval: str, port: int | None = None) -> None:
         self.port = port or (USUAL_PORT if is_free(USUAL_PORT) else free_port())
@@ -46,7 +46,7 @@ class DevCluster:
         self.stop()
 
     def wait_for(self, event: str, name: str | None = None, *, after: int = 0, seconds: float) -> tuple[float, dict[str, Any]]:
-        """The first such event behind the first ``after`` ones, and when it came.
+        """The moment and fields of the first such event after the first ``after`` events.
 
         Raises SystemExit when the cluster ends or stays silent.
         """
@@ -62,13 +62,13 @@ class DevCluster:
                 self._news.wait(min(left, 0.5))
 
     def kill(self, name: str) -> float:
-        """Kills one part with -9; returns the moment."""
+        """Kills one process with -9; returns the moment."""
         pid = [fields["pid"] for _, fields in self.events if fields["event"] == "started" and fields["name"] == name][-1]
         os.kill(pid, signal.SIGKILL)
         return time.monotonic()
 
     def stop(self) -> None:
-        """As Ctrl-C does; waits until everything has ended."""
+        """Stops the cluster as Ctrl-C does, and waits for its end."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Whether an event was committed twice: what all log blocks held, unmerged, as the witness read them before they were cleaned."""
+"""Finds events that were committed twice, in the unmerged log blocks that the witness read before they were cleaned."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ from demo.feed import KEY, ORDERING
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """``events`` of so many log ``files``; how many events are there again; files that were committed and nobody ``read``."""
+    """Counts of ``events`` and log ``files``, of events committed again (``doubled``) and of committed files that went
+    ``unread``.
+    """
 
     events: int
     files: int
@@ -20,8 +22,8 @@ class Blocks:
 
 
 def count_events(read: Mapping[str, pa.Table], committed: Collection[str]) -> Blocks:
-    """``read``: events by log file; ``committed``: log files of all commits. An event is a key and its time; a flight has no two
-    events of one time.
+    """Counts events and doubles. ``read``: events by log file; ``committed``: log files of all commits. An event is a key and its
+    time; a flight has no two events of one time.
     """
     events = pa.concat_tables(read[path] for path in committed if path in read)
     with duckdb.connect() as db:

@@ -1,4 +1,4 @@
-"""How long it took from sending to queryable, and until rows flowed again after a kill."""
+"""Freshness: seconds from sending to queryable, and until rows flow again after a kill."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 Moments = Sequence[tuple[float, int]]
-"""(moment, offset), both growing."""
+"""Pairs of moment and offset; both grow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One producer's run. ``sent``: each batch when it was handed over; ``seen``: each growth of what is queryable.
+    """One producer's run. ``sent``: each batch when it was sent; ``seen``: each growth of the queryable offset.
 
     Both may grow while they are asked about.
     """
@@ -21,7 +21,7 @@ class Trace:
     seen: Moments
 
     def waits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """When each batch that became queryable was sent, and for how many seconds it was not."""
+        """For each queryable batch: when it was sent, and the seconds until it was queryable."""
         sent, offsets = _columns(self.sent)
         seen, reached = _columns(self.seen)
         at = np.searchsorted(reached, offsets, side="left")
@@ -29,14 +29,14 @@ class Trace:
         return sent[known], seen[at[known]] - sent[known]
 
     def back_after(self, kill: float) -> float | None:
-        """Seconds from a kill until something that was sent behind it was queryable; None when nothing was."""
+        """Seconds from a kill until the first batch sent after it was queryable; None if none was."""
         sent, waits = self.waits()
         later = sent >= kill
         return float(sent[later][0] + waits[later][0] - kill) if later.any() else None
 
 
 def percentile(traces: Sequence[Trace], percent: float, since: float, until: float) -> float | None:
-    """Of the waits of all batches that were sent in the span; None when there are none."""
+    """The percentile of the waits of all batches sent in the span; None without any."""
     parts = [(sent, waits) for sent, waits in (trace.waits() for trace in traces)]
     chosen = np.concatenate([waits[(sent >= since) & (sent < until)] for sent, waits in parts])
     return float(np.percentile(chosen, percent)) if len(chosen) else None

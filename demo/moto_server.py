@@ -1,4 +1,4 @@
-"""moto's S3 server with conditional writes that hold: moto alone looks for the key and then writes it, and two can win.
+"""moto's S3 server with atomic conditional writes: moto alone checks the key and then writes it, so that two writers can win.
 
 ``python demo/moto_server.py PORT`` serves on 127.0.0.1 until it is killed. Tests run it, too (``tests/support/s3.py``).
 """

@@ -1,4 +1,4 @@
-"""What the table must hold in the end, by DuckDB from the CSV; it shares no code with the feed, the cluster or the library."""
+"""The rows that the table must have in the end, by DuckDB from the CSV. Shares no code with feed, cluster or library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ from flights
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows as the CSV says and as a reader found them. ``lost``: keys that are not there; ``ghosts``: keys that should not be
-    there; ``doubled``: keys that are there more than once; ``wrong``: keys whose values differ.
+    """Expected rows against those that a reader found. ``lost``: missing keys; ``ghosts``: keys that should not be there;
+    ``doubled``: keys that are there more than once; ``wrong``: keys whose values differ.
     """
 
     expected: int
@@ -42,12 +42,12 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether the reader found exactly the rows that the CSV says."""
+        """Whether the reader found exactly the expected rows."""
         return self.expected == self.found and not (self.lost or self.ghosts or self.doubled or self.wrong)
 
 
 def compare(csv: Path, months: int, found: pa.Table) -> Comparison:
-    """``found``: what a reader gave; columns that Hudi adds are left out."""
+    """Compares ``found``, the rows of a reader, with the CSV; ignores columns that Hudi adds."""
     with duckdb.connect() as db:
         db.execute("set timezone = 'UTC'")
         db.execute(_EXPECTED, [str(csv), months])

@@ -4,14 +4,14 @@ import socket
 
 
 def free_port() -> int:
-    """A port that nobody had a moment ago."""
+    """A port that was free a moment ago."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on it now: connections of an earlier one that still linger keep nobody out."""
+    """Whether a server could listen on it now; lingering connections of an earlier server do not matter."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

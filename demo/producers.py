@@ -1,4 +1,4 @@
-"""Three producers, one an airport: each sends its events through the SDK, at a pace and then as fast as it can."""
+"""Three producers, one for each airport: each sends its events through the SDK, first at a pace, then as fast as it can."""
 
 import threading
 import time
@@ -13,13 +13,13 @@ _PACED_ROWS, _FAST_ROWS = 500, 4_000
 
 
 class Producer(threading.Thread):
-    """Sends ``feed``. ``rate``: events a second until ``hurry`` is set. What went wrong is in ``failure``."""
+    """Sends ``feed``. ``rate``: events a second until ``hurry`` is set; ``failure``: the error that ended it."""
 
     def __init__(self, address: str, feed: Feed, rate: float, hurry: threading.Event) -> None:
         super().__init__(name=f"producer-{feed.origin}", daemon=True)
         self.feed = feed
         self.sent: list[tuple[float, int]] = []
-        """(moment, offset of the last row) of each batch, when it was handed to the SDK."""
+        """(moment, offset of the last row) of each batch given to the SDK."""
         self.failure: BaseException | None = None
         self.channel: headgate.Channel | None = None
         self._address = address
@@ -28,7 +28,7 @@ class Producer(threading.Thread):
 
     @property
     def queryable(self) -> int:
-        """How many events readers see."""
+        """The number of events that readers see."""
         return int(self.channel.acks.queryable) if self.channel is not None else 0
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""The verdict: figures, and whether all held."""
+"""The verdict: figures, and whether all promises held."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """What the witness saw. ``fullest``: moments, and log files of the slice that had most of them; one look at least.
-    ``hidden``: log files that hudi-rs did not show at some of them.
+class Observations:
+    """The witness's observations. ``fullest``: moments, and log files of the fullest slice; one observation at least.
+    ``hidden``: log files that hudi-rs left out at any of them.
     """
 
     fullest: Sequence[tuple[float, int]]
@@ -28,21 +28,21 @@ class Looks:
 
     @property
     def most(self) -> int:
-        """At any look."""
+        """The most log files of a slice at any moment."""
         return max((files for _, files in self.fullest), default=0)
 
     @property
     def first(self) -> int:
-        """When there were rows."""
+        """The log files of the fullest slice when the first rows were there."""
         return next((files for _, files in self.fullest if files), 0)
 
     @property
     def last(self) -> int:
-        """At the end."""
+        """The log files of the fullest slice at the end."""
         return self.fullest[-1][1]
 
     def line(self) -> str:
-        """The most of each of equal spans of time, and the last look, as bars; the lowest one is none."""
+        """Bars: the most log files in each of equal spans of time, and at the end; the lowest bar is none."""
         began, ended = self.fullest[0][0], self.fullest[-1][0]
         spans = [0] * min(_WIDTH, len(self.fullest) - 1)
         for moment, files in self.fullest[:-1]:
@@ -51,14 +51,14 @@ class Looks:
         return "".join(_BARS[-(-files * (len(_BARS) - 1) // max(1, self.most))] for files in [*spans, self.last])
 
     def changes(self, since: float) -> list[tuple[float, int]]:
-        """Seconds since a moment, and log files, wherever they changed."""
+        """(seconds since a moment, log files) at each change."""
         kept = [look for before, look in zip([(0.0, -1), *self.fullest], self.fullest, strict=False) if before[1] != look[1]]
         return [(round(moment - since, 1), files) for moment, files in kept]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``merged``: what hudi-rs read from base and log files; ``comparison``: and when all was compacted."""
+    """All results. ``merged``: hudi-rs' read of base and log files; ``comparison``: its read after all was compacted."""
 
     events: int
     run: Run
@@ -66,22 +66,22 @@ class Verdict:
     comparison: Comparison
     blocks: Blocks
     services: Services
-    looks: Looks
+    observations: Observations
     verified: Verification
     url: str
 
     @property
     def held(self) -> bool:
-        """Whether everything that the demo promises came true."""
+        """Whether all promises of the demo held."""
         killed = len(self.run.kills) == len(KILLS) and all(kill.back_after is not None for kill in self.run.kills)
         right = self.merged.ok and self.comparison.ok and self.blocks.doubled == 0 and self.blocks.unread == 0
-        right = right and not self.looks.hidden
+        right = right and not self.observations.hidden
         return right and self.verified.ok and self.compacted and killed and not self.run.late
 
     @property
     def compacted(self) -> bool:
-        """Whether nothing is left to compact, and nothing was left out."""
-        return bool(self.services.compactions) and self.looks.last == 0 and self.services.dropped == 0
+        """Whether nothing is left to compact, and no operation was left out."""
+        return bool(self.services.compactions) and self.observations.last == 0 and self.services.dropped == 0
 
     def record(self) -> dict[str, Any]:
         """All figures, for programs."""
@@ -105,10 +105,10 @@ class Verdict:
             "events_in_log_blocks": self.blocks.events,
             "log_files_read": self.blocks.files - self.blocks.unread,
             "log_files_unread": self.blocks.unread,
-            "log_files_hidden": len(self.looks.hidden),
-            "log_files_of_fullest_slice": self.looks.changes(run.began),
-            "most_log_files": self.looks.most,
-            "log_files_at_end": self.looks.last,
+            "log_files_hidden": len(self.observations.hidden),
+            "log_files_of_fullest_slice": self.observations.changes(run.began),
+            "most_log_files": self.observations.most,
+            "log_files_at_end": self.observations.last,
             "compactions": len(self.services.compactions),
             "slices_compacted": self.services.slices,
             "operations_dropped": self.services.dropped,
@@ -122,7 +122,7 @@ class Verdict:
         }
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The report, for people."""
         found, record = self.comparison, self.record()
         fresh = f"p50 {_seconds(record['freshness_p50_s'])}, p99 {_seconds(record['freshness_p99_s'])}"
         lines = [
@@ -141,7 +141,7 @@ class Verdict:
         ]
         if self.blocks.unread:
             lines.append(f"  [bold red]{self.blocks.unread:,} log files were cleaned before they were read.[/]")
-        if hidden := self.looks.hidden:
+        if hidden := self.observations.hidden:
             lines.append(f"  [bold red]{len(hidden):,} log files were not shown by hudi-rs for a while,[/] as {min(hidden)}")
         lines += [f"    {example}" for example in record["examples"]]
         verified = self.verified
@@ -154,13 +154,13 @@ class Verdict:
         return lines
 
     def _services(self) -> list[str]:
-        """What kept the table healthy."""
-        looks, services = self.looks, self.services
-        end = f"{looks.last} in the end" if self.compacted else f"[bold red]{looks.last} in the end: NOT COMPACTED[/]"
+        """The lines about table services."""
+        seen, services = self.observations, self.services
+        end = f"{seen.last} in the end" if self.compacted else f"[bold red]{seen.last} in the end: NOT COMPACTED[/]"
         dropped = f" ([bold red]{services.dropped:,} dropped[/])" if services.dropped else ""
         compactions = f"{len(services.compactions):,} compactions of {services.slices:,} slices"
         return [
-            f"  log files of the fullest slice, over time: {looks.line()}  {looks.first} at first, at most {looks.most}, {end}",
+            f"  log files of the fullest slice, over time: {seen.line()}  {seen.first} at first, at most {seen.most}, {end}",
             f"  {compactions}{dropped}, {services.cleaned:,} files cleaned, {services.archived:,} instants archived",
         ]
 
@@ -173,7 +173,7 @@ class Verdict:
         return figures | {"at_work": at_work, "compacted_again_s": (done - kill.wall_ms) / 1000 if done else None}
 
     def _at_full_speed(self) -> str:
-        """Of a few rows it would measure the checkpoint's interval."""
+        """The speed of the last part; empty for few rows, whose speed is that of the checkpoint interval."""
         return f", the last of them at {self._full_speed():,} rows/s" if self._full_speed_rows() >= _ENOUGH_ROWS else ""
 
     def _full_speed_rows(self) -> int:
@@ -184,12 +184,12 @@ class Verdict:
         return round(self._full_speed_rows() / max(0.001, run.ended - run.hurried))
 
     def _rows_back(self, kill: float) -> float | None:
-        """Until something that each producer sent after the kill was queryable."""
+        """Seconds until each producer had a batch queryable that it sent after the kill; None if one had none."""
         times = [trace.back_after(kill) for trace in self.run.traces]
         return None if any(time is None for time in times) else max(time for time in times if time is not None)
 
     def _calm(self) -> tuple[float | None, float | None]:
-        """p50 and p99 of what was sent at the pace, less the span around each kill."""
+        """p50 and p99 of the freshness of paced batches before the first kill."""
         run = self.run
         first = run.kills[0].at - _NO_KILL_S if run.kills else run.hurried or run.ended
         p50, p99 = (percentile(run.traces, percent, run.began, first) for percent in (50, 99))

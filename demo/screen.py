@@ -1,4 +1,4 @@
-"""What the demo shows: a bar and notes on a terminal, plain lines elsewhere, JSON lines for programs."""
+"""The demo's output: a bar and notes on a terminal, plain lines elsewhere, JSON lines for programs."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ _PLAIN_EVERY_S = 5.0
 
 
 class Screen:
-    """``json``: one object a line on stdout. Otherwise people read."""
+    """``json_lines``: one object a line on stdout, otherwise text for people."""
 
     def __init__(self, *, json_lines: bool) -> None:
         self._json = json_lines
@@ -35,13 +35,13 @@ class Screen:
         self._printed = 0.0
 
     def begin(self, total: int) -> None:
-        """The clock of notes and bar starts now."""
+        """Starts the clock of notes and bar."""
         self._began = time.monotonic()
         self._task = self._bar.add_task("events", total=total, clock=0.0, rate=0.0, fresh="-")
         self._bar.start()
 
     def tick(self, queryable: int, total: int, rate: float, fresh: float | None) -> None:
-        """``queryable`` events of ``total``, lately ``rate`` a second; the newest was so ``fresh`` seconds after it was sent."""
+        """Shows progress: ``queryable`` of ``total`` events, ``rate`` a second, ``fresh``: seconds from sending to queryable."""
         clock = time.monotonic() - self._began
         text = "-" if fresh is None else f"{fresh:.2f} s"
         if self._live and self._task is not None:
@@ -54,18 +54,18 @@ class Screen:
             )
 
     def note(self, text: str, event: str, style: str = "", **fields: object) -> None:
-        """Something that happened, with the clock before it once events flow."""
+        """Shows an event of the run, after the clock once rows flow."""
         clock = time.monotonic() - self._began
         before = f"{clock:6.1f} s  " if self._task is not None else ""
         self._say(f"[{style}]{before}{text}[/]" if style else f"{before}{text}", event, {"seconds": round(clock, 1), **fields})
 
     def end(self) -> None:
-        """The bar goes; notes stay."""
+        """Removes the bar; notes stay."""
         self._bar.stop()
         self._task = None
 
     def report(self, lines: list[str], record: Mapping[str, object]) -> None:
-        """The last words."""
+        """Shows the verdict."""
         self._say("\n".join(["", *lines]), "report", record)
 
     def __enter__(self) -> Self:

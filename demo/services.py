@@ -1,4 +1,4 @@
-"""The table's services in the demo: small numbers, so that a minute shows what takes a day elsewhere; and what they did."""
+"""Settings of the demo's table services, small enough that a minute shows a day's work, and what the services did."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,13 +25,14 @@ SETTINGS = {
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "8",
 }
-"""Of the demo's table. Files stay for 10 s after they were replaced: above the longest look of the witness."""
+"""Settings of the demo's table. Replaced files stay for 10 s: longer than any observation of the witness takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """By the commit log. ``compactions``: when each was planned and done, milliseconds of the wall clock; of so many ``slices``.
-    Operations that were ``dropped``, data files ``cleaned``, instants ``archived``; paths of all log files ever committed.
+    """What the table services did, by the commit log. ``compactions``: wall-clock ms of each plan and its end; ``slices``: how
+    many were compacted; ``dropped``: operations left out; ``cleaned``: data files; ``archived``: instants; ``log_files``: all
+    paths ever committed.
     """
 
     compactions: Sequence[tuple[int, int]]
@@ -42,12 +43,12 @@ class Services:
     log_files: frozenset[str]
 
     def next_compaction(self, wall_ms: int) -> tuple[int, int] | None:
-        """The first one that was done after a moment; None when there was none."""
+        """The first compaction that ended after ``wall_ms``; None without one."""
         return next((each for each in self.compactions if each[1] > wall_ms), None)
 
 
 def configure(address: str) -> None:
-    """Raises HeadgateError."""
+    """Sets the demo's settings. Raises HeadgateError."""
 
     async def ask() -> None:
         async with aio.connect(address) as cluster:
@@ -57,7 +58,7 @@ def configure(address: str) -> None:
 
 
 def compact_all(address: str) -> None:
-    """Returns when no slice has logs any more, or an operation was dropped. Raises HeadgateError."""
+    """Compacts until no slice has log files, or an operation was left out. Raises HeadgateError."""
     asyncio.run(_compact_all(address))
 
 
@@ -74,7 +75,7 @@ async def _compact_all(address: str) -> None:
 
 
 def what_services_did(url: str) -> Services:
-    """Reads every slot; none is deleted within an hour of its making."""
+    """What the services did so far. Reads every slot: none is deleted within an hour."""
     _, slots = read_state(open_store(url, None, SystemIds()), LOG_LAYOUT, folds=False)
     done = _of(slots, Kind.PLAN_DONE)
     archived = [parse_instant(_name(path)) for path in _dead(slots, Kind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]

@@ -1,4 +1,4 @@
-"""The run itself: producers send, a process of each kind is killed, and it is noted when rows were visible."""
+"""The run: producers send, one process of each kind is killed, and the moments at which rows become visible are recorded."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from demo.freshness import Trace
 from demo.producers import TABLE, Producer
 from demo.screen import Screen
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _PATIENCE_S = 60.0
 _ASK_S = 0.05
 KILLS = ((0.20, "writer-1"), (0.35, "compactor-1"), (0.58, "coordinator-1"))
@@ -25,7 +25,7 @@ HURRY_AT = 0.75
 
 @dataclass(slots=True)
 class Kill:
-    """``back_after``: seconds until the process served again; None when it did not. ``wall_ms``: ``at`` by the wall clock."""
+    """A killed process. ``back_after``: seconds until it served again, None if not; ``wall_ms``: ``at`` by the wall clock."""
 
     name: str
     at: float
@@ -36,7 +36,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Run:
-    """What happened. Moments are of one clock that only grows; ``hurried``: from when on producers sent as fast as they could."""
+    """The record of a run. Moments are monotonic seconds; ``hurried``: when producers began to send as fast as they could."""
 
     began: float
     ended: float = 0.0
@@ -48,7 +48,7 @@ class Run:
 
 
 class Stream:
-    """One run of all feeds. ``rate``: events a second in all, of the paced part."""
+    """One run of all feeds. ``rate``: events a second of all producers together, while paced."""
 
     def __init__(self, cluster: DevCluster, feeds: Sequence[Feed], rate: float, screen: Screen) -> None:
         self._cluster = cluster
@@ -62,14 +62,14 @@ class Stream:
         self._seen: list[list[tuple[float, int]]] = [[] for _ in feeds]
 
     def run(self) -> Run:
-        """Raises what a producer raised; ``late`` when nothing became visible for a minute."""
+        """Runs to the end. Raises a producer's error; sets ``late`` when no row became visible for a minute."""
         run = Run(began=time.monotonic())
         self._screen.begin(self._total)
         for producer in self._producers:
             producer.start()
         with headgate.connect(self._cluster.address) as self._connection:
-            self._follow(run)
-        self._look()
+            self._run_until_visible(run)
+        self._record_visible()
         run.ended = max((seen[-1][0] for seen in self._seen if seen), default=time.monotonic())
         run.traces = [Trace(p.sent, seen) for p, seen in zip(self._producers, self._seen, strict=True)]
         for producer in self._producers:
@@ -77,21 +77,21 @@ class Stream:
                 raise producer.failure
         return run
 
-    def _follow(self, run: Run) -> None:
-        """Until all is visible, or nothing moves any more."""
+    def _run_until_visible(self, run: Run) -> None:
+        """Returns when all rows are visible, or none became visible for a minute."""
         moved = run.began
         while any(producer.is_alive() for producer in self._producers):
-            time.sleep(_LOOK_S)
-            if self._look():
+            time.sleep(_POLL_S)
+            if self._record_visible():
                 moved = time.monotonic()
             elif time.monotonic() - moved > _PATIENCE_S:
                 run.late = True
                 break
-            self._act(run)
+            self._kill_or_hurry(run)
             self._screen.tick(self._queryable(), self._total, self._rate(), self._fresh())
 
-    def _look(self) -> bool:
-        """Whether more is visible than at the last look."""
+    def _record_visible(self) -> bool:
+        """Records the visible offsets; returns whether more rows are visible than before."""
         moved = False
         for producer, seen in zip(self._producers, self._seen, strict=True):
             now = producer.queryable
@@ -100,10 +100,10 @@ class Stream:
                 moved = True
         return moved
 
-    def _act(self, run: Run) -> None:
-        """Kills and hurries by how much was sent, each once; a process is killed when the one before is back and rows flow."""
+    def _kill_or_hurry(self, run: Run) -> None:
+        """Kills processes and hurries producers by the share of events sent; a kill waits until rows flow after the last."""
         share = self._sent() / self._total
-        if len(run.kills) < len(KILLS) and self._has_come(KILLS[len(run.kills)], share, run):
+        if len(run.kills) < len(KILLS) and self._is_due(KILLS[len(run.kills)], share, run):
             name = KILLS[len(run.kills)][1]
             events, wall_ms = len(self._cluster.events), time.time_ns() // 1_000_000
             run.kills.append(Kill(name, self._cluster.kill(name), events, wall_ms))
@@ -115,7 +115,7 @@ class Stream:
             self._hurry.set()
             self._screen.note("the rest as fast as it goes", "hurry", "bold")
 
-    def _has_come(self, kill: tuple[float, str], share: float, run: Run) -> bool:
+    def _is_due(self, kill: tuple[float, str], share: float, run: Run) -> bool:
         """Whether it is time for this kill."""
         at, name = kill
         if share < at or not self._settled(run):
@@ -123,7 +123,7 @@ class Stream:
         return not name.startswith("compactor") or self._is_compacting() or share >= _IDLE_AT
 
     def _is_compacting(self) -> bool:
-        """Whether there was a plan to work on when the owner was asked last."""
+        """Whether a compaction was running when the owner was last asked."""
         if time.monotonic() - self._asked >= _ASK_S:
             self._asked = time.monotonic()
             (table,) = self._connection.status(TABLE).tables
@@ -131,7 +131,7 @@ class Stream:
         return self._compacting
 
     def _settled(self, run: Run) -> bool:
-        """Whether what was sent after the last kill is visible for every producer."""
+        """Whether every producer has rows visible that it sent after the last kill."""
         if not run.kills:
             return True
         kill = run.kills[-1].at
@@ -161,7 +161,7 @@ class Stream:
         return grown / 5.0
 
     def _fresh(self) -> float | None:
-        """The middle one of the batches that became visible last."""
+        """The median wait of the batches that became visible last."""
         waits = [Trace(p.sent[-400:], seen[-4:]).waits()[1] for p, seen in zip(self._producers, self._seen, strict=True)]
         newest = np.concatenate([wait[-20:] for wait in waits])
         return float(np.median(newest)) if len(newest) else None

@@ -1,9 +1,9 @@
-"""A reader beside the cluster: it looks at the table again and again, and reads each committed log file before it is cleaned.
+"""A reader beside the cluster: it observes the table repeatedly, and reads each committed log file before it is cleaned.
 
 An upsert hides a double, so doubles are looked for in log blocks, where nothing is merged yet. These files go when their slice
 was compacted and nobody needs the old one; ``doubles.py`` reports a file that went unread.
 
-It also looks for slices of which hudi-rs would not show all (``half_archived``): they may come and go between two reads of it.
+It also looks for slices of which hudi-rs leaves out a part (``half_archived``): they may come and go between two of its reads.
 """
 
 import threading
@@ -25,7 +25,7 @@ _KEY = "_hoodie_record_key"
 
 
 def half_archived(table: hudi.Table) -> set[str]:
-    """Paths of the archived logs of slices that have no base file, but logs of active instants: hudi-rs leaves them out."""
+    """Paths of archived logs in slices without a base file that also have active logs: hudi-rs leaves these logs out."""
     first = min((commit.instant for commit in table.commits()), default="")
     found: set[str] = set()
     for part in (group.slices()[-1] for group in table.file_groups()):
@@ -35,8 +35,8 @@ def half_archived(table: hudi.Table) -> set[str]:
 
 
 class Witness(threading.Thread):
-    """``fullest``: (moment, log files of the slice that has most of them) of each look; ``read``: events by the path of their log
-    file; ``hidden``: log files that hudi-rs left out at any look. Complete after ``stop``.
+    """Observes the table on a thread. ``fullest``: (moment, log files of the fullest slice) of each observation; ``read``: events
+    by the path of their log file; ``hidden``: log files that hudi-rs left out at any observation. Complete after ``stop``.
     """
 
     def __init__(self, url: str) -> None:
@@ -53,19 +53,19 @@ class Witness(threading.Thread):
         try:
             with hudi.open_table(self._url) as table:
                 while not self._end.wait(_EVERY_S):
-                    self._look(table)
-                self._look(table)
+                    self._observe(table)
+                self._observe(table)
         except BaseException as error:  # noqa: BLE001 - stop raises it in the main thread
             self._failure = error
 
     def stop(self) -> None:
-        """Takes a last look. Raises what went wrong in any of them."""
+        """Observes once more and ends. Raises the error of any observation."""
         self._end.set()
         self.join()
         if self._failure is not None:
             raise self._failure
 
-    def _look(self, table: hudi.Table) -> None:
+    def _observe(self, table: hudi.Table) -> None:
         self.hidden |= half_archived(table)
         slices = [group.slices() for group in table.file_groups()]
         self.fullest.append((time.monotonic(), max((len(parts[-1].logs) for parts in slices), default=0)))

@@ -12,7 +12,7 @@ from demo.doubles import count_events
 from demo.feed import DELETE, KEY, OPERATION, ORDERING, ORIGINS, SCHEMA, Feed, read_feeds
 from demo.freshness import Trace, percentile
 from demo.oracle import compare
-from demo.report import Looks
+from demo.report import Observations
 
 HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,"
@@ -115,7 +115,7 @@ class Growing(list[tuple[float, int]]):
 
 
 def test_a_trace_can_be_read_while_its_producer_sends() -> None:
-    """The demo looks every 20 ms whether rows flow again; once in 26 runs a batch was sent in the middle of a look."""
+    """The demo observations every 20 ms whether rows flow again; once in 26 runs a batch was sent in the middle of a look."""
     trace = Trace(sent=Growing([(0.0, 10), (1.0, 20)]), seen=[(0.9, 10), (3.0, 20)])
     assert trace.waits()[1].tolist() == [0.9, 2.0]
     assert trace.back_after(0.5) == 2.5
@@ -135,7 +135,7 @@ def test_an_event_in_two_log_files_and_a_file_that_nobody_read_are_counted() -> 
 
 
 def test_bars_rise_and_fall_with_the_log_files_and_end_with_the_last_look() -> None:
-    looks = Looks([(0.0, 0), (1.0, 1), (2.0, 7), (3.0, 7), (4.0, 3), (5.0, 0)])
-    assert looks.line() == "▁▂██▄▁"
-    assert (looks.first, looks.most, looks.last) == (1, 7, 0)
-    assert looks.changes(since=0.0) == [(0.0, 0), (1.0, 1), (2.0, 7), (4.0, 3), (5.0, 0)]
+    observations = Observations([(0.0, 0), (1.0, 1), (2.0, 7), (3.0, 7), (4.0, 3), (5.0, 0)])
+    assert observations.line() == "▁▂██▄▁"
+    assert (observations.first, observations.most, observations.last) == (1, 7, 0)
+    assert observations.changes(since=0.0) == [(0.0, 0), (1.0, 1), (2.0, 7), (4.0, 3), (5.0, 0)]
