@@ -98,3 +98,16 @@ def test_code_and_rules_use_a_word_of_the_glossary(term: str) -> None:
 def test_every_word_of_the_glossary_is_there_once_and_has_a_meaning() -> None:
     words = list(terms())
     assert len(words) == len(set(words)) > 40
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    there = [f"/{path.relative_to(ROOT)}" for path in texts(*CODE, "tests")] + [f"/tests/{Path(__file__).name}"]
+    named = set(re.findall(r"`((?:[\w]+/)*\w+\.py)`", GLOSSARY.read_text()))
+    gone = sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there))
+    assert not gone
+
+
+def test_every_layer_of_the_coordinator_is_in_the_architecture() -> None:
+    folders = {path.name for path in (ROOT / "coordinator/headgate_coordinator").iterdir() if (path / "__init__.py").exists()}
+    section = GLOSSARY.read_text().partition("A coordinator has")[2].partition("###")[0]
+    assert folders == set(re.findall(r"^\| `(\w+)/` \|", section, re.MULTILINE))
