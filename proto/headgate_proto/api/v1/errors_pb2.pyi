@@ -25,28 +25,28 @@ class _ActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Action.ValueTy
     DESCRIPTOR: _descriptor.EnumDescriptor
     ACTION_UNSPECIFIED: _Action.ValueType  # 0
     ACTION_RETRY: _Action.ValueType  # 1
-    """Nothing of the call was done. Wait `retry_after_ms` and send the same again."""
+    """The call had no effect. Wait `retry_after_ms` and send it again."""
     ACTION_RESUME: _Action.ValueType  # 2
-    """The stream is over. Open the channel again with its incarnation, at `address` if one is given, and go on behind the
-    committed offset that the answer names. Rows behind it are sent again.
+    """The stream is over. Open the channel again with its incarnation, at `address` if one is given, and resume above the
+    committed offset in the answer: send the rows above it again.
     """
     ACTION_FIX_CALL: _Action.ValueType  # 3
-    """The call is wrong and stays wrong. Nothing that was accepted before is lost."""
+    """The call is wrong and stays wrong. Rows accepted before are not lost."""
     ACTION_GIVE_UP: _Action.ValueType  # 4
     """A person has to change something first."""
 
 class Action(_Action, metaclass=_ActionEnumTypeWrapper):
-    """What a caller can do about an error. A client that does not know the code still knows this."""
+    """The caller's next step after an error. It holds for clients that do not know the code."""
 
 ACTION_UNSPECIFIED: Action.ValueType  # 0
 ACTION_RETRY: Action.ValueType  # 1
-"""Nothing of the call was done. Wait `retry_after_ms` and send the same again."""
+"""The call had no effect. Wait `retry_after_ms` and send it again."""
 ACTION_RESUME: Action.ValueType  # 2
-"""The stream is over. Open the channel again with its incarnation, at `address` if one is given, and go on behind the
-committed offset that the answer names. Rows behind it are sent again.
+"""The stream is over. Open the channel again with its incarnation, at `address` if one is given, and resume above the
+committed offset in the answer: send the rows above it again.
 """
 ACTION_FIX_CALL: Action.ValueType  # 3
-"""The call is wrong and stays wrong. Nothing that was accepted before is lost."""
+"""The call is wrong and stays wrong. Rows accepted before are not lost."""
 ACTION_GIVE_UP: Action.ValueType  # 4
 """A person has to change something first."""
 Global___Action: _TypeAlias = Action  # noqa: Y015
@@ -60,13 +60,13 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     CODE_UNSPECIFIED: _Code.ValueType  # 0
     CODE_UNAVAILABLE: _Code.ValueType  # 1
     """RETRY
-    nobody owns the table just now, the store does not answer, no writer is there
+    the table has no owner now, the store does not answer, or there is no writer
     """
     CODE_OVERLOADED: _Code.ValueType  # 2
     """a limit is reached: of memory, or of log files that wait for compaction"""
     CODE_REWOUND: _Code.ValueType  # 10
     """RESUME
-    uncommitted rows were dropped: a process went away, or a checkpoint failed
+    uncommitted rows were dropped: a process failed, or a checkpoint was aborted
     """
     CODE_MOVED: _Code.ValueType  # 11
     """this writer is leaving; `address` or any other writer takes the channel"""
@@ -77,19 +77,19 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     CODE_INVALID_ARGUMENT: _Code.ValueType  # 20
     """FIX_CALL"""
     CODE_SCHEMA: _Code.ValueType  # 21
-    """a column is missing, unknown or of another type"""
+    """a column is missing, unknown, or of a different type"""
     CODE_NULL_KEY: _Code.ValueType  # 22
     CODE_NULL_ORDERING: _Code.ValueType  # 23
     CODE_PARTITION_VALUE: _Code.ValueType  # 24
     """a value that cannot be a folder name"""
     CODE_TOO_LARGE: _Code.ValueType  # 25
-    """over a limit that is named in the message"""
+    """exceeds a limit; the message names it"""
     CODE_CORRUPT_BATCH: _Code.ValueType  # 26
     """not Arrow IPC, or Arrow that is not valid"""
     CODE_TABLE_NOT_FOUND: _Code.ValueType  # 27
     CODE_TABLE_EXISTS: _Code.ValueType  # 28
     CODE_OFFSET_OVERLAP: _Code.ValueType  # 29
-    """resent with another cut: go on from the accepted offset"""
+    """sent again with other boundaries: resume at the accepted offset"""
     CODE_OFFSET_GAP: _Code.ValueType  # 30
     """`after` is not the channel's last accepted offset"""
     CODE_AFTER_FAILED_BATCH: _Code.ValueType  # 31
@@ -112,13 +112,13 @@ class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 CODE_UNSPECIFIED: Code.ValueType  # 0
 CODE_UNAVAILABLE: Code.ValueType  # 1
 """RETRY
-nobody owns the table just now, the store does not answer, no writer is there
+the table has no owner now, the store does not answer, or there is no writer
 """
 CODE_OVERLOADED: Code.ValueType  # 2
 """a limit is reached: of memory, or of log files that wait for compaction"""
 CODE_REWOUND: Code.ValueType  # 10
 """RESUME
-uncommitted rows were dropped: a process went away, or a checkpoint failed
+uncommitted rows were dropped: a process failed, or a checkpoint was aborted
 """
 CODE_MOVED: Code.ValueType  # 11
 """this writer is leaving; `address` or any other writer takes the channel"""
@@ -129,19 +129,19 @@ CODE_TABLE_RESTORED: Code.ValueType  # 13
 CODE_INVALID_ARGUMENT: Code.ValueType  # 20
 """FIX_CALL"""
 CODE_SCHEMA: Code.ValueType  # 21
-"""a column is missing, unknown or of another type"""
+"""a column is missing, unknown, or of a different type"""
 CODE_NULL_KEY: Code.ValueType  # 22
 CODE_NULL_ORDERING: Code.ValueType  # 23
 CODE_PARTITION_VALUE: Code.ValueType  # 24
 """a value that cannot be a folder name"""
 CODE_TOO_LARGE: Code.ValueType  # 25
-"""over a limit that is named in the message"""
+"""exceeds a limit; the message names it"""
 CODE_CORRUPT_BATCH: Code.ValueType  # 26
 """not Arrow IPC, or Arrow that is not valid"""
 CODE_TABLE_NOT_FOUND: Code.ValueType  # 27
 CODE_TABLE_EXISTS: Code.ValueType  # 28
 CODE_OFFSET_OVERLAP: Code.ValueType  # 29
-"""resent with another cut: go on from the accepted offset"""
+"""sent again with other boundaries: resume at the accepted offset"""
 CODE_OFFSET_GAP: Code.ValueType  # 30
 """`after` is not the channel's last accepted offset"""
 CODE_AFTER_FAILED_BATCH: Code.ValueType  # 31
@@ -175,11 +175,11 @@ class Error(_message.Message):
     code: Global___Code.ValueType
     action: Global___Action.ValueType
     message: _builtins.str
-    """What is wrong, without paths, bucket names or the text of other people's rows."""
+    """What is wrong, without paths, bucket names or other principals' rows."""
     fix: _builtins.str
     """The next step, one or two sentences."""
     address: _builtins.str
-    """host:port to go to, when there is a better one."""
+    """host:port of a better server, if there is one."""
     retry_after_ms: _builtins.int
     def __init__(
         self,

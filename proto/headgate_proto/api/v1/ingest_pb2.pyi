@@ -30,7 +30,7 @@ class _OperationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Operation.V
     OPERATION_DELETE: _Operation.ValueType  # 2
     """Needs the record key, partition and ordering columns; others are ignored."""
     OPERATION_MIXED: _Operation.ValueType  # 3
-    """`operation_column` says it row by row: int8, 1 = upsert, 2 = delete; or string, "upsert" / "delete"."""
+    """`operation_column` holds each row's operation: int8, 1 = upsert, 2 = delete; or string, "upsert" / "delete"."""
 
 class Operation(_Operation, metaclass=_OperationEnumTypeWrapper): ...
 
@@ -39,7 +39,7 @@ OPERATION_UPSERT: Operation.ValueType  # 1
 OPERATION_DELETE: Operation.ValueType  # 2
 """Needs the record key, partition and ordering columns; others are ignored."""
 OPERATION_MIXED: Operation.ValueType  # 3
-"""`operation_column` says it row by row: int8, 1 = upsert, 2 = delete; or string, "upsert" / "delete"."""
+"""`operation_column` holds each row's operation: int8, 1 = upsert, 2 = delete; or string, "upsert" / "delete"."""
 Global___Operation: _TypeAlias = Operation  # noqa: Y015
 
 @_typing.final
@@ -61,7 +61,7 @@ class AppendRequest(_message.Message):
     def flush(self) -> Global___Flush: ...
     @_builtins.property
     def close(self) -> Global___CloseChannel:
-        """Nothing more will come; the answer is `ended` without an error once all accepted rows are queryable."""
+        """The last request; the answer is `ended` without an error once all accepted rows are queryable."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class OpenChannel(_message.Message):
     channel: _builtins.str
     """Chosen by the client, survives restarts; 1 to 255 bytes of UTF-8, no control characters."""
     incarnation: _builtins.int
-    """0: a new producer, which fences every older one of this name. Else what `opened` said: a reconnect, which fences nobody."""
+    """0: a new producer, which fences every older one of this name. Otherwise the value of `opened`: a reconnect, which fences no producer."""
     def __init__(
         self,
         *,
@@ -122,7 +122,7 @@ class Batch(_message.Message):
     after: _builtins.int
     """The channel's last offset before this batch: 0 at the very beginning. Accepted only when it equals the last accepted one."""
     offset: _builtins.int
-    """The offset of the batch's last row. Offsets grow; what lies between them is the client's own business. At most 2^63-1."""
+    """The offset of the batch's last row. Offsets grow; gaps are allowed. At most 2^63-1."""
     operation: Global___Operation.ValueType
     operation_column: _builtins.str
     schema: _builtins.bytes
@@ -151,7 +151,7 @@ Global___Batch: _TypeAlias = Batch  # noqa: Y015
 
 @_typing.final
 class Skip(_message.Message):
-    """Goes on behind a refused batch: the channel's accepted offset becomes `offset`, its rows are given up for good."""
+    """Discards a refused batch for good: the channel's accepted offset becomes `offset`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -247,7 +247,7 @@ class Opened(_message.Message):
     RESTORED_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.int
     committed_offset: _builtins.int
-    """Rows up to here are committed. The producer goes on behind it."""
+    """Rows up to here are committed. The producer resumes above it."""
     max_in_flight_bytes: _builtins.int
     restored: _builtins.str
     """Names the table's newest restore, empty before any. Only when it has changed since the channel's stream before may the
@@ -282,7 +282,7 @@ class Acks(_message.Message):
     DURABLE_FIELD_NUMBER: _builtins.int
     QUERYABLE_FIELD_NUMBER: _builtins.int
     received: _builtins.int
-    """In one writer's memory: survives nothing."""
+    """In one writer's memory; lost with the writer."""
     durable: _builtins.int
     """The commit is decided on the table's storage."""
     queryable: _builtins.int
@@ -304,7 +304,7 @@ Global___Acks: _TypeAlias = Acks  # noqa: Y015
 
 @_typing.final
 class Refused(_message.Message):
-    """One batch was not taken and the channel stands still: later ones get CODE_AFTER_FAILED_BATCH until a batch with the same
+    """One batch was refused and the channel is stopped: later ones get CODE_AFTER_FAILED_BATCH until a batch with the same
     `after` is accepted, or `skip` is sent. Answers come in the order of the batches. With ACTION_RETRY nothing is wrong with it:
     wait `retry_after_ms` and send it and what followed it again on this stream.
     """
@@ -319,8 +319,8 @@ class Refused(_message.Message):
     accepted: _builtins.int
     """The channel's last accepted offset."""
     rows: _builtins.bytes
-    """Which rows of the batch are to blame: a bit for each, the first row's is the lowest of the first byte. Empty: it is not said.
-    With CODE_SLICE_SET_ASIDE the others are taken when they are sent in the batch's place, with its `after` and `offset`.
+    """Which rows of the batch are to blame: a bit for each, the first row's is the lowest of the first byte. Empty: unknown.
+    With CODE_SLICE_SET_ASIDE the others are accepted in the batch's place, with its `after` and `offset`.
     """
     @_builtins.property
     def error(self) -> _errors_pb2.Error: ...

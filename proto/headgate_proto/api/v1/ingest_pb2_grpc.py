@@ -47,14 +47,14 @@ class IngestServiceServicer(object):
     """
 
     def Append(self, request_iterator, context):
-        """One stream is one producer's hold on one channel of one table.
+        """One stream carries one channel of one table, for one producer.
 
         Order: the first message is `open`; the first answer is `opened` (or `ended`). Batches may then be sent without waiting,
         up to `Opened.max_in_flight_bytes` of row bytes that are not yet `queryable`; beyond that the writer stops reading.
 
         Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
-        the committed offset, with the same cut. Batches at or below it are committed once, whatever was sent how often.
-        A stream's end without `ended` means the same as `ended` with ACTION_RESUME.
+        the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
+        A stream that ends without `ended` ends as with ACTION_RESUME.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

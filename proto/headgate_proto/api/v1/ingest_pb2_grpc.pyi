@@ -34,14 +34,14 @@ class IngestServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> IngestServiceAsyncStub: ...
     Append: _grpc.StreamStreamMultiCallable[_ingest_pb2.AppendRequest, _ingest_pb2.AppendResponse]
-    """One stream is one producer's hold on one channel of one table.
+    """One stream carries one channel of one table, for one producer.
 
     Order: the first message is `open`; the first answer is `opened` (or `ended`). Batches may then be sent without waiting,
     up to `Opened.max_in_flight_bytes` of row bytes that are not yet `queryable`; beyond that the writer stops reading.
 
     Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
-    the committed offset, with the same cut. Batches at or below it are committed once, whatever was sent how often.
-    A stream's end without `ended` means the same as `ended` with ACTION_RESUME.
+    the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
+    A stream that ends without `ended` ends as with ACTION_RESUME.
     """
 
 @_typing.type_check_only
@@ -50,14 +50,14 @@ class IngestServiceAsyncStub(IngestServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Append: _aio.StreamStreamMultiCallable[_ingest_pb2.AppendRequest, _ingest_pb2.AppendResponse]  # type: ignore[assignment]
-    """One stream is one producer's hold on one channel of one table.
+    """One stream carries one channel of one table, for one producer.
 
     Order: the first message is `open`; the first answer is `opened` (or `ended`). Batches may then be sent without waiting,
     up to `Opened.max_in_flight_bytes` of row bytes that are not yet `queryable`; beyond that the writer stops reading.
 
     Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
-    the committed offset, with the same cut. Batches at or below it are committed once, whatever was sent how often.
-    A stream's end without `ended` means the same as `ended` with ACTION_RESUME.
+    the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
+    A stream that ends without `ended` ends as with ACTION_RESUME.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -69,14 +69,14 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_ingest_pb2.AppendRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_pb2.AppendResponse], _abc.AsyncIterator[_ingest_pb2.AppendResponse]]:
-        """One stream is one producer's hold on one channel of one table.
+        """One stream carries one channel of one table, for one producer.
 
         Order: the first message is `open`; the first answer is `opened` (or `ended`). Batches may then be sent without waiting,
         up to `Opened.max_in_flight_bytes` of row bytes that are not yet `queryable`; beyond that the writer stops reading.
 
         Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
-        the committed offset, with the same cut. Batches at or below it are committed once, whatever was sent how often.
-        A stream's end without `ended` means the same as `ended` with ACTION_RESUME.
+        the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
+        A stream that ends without `ended` ends as with ACTION_RESUME.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

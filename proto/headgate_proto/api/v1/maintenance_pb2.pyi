@@ -26,7 +26,7 @@ class CompactRequest(_message.Message):
     PLAN_ONLY_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     plan_only: _builtins.bool
-    """Only says what a plan would hold; nothing is written."""
+    """Answers what a plan would hold; nothing is written."""
     def __init__(
         self,
         *,
@@ -256,7 +256,7 @@ class CleanRequest(_message.Message):
     PLAN_ONLY_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     plan_only: _builtins.bool
-    """Only says what would be removed."""
+    """Answers what would be deleted; nothing is written."""
     def __init__(
         self,
         *,
@@ -309,7 +309,7 @@ class ArchiveRequest(_message.Message):
     PLAN_ONLY_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     plan_only: _builtins.bool
-    """Only says what would be moved."""
+    """Answers what would be moved; nothing is written."""
     def __init__(
         self,
         *,
@@ -420,7 +420,7 @@ class RestoreRequest(_message.Message):
     instant: _builtins.str
     """A savepoint's."""
     plan_only: _builtins.bool
-    """Only says what would be taken back."""
+    """Answers what would be undone; nothing is written."""
     def __init__(
         self,
         *,
@@ -482,7 +482,7 @@ class AdoptRequest(_message.Message):
     buckets: _builtins.int
     """Needed for a table that this project did not make: nothing in the table says how many buckets it has."""
     roll_back: _builtins.bool
-    """A write of the other program that is pending is taken back, instead of refused. Only when that program runs no more."""
+    """Pending writes of the other program are rolled back instead of refused. Only after that program has stopped."""
     future_times: _builtins.bool
     """Nothing is adopted: the table goes on above its own times, though they are ahead of the clock. Channels stay open.
     Alone: with `buckets` or `roll_back` it is refused with INVALID_ARGUMENT.
@@ -523,19 +523,19 @@ class AdoptResponse(_message.Message):
 
     @_builtins.property
     def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Instants of ours that it took away."""
+        """The table's instants that it removed."""
 
     @_builtins.property
     def plans(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Its compactions that are pending; they are ours to do now."""
+        """Its pending compactions; the table's compactors do them now."""
 
     @_builtins.property
     def finished_plans(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Our pending compactions that it has done."""
+        """The table's pending compactions that it finished."""
 
     @_builtins.property
     def rolled_back(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Its pending writes that were taken back."""
+        """Its pending writes that were rolled back."""
 
     @_builtins.property
     def archived(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -592,7 +592,7 @@ class RepairResponse(_message.Message):
     REMOVED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def files(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was put back: paths from the table's root. Empty: nothing was missing that a slot still says."""
+        """Files restored, by path from the table's root. Empty: no file was missing of which a slot has the bytes."""
 
     @_builtins.property
     def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

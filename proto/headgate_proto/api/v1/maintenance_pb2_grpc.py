@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class MaintenanceServiceStub(object):
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
@@ -88,17 +88,17 @@ class MaintenanceServiceStub(object):
 
 
 class MaintenanceServiceServicer(object):
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
 
     def Compact(self, request, context):
-        """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
-        whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
+        """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
+        whenever something has changed, last `compacted`. The plan continues without the caller.
         Retry: safe; open plans are followed instead of planned again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -106,7 +106,7 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Clean(self, request, context):
-        """Removes file slices that no query needs any more, by the table's settings, now. Retry: safe.
+        """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
         Errors: INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -121,7 +121,7 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Savepoint(self, request, context):
-        """Keeps the table's newest state readable for good, or ends that, and lists what is kept.
+        """Saves the table's newest commit, or removes a savepoint, and lists savepoints.
         Retry: `remove` and `list` are safe. A `comment` that is sent twice saves twice only if rows were committed in between.
         Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
         """
@@ -140,8 +140,8 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Adopt(self, request, context):
-        """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
-        under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
+        """Adopts what another program did to the table, so that it takes rows again. A table of another program that lies
+        under the store's root becomes one of the cluster. Retry: safe; succeeds with nothing to adopt.
         Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
         program is pending, or it did what cannot be adopted; the coordinator's log says what).
         """
@@ -158,7 +158,7 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Configure(self, request, context):
-        """Changes settings of the table's services, or only shows them. Retry: safe.
+        """Changes settings of the table's services, or answers them. Retry: safe.
         Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -231,10 +231,10 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MaintenanceService(object):
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """

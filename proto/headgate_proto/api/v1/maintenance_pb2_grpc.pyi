@@ -27,10 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MaintenanceServiceStub:
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
@@ -40,18 +40,18 @@ class MaintenanceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MaintenanceServiceAsyncStub: ...
     Compact: _grpc.UnaryStreamMultiCallable[_maintenance_pb2.CompactRequest, _maintenance_pb2.CompactResponse]
-    """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
-    whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
+    """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
+    whenever something has changed, last `compacted`. The plan continues without the caller.
     Retry: safe; open plans are followed instead of planned again.
     """
     Clean: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.CleanRequest, _maintenance_pb2.CleanResponse]
-    """Removes file slices that no query needs any more, by the table's settings, now. Retry: safe.
+    """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
     Errors: INVALID_ARGUMENT.
     """
     Archive: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ArchiveRequest, _maintenance_pb2.ArchiveResponse]
     """Moves old instants of the timeline into its archive, by the table's settings, now. Retry: safe."""
     Savepoint: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SavepointRequest, _maintenance_pb2.SavepointResponse]
-    """Keeps the table's newest state readable for good, or ends that, and lists what is kept.
+    """Saves the table's newest commit, or removes a savepoint, and lists savepoints.
     Retry: `remove` and `list` are safe. A `comment` that is sent twice saves twice only if rows were committed in between.
     Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
     """
@@ -62,8 +62,8 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
     """
     Adopt: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]
-    """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
-    under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
+    """Adopts what another program did to the table, so that it takes rows again. A table of another program that lies
+    under the store's root becomes one of the cluster. Retry: safe; succeeds with nothing to adopt.
     Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
     program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
@@ -72,7 +72,7 @@ class MaintenanceServiceStub:
     archived instants that have come back. Retry: safe.
     """
     Configure: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]
-    """Changes settings of the table's services, or only shows them. Retry: safe.
+    """Changes settings of the table's services, or answers them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
@@ -83,28 +83,28 @@ class MaintenanceServiceStub:
 
 @_typing.type_check_only
 class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Compact: _aio.UnaryStreamMultiCallable[_maintenance_pb2.CompactRequest, _maintenance_pb2.CompactResponse]  # type: ignore[assignment]
-    """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
-    whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
+    """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
+    whenever something has changed, last `compacted`. The plan continues without the caller.
     Retry: safe; open plans are followed instead of planned again.
     """
     Clean: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.CleanRequest, _maintenance_pb2.CleanResponse]  # type: ignore[assignment]
-    """Removes file slices that no query needs any more, by the table's settings, now. Retry: safe.
+    """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
     Errors: INVALID_ARGUMENT.
     """
     Archive: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ArchiveRequest, _maintenance_pb2.ArchiveResponse]  # type: ignore[assignment]
     """Moves old instants of the timeline into its archive, by the table's settings, now. Retry: safe."""
     Savepoint: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SavepointRequest, _maintenance_pb2.SavepointResponse]  # type: ignore[assignment]
-    """Keeps the table's newest state readable for good, or ends that, and lists what is kept.
+    """Saves the table's newest commit, or removes a savepoint, and lists savepoints.
     Retry: `remove` and `list` are safe. A `comment` that is sent twice saves twice only if rows were committed in between.
     Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
     """
@@ -115,8 +115,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
     """
     Adopt: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]  # type: ignore[assignment]
-    """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
-    under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
+    """Adopts what another program did to the table, so that it takes rows again. A table of another program that lies
+    under the store's root becomes one of the cluster. Retry: safe; succeeds with nothing to adopt.
     Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
     program is pending, or it did what cannot be adopted; the coordinator's log says what).
     """
@@ -125,7 +125,7 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     archived instants that have come back. Retry: safe.
     """
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
-    """Changes settings of the table's services, or only shows them. Retry: safe.
+    """Changes settings of the table's services, or answers them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
@@ -135,10 +135,10 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What operators ask of a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
-    owner's address, or UNAVAILABLE while nobody owns it. Commits of rows go first, and go on meanwhile (all but Restore and Adopt).
+    """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
+    owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for those who
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
     are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
@@ -149,8 +149,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.CompactRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_maintenance_pb2.CompactResponse], _abc.AsyncIterator[_maintenance_pb2.CompactResponse]]:
-        """Makes a plan of everything that there is to compact now and reports its progress: first `planned`, then `progress`
-        whenever something has changed, last `compacted`. The plan goes on when the caller goes away.
+        """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
+        whenever something has changed, last `compacted`. The plan continues without the caller.
         Retry: safe; open plans are followed instead of planned again.
         """
 
@@ -160,7 +160,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.CleanRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.CleanResponse, _abc.Awaitable[_maintenance_pb2.CleanResponse]]:
-        """Removes file slices that no query needs any more, by the table's settings, now. Retry: safe.
+        """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
         Errors: INVALID_ARGUMENT.
         """
 
@@ -178,7 +178,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.SavepointRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.SavepointResponse, _abc.Awaitable[_maintenance_pb2.SavepointResponse]]:
-        """Keeps the table's newest state readable for good, or ends that, and lists what is kept.
+        """Saves the table's newest commit, or removes a savepoint, and lists savepoints.
         Retry: `remove` and `list` are safe. A `comment` that is sent twice saves twice only if rows were committed in between.
         Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
         """
@@ -201,8 +201,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.AdoptRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.AdoptResponse, _abc.Awaitable[_maintenance_pb2.AdoptResponse]]:
-        """Takes what another program did to the table as its own, so that it takes rows again. A table of another program that lies
-        under the store's root becomes one of the cluster. Retry: safe; a table with nothing to adopt is a success.
+        """Adopts what another program did to the table, so that it takes rows again. A table of another program that lies
+        under the store's root becomes one of the cluster. Retry: safe; succeeds with nothing to adopt.
         Errors: INVALID_ARGUMENT (`buckets` missing or wrong, `future_times` beside others), TABLE_QUARANTINED (a write of the other
         program is pending, or it did what cannot be adopted; the coordinator's log says what).
         """
@@ -223,7 +223,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.ConfigureRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.ConfigureResponse, _abc.Awaitable[_maintenance_pb2.ConfigureResponse]]:
-        """Changes settings of the table's services, or only shows them. Retry: safe.
+        """Changes settings of the table's services, or answers them. Retry: safe.
         Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
         """
 

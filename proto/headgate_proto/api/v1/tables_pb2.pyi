@@ -86,7 +86,7 @@ class CreateTableRequest(_message.Message):
     """0 takes the default, 8."""
     hive_style: _builtins.bool
     exist_ok: _builtins.bool
-    """A table of that name and the same definition is a success."""
+    """Succeed if a table of that name and definition exists."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -290,7 +290,7 @@ class StatusResponse(_message.Message):
     def compactors(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactorStatus]: ...
     @_builtins.property
     def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What an operator should know of the coordinator itself, such as a store that cannot be listed; one sentence each."""
+        """Alarms of the coordinator itself, such as a store that cannot be listed; one sentence each."""
 
     def __init__(
         self,
@@ -437,7 +437,7 @@ class TableStatus(_message.Message):
     """Those that wait for a compactor, or for their next try."""
     @_builtins.property
     def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What an operator should know, one sentence each."""
+        """Alarms of the table, one sentence each."""
 
     @_builtins.property
     def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationStatus]:
@@ -495,7 +495,7 @@ class OperationStatus(_message.Message):
     """Which try this is under the table's present owner, from 1."""
     rows_done: _builtins.int
     bytes_done: _builtins.int
-    """Input bytes that are dealt with, by the share of rows (0 when nobody knows how many there will be), and all of them."""
+    """Input bytes merged, by the share of rows (0 while their number is unknown), and all input bytes."""
     of_bytes: _builtins.int
     seconds: _builtins.float
     """Since it was handed out."""

@@ -89,7 +89,7 @@ class TableServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FindWriters(self, request, context):
-        """The writers that take channels now, least loaded first; empty while none is there. Retry: safe.
+        """The writers that take channels now, least loaded first; may be empty. Retry: safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

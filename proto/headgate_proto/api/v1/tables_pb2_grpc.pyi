@@ -42,7 +42,7 @@ class TableServiceStub:
     ListTables: _grpc.UnaryUnaryMultiCallable[_tables_pb2.ListTablesRequest, _tables_pb2.ListTablesResponse]
     """By name, all of them. Retry: safe."""
     FindWriters: _grpc.UnaryUnaryMultiCallable[_tables_pb2.FindWritersRequest, _tables_pb2.FindWritersResponse]
-    """The writers that take channels now, least loaded first; empty while none is there. Retry: safe."""
+    """The writers that take channels now, least loaded first; may be empty. Retry: safe."""
     Status: _grpc.UnaryUnaryMultiCallable[_tables_pb2.StatusRequest, _tables_pb2.StatusResponse]
     """The state of the cluster and of the tables that this coordinator owns. Retry: safe."""
 
@@ -60,7 +60,7 @@ class TableServiceAsyncStub(TableServiceStub):
     ListTables: _aio.UnaryUnaryMultiCallable[_tables_pb2.ListTablesRequest, _tables_pb2.ListTablesResponse]  # type: ignore[assignment]
     """By name, all of them. Retry: safe."""
     FindWriters: _aio.UnaryUnaryMultiCallable[_tables_pb2.FindWritersRequest, _tables_pb2.FindWritersResponse]  # type: ignore[assignment]
-    """The writers that take channels now, least loaded first; empty while none is there. Retry: safe."""
+    """The writers that take channels now, least loaded first; may be empty. Retry: safe."""
     Status: _aio.UnaryUnaryMultiCallable[_tables_pb2.StatusRequest, _tables_pb2.StatusResponse]  # type: ignore[assignment]
     """The state of the cluster and of the tables that this coordinator owns. Retry: safe."""
 
@@ -99,7 +99,7 @@ class TableServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tables_pb2.FindWritersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tables_pb2.FindWritersResponse, _abc.Awaitable[_tables_pb2.FindWritersResponse]]:
-        """The writers that take channels now, least loaded first; empty while none is there. Retry: safe."""
+        """The writers that take channels now, least loaded first; may be empty. Retry: safe."""
 
     @_abc_1.abstractmethod
     def Status(
