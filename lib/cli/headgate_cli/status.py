@@ -13,7 +13,7 @@ from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option, size
 
 
-@click.command("status")
+@click.command("status", short_help="Show processes, tables and alarms.")
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds, for --watch.")
 @cluster_options()

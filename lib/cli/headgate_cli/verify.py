@@ -11,7 +11,7 @@ from headgate_cli.table.location import locate_table
 from headgate_tables.face.results import Repaired
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare a table with its commit log.")
 @click.argument("table_name", metavar="TABLE")
 @click.option(
     "--repair",

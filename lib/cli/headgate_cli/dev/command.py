@@ -30,7 +30,7 @@ class ClusterOptions(TypedDict):
     checkpoint_interval: str
 
 
-@click.command("dev")
+@click.command("dev", short_help="Run a cluster on this machine.")
 @click.option(
     "--store",
     default="headgate-data",

@@ -32,7 +32,7 @@ class LoadOptions(TypedDict):
     buckets: int
 
 
-@click.command("load")
+@click.command("load", short_help="Load files into a table, exactly once.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--table", "table_name", required=True, help="Name of the table.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .jsonl .arrow .feather …]")

@@ -12,7 +12,7 @@ from headgate_cli.output import Output
 from headgate_tables.face.results import AdoptResult
 
 
-@click.command("adopt")
+@click.command("adopt", short_help="Adopt another program's changes.")
 @click.option(
     "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table made by another program, which does not store it."
 )

@@ -9,7 +9,7 @@ from headgate_cli.maintenance.target import call_owner, fields_of, is_address, o
 from headgate_cli.output import Output, size
 
 
-@click.command("clean")
+@click.command("clean", short_help="Delete replaced file slices now.")
 @click.option("--plan-only", is_flag=True, help="Show what would be removed; change nothing.")
 @table_command
 def clean(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> None:
@@ -41,7 +41,7 @@ def clean(output: Output, table_name: str, access: Access, storage: tuple[str, .
         output.print_text(f"Reads --as-of {record['earliest']} and later are possible.")
 
 
-@click.command("archive")
+@click.command("archive", short_help="Move old instants into the history now.")
 @click.option("--plan-only", is_flag=True, help="Show what would be moved; change nothing.")
 @table_command
 def archive(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> None:

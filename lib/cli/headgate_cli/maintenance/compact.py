@@ -16,7 +16,7 @@ from headgate_tables.face.operation import Operation
 _NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: start one with `headgate compactor`."
 
 
-@click.command("compact")
+@click.command("compact", short_help="Merge log files into base files now.")
 @click.option("--plan-only", is_flag=True, help="Show what would be compacted; change nothing.")
 @table_command
 def compact(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> int:

@@ -10,7 +10,7 @@ from headgate_cli.output import Output
 from headgate_tables.face.settings import SETTINGS, TableSettings
 
 
-@click.command("configure")
+@click.command("configure", short_help="Show or change settings of a table.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Restore the default; may be repeated.")
 @table_command
 @click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…")

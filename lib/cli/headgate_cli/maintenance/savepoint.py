@@ -21,7 +21,7 @@ class Request(TypedDict):
     listing: bool
 
 
-@click.command("savepoint")
+@click.command("savepoint", short_help="Keep the newest commit of a table.")
 @click.option("--comment", default="", help="Its purpose; stored in the savepoint.")
 @click.option("--remove", metavar="INSTANT", default="", help="Remove this savepoint; cleaning deletes its files later.")
 @click.option("--list", "listing", is_flag=True, help="List the savepoints; change nothing.")
@@ -70,7 +70,7 @@ async def _by_owner(owner: Maintenance, *, comment: str, remove: str, listing: b
     return await (owner.remove_savepoint(remove) if remove else owner.savepoint(comment))
 
 
-@click.command("restore")
+@click.command("restore", short_help="Take a table back to a savepoint.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--plan-only", is_flag=True, help="Show what would be undone; change nothing.")
 @table_command

@@ -51,7 +51,7 @@ table.add_command(adopt)
 table.add_command(slice_)
 
 
-@table.command("create")
+@table.command("create", short_help="Create a table.")
 @click.argument("name")
 @click.option("--schema", "schema_file", type=click.Path(path_type=Path), help="File with the columns (see above).")
 @click.option("--like", type=click.Path(path_type=Path), help="Data file whose columns the table gets.")
@@ -98,7 +98,7 @@ def create_table(cluster: headgate.Headgate, name: str, schema: pa.Schema, **opt
     ).info
 
 
-@table.command("list")
+@table.command("list", short_help="List tables.")
 @cluster_options()
 @json_option
 @click.pass_obj
@@ -113,7 +113,7 @@ def list_tables(output: Output, access: Access) -> None:
         output.print_note({"unreadable": unreadable}, f"Cannot be read now: {', '.join(unreadable)}. `headgate status` says why.")
 
 
-@table.command("describe")
+@table.command("describe", short_help="Show definition and columns.")
 @click.argument("name")
 @cluster_options()
 @json_option
@@ -124,7 +124,7 @@ def describe(output: Output, name: str, access: Access) -> None:
         _show(output, cluster.table(name).info)
 
 
-@table.command("timeline", epilog=_NAME_OR_URL)
+@table.command("timeline", short_help="List instants.", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="Show the newest N instants; 0: all.")
 @cluster_options()
@@ -136,7 +136,7 @@ def timeline(output: Output, table_name: str, limit: int, access: Access, storag
     output.print_records(stored.timeline(locate_table(table_name, access, storage), limit), empty="no commits yet")
 
 
-@table.command("files", epilog=_NAME_OR_URL)
+@table.command("files", short_help="List file slices.", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @cluster_options()
 @storage_option
@@ -148,7 +148,7 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
     output.print_records(stored.files(locate_table(table_name, access, storage)), shown, empty="no files yet")
 
 
-@table.command("scan", epilog=_NAME_OR_URL)
+@table.command("scan", short_help="Show rows.", epilog=_NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @click.option("--columns", default="", help="Columns to show, in this order: column,… [all]")
 @click.option(

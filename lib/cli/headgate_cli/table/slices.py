@@ -12,12 +12,12 @@ from headgate_tables.face.owner import StuckSlice, Table
 from headgate_tables.face.results import SliceFigures
 
 
-@click.group("slice")
+@click.group("slice", short_help="Set file slices aside, take them in.")
 def slice_() -> None:
     """Handle file slices that cannot be compacted, mostly because one of their files is damaged."""
 
 
-@slice_.command("set-aside")
+@slice_.command("set-aside", short_help="Refuse rows of a slice; do not compact it.")
 @click.option("--comment", default="", help="The reason, for people. [the compaction's error]")
 @table_command
 @click.argument("slice_name", metavar="SLICE")
@@ -44,7 +44,7 @@ def set_aside(
     output.print_text(f"{slice_name} is set aside. When its files are intact: headgate table slice take-in", fg="green")
 
 
-@slice_.command("take-in")
+@slice_.command("take-in", short_help="End set-aside.")
 @table_command
 @click.argument("slice_name", metavar="SLICE")
 def take_in(output: Output, /, table_name: str, slice_name: str, access: Access, storage: tuple[str, ...]) -> None:
@@ -67,7 +67,7 @@ def take_in(output: Output, /, table_name: str, slice_name: str, access: Access,
     output.print_text(f"{slice_name} takes rows again.", fg="green")
 
 
-@slice_.command("list")
+@slice_.command("list", short_help="List slices that cannot be compacted.")
 @table_command
 def list_(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...]) -> None:
     """Lists the file slices of TABLE that cannot be compacted or are set aside, with the reason."""
