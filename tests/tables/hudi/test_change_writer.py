@@ -271,6 +271,22 @@ def test_empty_changes_are_a_mistake_of_the_caller(tmp_path: Path) -> None:
     assert writer_of(table).write(transaction.instant, [], []) == []
 
 
+def test_a_base_file_is_one_whose_log_version_is_zero_and_takes_no_deletes(tmp_path: Path) -> None:
+    table = create(tmp_path, buckets=1)
+    transaction = table.transaction()
+    transaction.announce()
+    writer = writer_of(table)
+    with pytest.raises(ValueError, match="deletes for the base file"):
+        writer.write(transaction.instant, changes_of(table, ("a", 1, "a"), ("b", 1, None)), [0])
+    [changes] = changes_of(table, ("a", 1, "a"), ("b", 1, "b"))
+    file_id = "00000000-0000-4000-8000-000000000000-0"
+    [status] = writer.write(transaction.instant, [changes], [0], file_ids=[file_id])
+    assert status.stat.name == f"{file_id}_0-0-0_{transaction.instant}.parquet"
+    written = pq.read_table(pa.BufferReader(store_of(table).get(status.file.stage)))
+    assert set(written["_hoodie_file_name"].to_pylist()) == {status.stat.name}
+    assert written["note"].to_pylist() == ["a", "b"]
+
+
 def test_files_of_a_failed_write_do_not_stay_in_the_stage(tmp_path: Path) -> None:
     class FullAtTheSecond(LocalStore):
         def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
