@@ -73,6 +73,21 @@ class Cluster:
 
 
 @asynccontextmanager
+async def opened_channel(owner: ScriptedOwner, table: hudi.Table) -> AsyncIterator[tuple[WriterLink, OwnedTable, Producer]]:
+    """Attaches the table to the next writer that connects to ``owner``, and opens a channel to that writer."""
+    assert table.definition is not None
+    link = await owner.writer()
+    owned = OwnedTable(TABLE, table.url, table.definition)
+    owned.attach([link])
+    async with producers(link.address) as client:
+        channel = client()
+        await channel.open(TABLE)
+        await owned.grant(link)
+        await channel.opened()
+        yield link, owned, channel
+
+
+@asynccontextmanager
 async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = None, **settings: Any) -> AsyncIterator[Cluster]:
     """Running, in checkpoint 1. A block that takes more than a minute fails: something that it awaits never comes."""
     table = create(tmp_path)

@@ -17,7 +17,7 @@ from headgate_writer.process import running, serve
 from headgate_writer.settings import WriterSettings
 from support.failing_syncs import fail_syncs
 from support.producer import producers
-from support.running_writer import TABLE, Cluster
+from support.running_writer import TABLE, Cluster, opened_channel
 from support.scripted_owner import OwnedTable, scripted_owner
 from support.tables import create, notes, rows
 
@@ -35,14 +35,7 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
         owner.tables.add(TABLE)
         settings = WriterSettings(coordinator=[owner.address])
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
-        link = await owner.writer()
-        owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.attach([link])
-        async with producers(link.address) as client:
-            channel = client()
-            await channel.open(TABLE)
-            await owned.grant(link)
-            await channel.opened()
+        async with opened_channel(owner, table) as (link, owned, channel):
             await channel.append(ROWS)
             transaction = table.transaction()
             transaction.announce()
@@ -78,14 +71,7 @@ async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_mea
         settings, flushing = WriterSettings(coordinator=[owner.address]), asyncio.Event()
         fails = _hold_up(monkeypatch, partial(asyncio.get_running_loop().call_soon_threadsafe, flushing.set))
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
-        link = await owner.writer()
-        owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.attach([link])
-        async with producers(link.address) as client:
-            channel = client()
-            await channel.open(TABLE)
-            await owned.grant(link)
-            await channel.opened()
+        async with opened_channel(owner, table) as (link, owned, channel):
             await channel.append(ROWS)
             transaction = table.transaction()
             transaction.announce()

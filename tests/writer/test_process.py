@@ -12,9 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from headgate_writer.settings import PROCESS_BYTES, WriterSettings
-from support.producer import producers
-from support.running_writer import TABLE, cluster
-from support.scripted_owner import OwnedTable, scripted_owner
+from support.running_writer import TABLE, cluster, opened_channel
+from support.scripted_owner import scripted_owner
 from support.tables import create, rows
 
 MIB = 1 << 20
@@ -22,22 +21,14 @@ MIB = 1 << 20
 
 async def test_a_process_says_when_it_is_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     table = create(tmp_path)
-    assert table.definition is not None
     async with asyncio.timeout(60), scripted_owner() as owner:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "headgate_writer", "--coordinator", owner.address, stdout=asyncio.subprocess.PIPE
         )
         assert process.stdout is not None
-        link = await owner.writer()
-        ready = json.loads(await process.stdout.readline())
-        assert ready == {"ready": link.address}
-        owned = OwnedTable(TABLE, table.url, table.definition)
-        owned.attach([link])
-        async with producers(link.address) as client:
-            channel = client()
-            await channel.open(TABLE)
-            await owned.grant(link)
-            await channel.opened()
+        async with opened_channel(owner, table) as (link, owned, channel):
+            ready = json.loads(await process.stdout.readline())
+            assert ready == {"ready": link.address}
             await channel.append(rows(("a", 1, "x")))
             await channel.acked(received=1)
             process.send_signal(signal.SIGTERM)
