@@ -9,7 +9,7 @@ from headgate_runtime.values import Address, Duration, NamedValues, Words
 
 
 class CompactorSettings(ServiceSettings):
-    """``listen`` serves health alone: compactors call coordinators, nobody calls them."""
+    """``listen`` serves health alone: compactors call coordinators, and serve no calls themselves."""
 
     coordinator: Words = Field(
         [], description="host:port of one or more coordinators, separated by commas; the others are found through them"

@@ -1,4 +1,4 @@
-"""What the owner of a table has told this writer: the table under one (epoch, generation), and who takes part in a checkpoint."""
+"""A table as its owner has attached it: one (epoch, generation), and the membership of each checkpoint."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -37,7 +37,7 @@ class Membership:
     intake_bytes: int = 0
 
     def index(self, process: str) -> int | None:
-        """The member of that process id, None when it has no part in the checkpoint."""
+        """Returns the index of the member with that process id, None if it has no part in the checkpoint."""
         return next((at for at, member in enumerate(self.members) if member.process == process), None)
 
 

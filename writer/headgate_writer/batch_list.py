@@ -1,4 +1,4 @@
-"""The rows of a checkpoint in the order of their arrival, kept so that each byte is freed with the last row that needs it.
+"""The rows of a checkpoint in the order of arrival. Each byte is freed with the last row that needs it.
 
 Batches stay as they came, unsorted, until some of their buckets are flushed: then these rows are copied out, and the others
 into batches of their own. (A slice for each bucket would cost some microseconds a column and keep the whole batch alive.)
@@ -61,13 +61,13 @@ class BatchList:
                 self._add_small(merged, tier + 1)
 
     def take_all(self) -> list[BucketedRows]:
-        """All batches, oldest first; the list has none of them any more."""
+        """Removes and returns all batches, oldest first."""
         batches = [*self._large, *itertools.chain.from_iterable(reversed(self._small))]
         self._large, self._small = [], []
         return batches
 
     def prepend(self, older: Sequence[BucketedRows]) -> None:
-        """Before all that has come since."""
+        """Puts batches back before all that have come since."""
         self._large[:0] = older
 
 

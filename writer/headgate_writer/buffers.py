@@ -21,11 +21,11 @@ Bytes = npt.NDArray[np.int64]
 
 
 class MemoryBudget:
-    """Memory of all tables of the process together, in Arrow bytes: what is on its way, and what waits in buckets.
+    """Counts the Arrow bytes of all tables of the process: rows on their way, and rows in buckets.
 
-    ``soft``: from there on the largest buckets are flushed before their checkpoint ends. Lower: more and smaller log files.
-    ``hard``: clients are not read while so much is held; it should be twice ``soft``. A flush takes up to ``soft`` on top, for
-    a moment: a copy of its rows and their files.
+    ``soft``: from here on the largest buckets are flushed before their checkpoint ends. Lower: more and smaller log files.
+    ``hard``: from here on clients are not read; it should be twice ``soft``. A flush takes up to ``soft`` more for a moment: a
+    copy of its rows, and their files.
 
     Other writers' rows need room in buckets only: buckets become free by themselves, while what is on its way here may wait
     for a writer that waits for us (test_two_writers_that_are_full_of_rows_for_each_other_go_on).
@@ -42,7 +42,7 @@ class MemoryBudget:
 
     @property
     def used(self) -> int:
-        """Bytes held now."""
+        """Bytes in memory now."""
         return self._on_the_way + self._waiting
 
     @property
@@ -56,11 +56,11 @@ class MemoryBudget:
         return self._has_bucket_room.is_set()
 
     async def wait_for_room(self) -> None:
-        """Returns once clients may be read."""
+        """Waits until clients may be read."""
         await self._has_room.wait()
 
     async def wait_for_bucket_room(self) -> None:
-        """Returns once other writers may send rows."""
+        """Waits until other writers may send rows."""
         await self._has_bucket_room.wait()
 
     def reserve(self, nbytes: int) -> None:
@@ -69,24 +69,24 @@ class MemoryBudget:
         self._update()
 
     def free(self, nbytes: int) -> None:
-        """What ``reserve`` was given."""
+        """Gives back bytes that ``reserve`` has counted."""
         self._on_the_way -= nbytes
         self._update()
 
     def add_share(self, wake: Callable[[], None]) -> BudgetShare:
-        """The part of one table's buckets. ``wake`` is called when it has to flush."""
+        """Returns a new share, for the buckets of one table. Calls ``wake`` when that table has to flush."""
         share = BudgetShare(self, wake)
         self._shares.append(share)
         return share
 
     def remove_share(self, share: BudgetShare) -> None:
-        """Gives its bytes back. Once is enough."""
+        """Gives the bytes of the share back. A second call does nothing."""
         if share in self._shares:
             share.set_bytes(0, 0)
             self._shares.remove(share)
 
     def share_to_flush(self) -> BudgetShare | None:
-        """Who has to flush now: the one with the largest bucket, when ``soft`` bytes wait and are not being flushed."""
+        """Returns the share that has to flush now: that with the largest bucket, if ``is_over``; else None."""
         if not self.is_over:
             return None
         most = max(self._shares, key=lambda share: share.largest)
@@ -94,11 +94,11 @@ class MemoryBudget:
 
     @property
     def is_over(self) -> bool:
-        """``soft`` bytes wait and are not being flushed."""
+        """Whether ``soft`` bytes or more wait that are not being flushed."""
         return sum(share.nbytes - share.being_flushed for share in self._shares) >= self.soft
 
     def update(self) -> None:
-        """A share has: who waits for room may go on, who has to flush is woken."""
+        """Call it after a change of a share: lets those go on who wait for room, and wakes the table that has to flush."""
         self._update()
         if (chosen := self.share_to_flush()) is not None:
             chosen.wake()
@@ -136,17 +136,17 @@ class BudgetShare:
 
     @property
     def must_flush(self) -> bool:
-        """Whether it is this one's turn to flush."""
+        """Whether this table has to flush now."""
         return self._budget.share_to_flush() is self
 
     def set_bytes(self, nbytes: int, largest: int) -> None:
-        """What is there now."""
+        """Sets what is in the buckets now."""
         self.nbytes, self.largest = nbytes, largest
         self._budget.update()
 
 
 class CheckpointBuffer:
-    """All rows of one checkpoint that wait here. Buckets are numbered as they appear."""
+    """The rows of one checkpoint at this bucket side. Buckets are numbered as they appear."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[str, int]] = []
@@ -179,7 +179,7 @@ class CheckpointBuffer:
 
     @property
     def nbytes(self) -> int:
-        """What all of it takes."""
+        """Bytes of the rows, and of the batches that hold them."""
         return int(self.sizes.sum()) + self._batches.overhead
 
     def add(self, rows: RoutedRows) -> None:
@@ -192,7 +192,7 @@ class CheckpointBuffer:
         self._batches.add(BucketedRows(rows.rows, rows.keys, rows.deletes, codes))
 
     def take_portion(self, codes: npt.NDArray[np.int64]) -> Portion:
-        """To be sifted and flushed: these buckets' rows are in it, and all others that came before now.
+        """Takes every row out, those of these buckets to be flushed, the others to be handed back to ``finish_portion``.
 
         The bytes still count until ``finish_portion``.
         """
@@ -200,7 +200,7 @@ class CheckpointBuffer:
         return Portion(self._batches.take_all(), codes, self._waiting[codes], self.groups)
 
     def finish_portion(self, portion: Portion, rest: Sequence[BucketedRows]) -> None:
-        """The portion's wanted rows are gone; ``rest`` is what else was in it."""
+        """Forgets the rows that were flushed, and takes ``rest``, the portion's other rows, back."""
         self._waiting[portion.codes] -= portion.nbytes
         self._batches.prepend(rest)
 
@@ -232,7 +232,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class FlushCandidate:
-    """What one checkpoint could flush. ``closing``: all of its rows are there, its end waits for the flush.
+    """What one checkpoint could flush. ``closing``: all of its rows have arrived, and its end waits for the flush.
 
     ``early``: of ``sizes`` what may be flushed before that; each flush is one more log file of a slice.
     """
@@ -245,17 +245,17 @@ class FlushCandidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlushChoice:
-    """Buckets of one checkpoint, by number, to be flushed together."""
+    """The buckets of one checkpoint, by number, that are flushed together."""
 
     checkpoint: int
     codes: npt.NDArray[np.int64]
 
 
 def next_flush(checkpoints: Sequence[FlushCandidate], *, portion: int, full: int, pressed: bool) -> FlushChoice | None:
-    """What to flush now; ``checkpoints`` have an instant and are in order.
+    """Chooses what to flush now; None if nothing. ``checkpoints`` have an instant and are in order.
 
-    First what a checkpoint's end waits for, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones.
-    Never much more than ``portion`` bytes at once, which bounds the memory that a flush takes.
+    First buckets of a closing checkpoint, then buckets of at least ``full`` bytes, then, when ``pressed``, the largest ones.
+    Not much more than ``portion`` bytes at once, which bounds the memory that a flush takes.
     """
     for waiting in checkpoints:
         if waiting.closing and waiting.sizes.any():

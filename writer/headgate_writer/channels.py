@@ -31,7 +31,7 @@ class Entry:
     """A message of a client on its way through the pipeline. ``batch`` None: a skip, or a ``refusal`` that waits for its turn.
 
     ``wire_bytes`` counts against the connection (rule CH7). ``under_way``: its rows are being keyed and can not be taken back.
-    ``dropped``: it was, nobody waits for it any more.
+    ``dropped``: it was taken back.
     """
 
     hold: "Hold"
@@ -60,7 +60,7 @@ class Hold:
         self.committed_at_open = committed
         self.accepted = self._taken = self._noted = self._durable = self._queryable = committed
         self.in_flight = 0
-        self.wake: Callable[[], None] = _nobody_listens
+        self.wake: Callable[[], None] = _no_listener
         self._stopped = False
         self._waiting: deque[Entry] = deque()
         self._checkpoint_bytes = 0
@@ -177,7 +177,7 @@ class Hold:
     # What is to be said.
 
     def end(self, error: errors_pb2.Error | None = None) -> None:
-        """No more is taken, and what is not under way is dropped: its client was never told that it was received.
+        """Takes no more batches and drops those that are not under way, which were never acknowledged as received.
 
         ``error`` is the stream's last answer; None says that its client is gone. Once only.
         """
@@ -191,7 +191,7 @@ class Hold:
         self.wake()
 
     def take_answers(self) -> list[ingest_pb2.AppendResponse]:
-        """What the client is to be told now, in order."""
+        """Returns the answers that are due to the client, in order, and forgets them."""
         if not self._ended:
             self._tell_acks()
             if self._closing and not self._waiting and self._queryable == self.accepted:
@@ -241,7 +241,7 @@ class Hold:
         self._answers.append(ingest_pb2.AppendResponse(refused=refused))
 
 
-def _nobody_listens() -> None:
+def _no_listener() -> None:
     """A hold is granted a moment before its client's stream knows it."""
 
 

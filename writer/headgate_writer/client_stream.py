@@ -1,4 +1,4 @@
-"""One client's stream behind its open: batches in, answers out, backpressure in between (rules CH6, CH7)."""
+"""Serves one client's stream after its open: batches in, answers out, backpressure between them (rules CH6, CH7)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -60,7 +60,7 @@ class ClientStream:
         self._wake()
 
     async def serve(self) -> None:
-        """Until the hold has ended and its client was told, or the client has ended its side without a close."""
+        """Until the hold has ended and the client has its last answer, or the client has ended its side without a close."""
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(self._read_all())
             answering = group.create_task(self._answer_all())
@@ -166,7 +166,7 @@ class ClientStream:
                 try:
                     await write(answer)
                 except grpc.aio.BaseError:
-                    return  # the client is gone; gRPC tells it to whoever writes first
+                    return  # the client is gone, and gRPC raises this at the first write only
                 kind = answer.WhichOneof("message")
                 if kind == "acks" and answer.acks.durable > self._durable_told:
                     self._durable_told = answer.acks.durable

@@ -31,7 +31,7 @@ _LARGE: Final = 64 << 10
 class ExchangeSender:
     """All streams of one table in one (epoch, generation) from this process to others. ``close`` ends it for good.
 
-    ``broken`` is told when rows cannot reach their bucket side any more: the owner has to abort.
+    Calls ``broken`` when rows cannot reach their bucket side any more: the owner has to abort.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What waits at the ingest side of one table, in the order of its arrival: batches of all channels, and barriers between them.
+"""The queue at the ingest side of one table: batches of all channels in the order of arrival, and barriers between them.
 
-Pure. A barrier's place splits two checkpoints exactly: what came before it belongs to the older one.
+Pure. A barrier splits two checkpoints exactly: entries before it belong to the older one.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from headgate_writer.channels import Entry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """The end of ``checkpoint``; what stands behind it belongs to the checkpoint of ``next``."""
+    """Ends ``checkpoint``; entries behind it belong to the checkpoint of ``next``."""
 
     checkpoint: int
     next: Membership
@@ -32,7 +32,7 @@ class IngestQueue:
 
     @property
     def has_barrier(self) -> bool:
-        """Whether what stands in front belongs to a checkpoint that has ended."""
+        """Whether the entries in front belong to a checkpoint that has ended."""
         return self._barriers > 0
 
     def append_entry(self, entry: Entry) -> None:

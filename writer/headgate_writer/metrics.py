@@ -1,4 +1,4 @@
-"""What Prometheus reads of a writer. Counting is adding to plain numbers; the work is done when somebody asks."""
+"""Prometheus metrics of a writer. Counting adds to plain numbers; all other work is done when Prometheus reads."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +16,20 @@ from headgate_writer.buffers import MemoryBudget
 
 @dataclass(slots=True)
 class TableTotals:
-    """Of one table since the start of the process: rows routed, and their Arrow bytes."""
+    """Rows of one table that were routed since the start of the process, and their Arrow bytes."""
 
     rows: int = 0
     nbytes: int = 0
 
 
 class Refusals:
-    """Batches that were not taken, by the code of their error."""
+    """Counts refused batches by the code of their error."""
 
     def __init__(self) -> None:
         self.by_code: Counter[errors_pb2.Code.ValueType] = Counter()
 
     def count_refusal(self, code: "errors_pb2.Code.ValueType") -> None:
-        """One more."""
+        """Counts one batch."""
         self.by_code[code] += 1
 
 
@@ -59,7 +59,7 @@ class TablesLike(Protocol):
 
 
 class WriterMetrics(Collector):
-    """Registers itself. Reads numbers that the event loop's thread writes: each is right by itself."""
+    """Registers itself. Reads counters without a lock: the event loop writes them, and each is consistent by itself."""
 
     def __init__(self, registry: CollectorRegistry, tables: TablesLike, refusals: Refusals, budget: MemoryBudget) -> None:
         self._tables = tables

@@ -1,4 +1,4 @@
-"""What the owner of a table says, as this process keeps it."""
+"""Reads an owner's orders into this process's own types."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from headgate_writer.attached import AttachedTable, Member, Membership
 
 
 def read_membership(membership: wire.Membership) -> Membership:
-    """A checkpoint's members and assignment."""
+    """Reads the members and the assignment of a checkpoint."""
     members = tuple(Member(member.process, member.address) for member in membership.members)
     assignment = np.array(membership.assignment, dtype=np.uint16)
     return Membership(

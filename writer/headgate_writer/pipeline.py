@@ -63,7 +63,7 @@ class Pipeline:
     """Under one (epoch, generation). ``on_first_bytes`` is called when the first uncommitted bytes arrive.
 
     ``budgets`` count what waits here; who reads from clients asks them for room. ``refused_slices``: slices that take no rows, by
-    partition path and bucket, with what clients are told.
+    partition path and bucket, with the error that clients get.
     """
 
     def __init__(

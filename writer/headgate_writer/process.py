@@ -1,4 +1,4 @@
-"""A writer from its start to its end: what it is made of, and in which order that comes and goes."""
+"""Builds a writer, runs it, and drains it."""
 
 import asyncio
 import contextlib
@@ -38,9 +38,9 @@ _GRACE_S = 1.0
 
 
 async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) -> None:
-    """Until ``drain`` is set and the coordinators have let this process go, or ``drain_timeout`` is over.
+    """Runs a writer until ``drain`` is set and the coordinators have released it, or ``drain_timeout`` is over.
 
-    Raises SyncFailedError in a group: the disk refused to make data durable, and this process must not write any more.
+    Raises, in a group, SyncFailedError: the disk failed to make data durable, so this process must not write any more.
     """
     async with running(settings, world) as writer:
         await _first(writer.coordinators.welcomed, drain)
@@ -58,7 +58,7 @@ see it: thirty clients in a hurry were 600 MiB. The price: 1 MiB a round trip an
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The running parts. ``address``: where others reach it; ``metrics_address``: where Prometheus does, "" if nowhere."""
+    """A running writer. ``address`` serves clients and writers, ``metrics_address`` Prometheus ("": nothing does)."""
 
     settings: WriterSettings
     server: Server
@@ -69,7 +69,7 @@ class Writer:
     budget: MemoryBudget
 
     async def leave(self) -> None:
-        """Clients go elsewhere, what was accepted is committed, key groups go to others; then nothing of ours is missed."""
+        """Drains: moves clients to other writers, and waits until accepted rows are committed and key groups are with others."""
         await self.server.health.set(False, INGEST)
         self.tables.move_clients()
         try:
@@ -82,7 +82,7 @@ class Writer:
 
 @contextlib.asynccontextmanager
 async def running(settings: WriterSettings, world: World) -> AsyncIterator[Writer]:
-    """Serves and looks for coordinators until the block ends."""
+    """Serves clients and writers, and connects to coordinators, until the block ends."""
     process = world.ids.token()
     # Half of the hard limit is where the largest bucket is flushed: files get larger above it, room for bursts below.
     budget = MemoryBudget(settings.buffer_bytes // 2, settings.buffer_bytes)

@@ -1,4 +1,4 @@
-"""That a checkpoint goes on, told to the owner now and then: it gives up one of which it hears nothing for checkpoint_timeout."""
+"""Reports to the owner that a checkpoint goes on: without a report it aborts the checkpoint after checkpoint_timeout."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,11 +7,11 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import Clock
 
 EVERY_S: Final = 0.5
-"""At most so often: far below any checkpoint_timeout, and a few bytes a second."""
+"""Seconds between two reports, at least: far below any checkpoint_timeout, and a few bytes a second."""
 
 
 class ProgressReporter:
-    """Of one half of a writer, for one table."""
+    """For one table, and one of the two halves of a writer."""
 
     def __init__(self, clock: Clock, report: Callable[[wire.Progress], None]) -> None:
         self._clock = clock
@@ -20,7 +20,7 @@ class ProgressReporter:
         self._reported_at = 0.0
 
     def report_progress(self, checkpoint: int) -> None:
-        """Rows of the checkpoint were handed on, or written."""
+        """Call it when rows of the checkpoint were passed on or written. Reports at most every ``EVERY_S``."""
         now = self._clock.monotonic()
         if checkpoint != self._checkpoint or now - self._reported_at >= EVERY_S:
             self._checkpoint, self._reported_at = checkpoint, now

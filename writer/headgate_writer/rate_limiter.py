@@ -1,4 +1,4 @@
-"""How fast client batches of one table are taken: what its owner ordered last. Only clients wait for it (rule CH7)."""
+"""Limits how fast client batches of one table are taken, as its owner last ordered. Only clients wait (rule CH7)."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ _LONGEST_WAIT_S = 3600.0
 
 
 class RateLimiter:
-    """As fast as they come, until the first order.
+    """Does not limit before the first order.
 
-    What was taken is owed and paid off at the ordered rate; the next batch waits until nothing is. So a batch is never cut or
-    kept in memory while it waits, and the rate holds over any two batches, however large they are. In a pause nothing is paid
-    off: what a client had sent already is still taken, and owed at the rate that follows.
+    The bytes of a batch are a debt that shrinks at the ordered rate; the next batch waits until the debt is gone. So no batch is
+    cut or kept in memory while it waits, and the rate holds over any two batches, however large. The debt does not shrink in a
+    pause: batches that a client had already sent are still taken, and paid off at the rate that follows.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.refusal: errors_pb2.Error | None = None
-        """Why no batch is taken at all; each that comes is answered with it."""
+        """The answer to every batch while the table is stopped; None while it is not."""
         self._clock = clock
         self._rate = 0
         self._paused = False
@@ -30,7 +30,7 @@ class RateLimiter:
         self._changed = asyncio.Event()
 
     def set_throttle(self, order: wire.Throttle) -> None:
-        """From the owner. Who waits looks again."""
+        """Follows an order of the owner, also for clients that wait now."""
         self._pay()
         self._paused = order.paused
         self._rate = 0 if order.paused else order.bytes_per_second
@@ -41,21 +41,21 @@ class RateLimiter:
         changed.set()
 
     def count_bytes(self, nbytes: int) -> None:
-        """Arrow bytes of a batch."""
+        """Counts the Arrow bytes of a batch that was taken."""
         if self._rate or self._paused:
             self._pay()
             self._owed += nbytes
 
     @property
     def delay(self) -> float:
-        """Seconds until the next batch may be taken, or refused; infinite during a pause."""
+        """Seconds until the next batch may be taken or refused; infinite during a pause."""
         if self._paused:
             return math.inf
         self._pay()
         return self._owed / self._rate if self._rate else 0.0
 
     async def wait_for_turn(self) -> None:
-        """Returns once ``delay`` is over."""
+        """Waits until ``delay`` is 0."""
         while (delay := self.delay) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(delay, _LONGEST_WAIT_S)):

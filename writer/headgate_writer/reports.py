@@ -1,4 +1,4 @@
-"""What a writer reports to the owner of a table, as a closed union, and its place in a message of the control stream."""
+"""The reports of a writer to the owner of a table: a closed union, and the message that carries them."""
 
 from typing import TypeAlias, assert_never
 
@@ -15,11 +15,11 @@ Report: TypeAlias = (
     | wire.OpenRequest
     | wire.ChannelEnded
 )
-"""What a writer says about one table."""
+"""One report about one table."""
 
 
 def set_report(message: wire.TableReport, report: Report) -> None:
-    """Under the field of its kind."""
+    """Puts the report into the field of its kind."""
     match report:
         case wire.AskInstant():
             message.ask_instant.CopyFrom(report)

@@ -1,4 +1,4 @@
-"""The door for clients: who they are, which channel they open, where its batches go."""
+"""Serves clients: opens a channel of a table for each stream, and hands the stream over."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ _MAX_CHANNEL_BYTES = 255
 
 
 class IngestService(IngestServiceServicer):
-    """``attach_s``: how long a client waits for a table whose owner has not told this process of it yet."""
+    """``attach_s``: how long a client waits for a table that its owner has not attached to this writer yet."""
 
     def __init__(self, tables: Tables, coordinators: ControlClient, shared: StreamResources, attach_s: float) -> None:
         self._tables = tables
@@ -34,7 +34,7 @@ class IngestService(IngestServiceServicer):
         request_iterator: AsyncIterator[ingest_pb2.AppendRequest],  # noqa: ARG002 - gRPC's
         context: AppendContext,
     ) -> None:
-        """See ``ingest.proto``. Every end that is ours is told as `ended`."""
+        """See ``ingest.proto``. Answers `ended` whenever this side ends the stream."""
         try:
             opening = _opening(await context.read())
             writer = await self._writer(opening.table)

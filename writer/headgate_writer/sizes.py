@@ -1,4 +1,4 @@
-"""How many bytes each row takes: exact for text and lists, whatever the others hold. Vectorised, nothing is decoded."""
+"""Computes how many bytes each row takes, exactly for text and lists. Vectorised; decodes nothing."""
 
 from __future__ import annotations
 

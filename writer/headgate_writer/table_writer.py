@@ -128,7 +128,7 @@ class TableWriter:
                 work.cancel()
 
     def close(self, error: errors_pb2.Error) -> None:
-        """Drops all that is uncommitted. Clients are told ``error``; the owner knows."""
+        """Drops all that is uncommitted, and ends every channel with ``error``. Reports nothing: the owner knows."""
         for hold in list(self._holds.values()):
             hold.end(error)
         self._holds.clear()
@@ -226,7 +226,7 @@ class TableWriter:
             opening.set_exception(RpcError(order.error))
 
     def end_channel(self, order: wire.EndChannel) -> None:
-        """Unknown: it has ended by itself, and the owner was told."""
+        """An unknown hold has ended by itself, and this was reported."""
         hold = self._holds.get(order.hold)
         if hold is not None:
             self._end(hold, order.error)

@@ -1,7 +1,7 @@
 """The tables of this process: which are attached from whom, and the owners' orders on their way to them.
 
 An order of an older (epoch, generation) than the table's own is dropped, a newer Attach takes the older one's place (rule RO2).
-An owner whose place another has taken is told so: it may have no other way to learn it.
+An owner whose place another has taken gets a report of it: it may have no other way to learn it.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Tables:
         ]
 
     def writer_of(self, table: str) -> TableWriter | None:
-        """None while nobody has told this process of the table."""
+        """Returns the table's writer, None while the table is not attached here."""
         return self._writers.get(table)
 
     def attached(self) -> list[TableWriter]:

@@ -1,4 +1,4 @@
-"""Both ends of an exchange stream as numbers: what was sent, what came, how much may be under way (EX1, EX2, EX4). Pure."""
+"""The windows at both ends of an exchange stream: frames sent, frames received, bytes on the way (EX1, EX2, EX4). Pure."""
 
 from collections import Counter, deque
 from typing import Final
@@ -10,11 +10,11 @@ WINDOW_BYTES: Final = 8 << 20
 
 
 class ExchangeError(Exception):
-    """The stream can not go on: frames are lost, or out of order. The checkpoint has to abort."""
+    """Frames are lost or out of order. The stream cannot go on, and the checkpoint has to abort."""
 
 
 class SendWindow:
-    """The frames of one stream that its receiver may not have yet. All of them are kept until it says that it does."""
+    """The frames of one stream that its receiver has not acknowledged. All are kept until then."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[wire.Frame, int]] = deque()
@@ -29,22 +29,22 @@ class SendWindow:
 
     @property
     def acknowledged(self) -> int:
-        """The last frame that has arrived."""
+        """Number of the last frame that has arrived."""
         return self._last
 
     def append_rows(self, checkpoint: int, rows: wire.Rows) -> int:
-        """Behind all others; returns the bytes that it counts with."""
+        """Appends a frame of rows. Returns the bytes that it counts."""
         self._rows[checkpoint] += 1
         nbytes = len(rows.batch)
         self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, rows=rows), nbytes)
         return nbytes
 
     def append_barrier(self, checkpoint: int) -> None:
-        """Ends the checkpoint on this stream, and says how many frames of rows it had."""
+        """Appends the barrier of the checkpoint, with the number of its frames of rows."""
         self._put(wire.Frame(number=self._last + len(self) + 1, checkpoint=checkpoint, barrier=self._rows.pop(checkpoint, 0)), 0)
 
     def next_frame(self) -> wire.Frame | None:
-        """The next frame to send; None while there is none, or no credit. A frame larger than the credit goes alone."""
+        """Returns the next frame to send, None without a frame or credit. A frame larger than the credit goes alone."""
         at = self._sent - self._last
         if at >= len(self._frames):
             return None
@@ -56,9 +56,9 @@ class SendWindow:
         return frame
 
     def acknowledge(self, last: int, credit: int) -> int:
-        """Frames up to ``last`` are there and forgotten, ``credit`` bytes may be under way. Returns the bytes forgotten.
+        """Drops frames up to ``last``, which have arrived, and allows ``credit`` bytes on the way. Returns the bytes dropped.
 
-        Raises ExchangeError for a number that can not be.
+        Raises ExchangeError when ``last`` was never sent, or is older than an earlier acknowledgement.
         """
         if not self._last <= last <= self._last + len(self._frames):
             raise ExchangeError(f"the receiver has frame {last}; it had {self._last}, and {len(self._frames)} more were sent")
@@ -70,7 +70,7 @@ class SendWindow:
         return forgotten
 
     def resume(self, last: int) -> int:
-        """As ``acknowledge``, on a new connection: what lies behind ``last`` is sent again once there is credit."""
+        """As ``acknowledge``, on a new connection: frames behind ``last`` are sent again once there is credit."""
         forgotten = self.acknowledge(last, 0)
         self._sent = last
         return forgotten
@@ -81,25 +81,25 @@ class SendWindow:
 
 
 class ReceiveWindow:
-    """What has arrived of one sender in one (epoch, generation)."""
+    """The frames that have arrived from one sender in one (epoch, generation)."""
 
     def __init__(self) -> None:
         self.last = 0
         self._rows: Counter[int] = Counter()
 
     def is_new(self, frame: wire.Frame) -> bool:
-        """False for one that is there already. Raises ExchangeError when one before it is missing."""
+        """Returns False for a frame that has arrived before. Raises ExchangeError when one before it is missing."""
         if frame.number > self.last + 1:
             raise ExchangeError(f"frame {frame.number} came behind frame {self.last}")
         return frame.number == self.last + 1
 
     def count_rows(self, frame: wire.Frame) -> None:
-        """A new frame of rows is taken."""
+        """Counts a new frame of rows."""
         self.last = frame.number
         self._rows[frame.checkpoint] += 1
 
     def check_barrier(self, frame: wire.Frame) -> None:
-        """A new barrier is taken. Raises ExchangeError when it counts other rows than have come (rule EX2)."""
+        """Takes a new barrier. Raises ExchangeError when it counts other frames than have arrived (rule EX2)."""
         self.last = frame.number
         found = self._rows.pop(frame.checkpoint, 0)
         if found != frame.barrier:

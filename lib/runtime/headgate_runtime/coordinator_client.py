@@ -88,7 +88,7 @@ class CoordinatorClient(Generic[Request, Response]):
         self.welcomed.set()
 
     def _connect(self, addresses: Sequence[str], group: asyncio.TaskGroup) -> None:
-        """An empty list says nothing: whoever was there may still be (rule R4)."""
+        """Follows the list. An empty one changes nothing: coordinators may live on without Redis (rule R4)."""
         for address in addresses:
             connection = self._connections.get(address)
             if connection is None:

@@ -1,4 +1,4 @@
-"""A table as clients are told of it, the same by whichever service."""
+"""Describes a table to clients, alike in every service."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

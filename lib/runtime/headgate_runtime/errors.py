@@ -1,4 +1,4 @@
-"""Errors on the wire: from a code to the action, the gRPC status and the trailing metadata; from the tables' errors to a code."""
+"""Errors on the wire: their actions, gRPC statuses and trailing metadata, and the codes of the table library's errors."""
 
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -14,7 +14,7 @@ METADATA_KEY: Final = "headgate-error-bin"
 """Trailing metadata of a failed call: the serialized ``headgate.api.v1.Error``."""
 
 DEFAULT_RETRY_MS: Final = 200
-"""What a caller waits who is told to retry without a time; a table changes hands in seconds, an overload in less."""
+"""How long a caller waits that gets ACTION_RETRY without a time: a table changes hands in seconds, an overload passes sooner."""
 
 
 class RpcError(Exception):
@@ -26,7 +26,7 @@ class RpcError(Exception):
 
 
 class UnknownMessageError(Exception):
-    """Raised where a message of a service's stream is read: the stream ends, since to pass the message over could lose something.
+    """A stream brought a message of an unknown kind. The stream ends, since passing the message over could lose data.
 
     ``what``: which kind of message, with its article.
     """
@@ -36,7 +36,7 @@ class UnknownMessageError(Exception):
 
 
 class TablesErrorLike(Protocol):
-    """The face of ``headgate_tables.errors.TablesError``; runtime does not import tables."""
+    """Has the fields of ``headgate_tables.errors.TablesError``, which runtime does not import."""
 
     @property
     def message(self) -> str:

@@ -1,4 +1,4 @@
-"""The gRPC server of a service: who calls, what errors become, health, TLS, limits. No reflection, no channelz."""
+"""The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -66,7 +66,7 @@ class Server:
 
 
 class Health:
-    """The standard health service; "" is the process as a whole. Not serving until told so."""
+    """The standard health service; "" is the process as a whole. Reports not serving until ``set``."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._servicer = health_aio.HealthServicer()

@@ -1,4 +1,4 @@
-"""Threads for work that blocks, where one kind of error is the end of the process, whoever waits for the work."""
+"""A thread pool in which one kind of error ends the process, even if no task waits for the result."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,9 +29,9 @@ class Threads(ThreadPoolExecutor):
         return super().submit(self._run, work, *arguments, **named)
 
     async def failed(self) -> NoReturn:
-        """Waits for the first fatal error, also of work whose result nobody waits for any more, and raises it."""
+        """Waits for the first fatal error, also of work whose result no task awaits, and raises it."""
         await self._told.wait()
-        assert self._first is not None  # noqa: S101 - set before anybody is told
+        assert self._first is not None  # noqa: S101 - set before the event
         raise self._first
 
     def end(self) -> None:

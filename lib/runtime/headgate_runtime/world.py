@@ -1,4 +1,4 @@
-"""What a service is given of the outside world: time, waiting, randomness and its own name.
+"""The outside world as a service gets it: time, waiting, randomness and its own name.
 
 Everything else takes a ``World``; only this file calls the system's own (lint bans it elsewhere), so that a test or the
 simulator can swap it.
@@ -54,7 +54,7 @@ class SystemIds:
 
 
 def pass_on(step: str) -> None:
-    """The ``reached`` of production: nothing happens at a step."""
+    """The ``reached`` of production: does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
