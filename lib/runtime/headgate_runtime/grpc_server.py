@@ -25,7 +25,7 @@ _principal: ContextVar[str] = ContextVar("principal", default=ANONYMOUS)
 _log = structlog.get_logger()
 
 
-def principal(context: Any) -> str:  # noqa: ARG001 - says whose, and leaves room for another way
+def principal(context: object) -> str:  # noqa: ARG001 - says whose, and leaves room for another way
     """Who makes this call; "anonymous" without tokens. For servicer methods: it is that of the task that serves the call."""
     return _principal.get()
 

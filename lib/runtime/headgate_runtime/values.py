@@ -14,21 +14,21 @@ _BYTE_UNITS: Mapping[str, float] = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
-def duration(value: Any) -> Any:
+def duration(value: object) -> object:
     """Seconds of "500ms", "10s", "5m", "2h" or "30d"; a bare number is refused, because its unit is not said."""
     return value if _is_number(value) else _in_units(value, _DURATION_UNITS, 'a duration such as "500ms", "10s" or "5m"')
 
 
-def byte_size(value: Any) -> Any:
+def byte_size(value: object) -> object:
     """Bytes of "64KiB", "256MiB", "1.5GiB" or "10MB" (decimal); a bare number is refused, because its unit is not said."""
     if _is_number(value):
         return value
     return round(_in_units(value, _BYTE_UNITS, 'a size such as "64KiB", "256MiB" or "1GiB"'))
 
 
-def word_list(value: Any) -> Any:
+def word_list(value: object) -> object:
     """The words of "a, b"; an empty text is an empty list."""
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    return _words(value) if isinstance(value, str) else value
 
 
 def as_written(value: Any, metadata: Sequence[Any]) -> str:
@@ -77,13 +77,13 @@ class Address(NamedTuple):
             return self.host == "localhost"
 
 
-def named_values(value: Any) -> Any:
+def named_values(value: object) -> object:
     """``name=value,name=value``, or a JSON object where a value holds a comma."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("{"):
         return json.loads(value)
-    words = [word.split("=", 1) for word in word_list(value)]
+    words = [word.split("=", 1) for word in _words(value)]
     if any(len(word) != 2 for word in words):
         raise ValueError("want name=value,name=value or a JSON object")
     return {name.strip(): text.strip() for name, text in words}
@@ -93,12 +93,16 @@ NamedValues = Annotated[dict[str, str], NoDecode, BeforeValidator(named_values)]
 """For what belongs to somebody else, such as the settings of an object store."""
 
 
-def _is_number(value: Any) -> bool:
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _is_number(value: object) -> bool:
     """Numbers come from code and from defaults, where the field's own description gives the unit."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _in_units(value: Any, units: Mapping[str, float], wanted: str) -> float:
+def _in_units(value: object, units: Mapping[str, float], wanted: str) -> float:
     found = _NUMBER_AND_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or found[2] not in units:
         raise ValueError(f"{value!r} is not {wanted}; units: {', '.join(units)}")
