@@ -40,8 +40,17 @@ class GoogleConditions:
             return []
         if generation == "0":
             environ["HTTP_IF_NONE_MATCH"] = "*"
+        if environ["REQUEST_METHOD"] == "DELETE" and not self._is_there(environ):
+            start_response("404 Not Found", [("Content-Length", "0")])
+            return []
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer
+
+    def _is_there(self, environ: dict[str, Any]) -> bool:
+        """Google says so of a missing object that is to be deleted; S3 does not care."""
+        said: list[str] = []
+        list(self._application({**environ, "REQUEST_METHOD": "HEAD"}, lambda status, _, __=None: said.append(status)))
+        return said[0].startswith("200")
 
 
 if __name__ == "__main__":
