@@ -25,6 +25,7 @@ from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.tables.work import RunService
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, StoreDeniedError
 
@@ -82,7 +83,7 @@ class Scene:
         state = self.state = CoordinatorState()
         self.sessions = [state.writers.add_writer(writer, f"{writer}:1") for writer in writers]
         parts: Any = (
-            Address("t", 7, "", "", True),
+            Address("t", 7, "", TableDefinition()),
             TableCoordinator(7, {}, CheckpointPolicy(first_checkpoint_bytes=0), 2, 0.0),
             lambda report: self.committer,
             state.writers,
