@@ -24,7 +24,7 @@ def test_a_checkpoint_that_wrote_begins_anew_and_one_that_wrote_nothing_only_end
     aborts = Aborts(CheckpointPolicy())
     aborts.note_abort("disk", 1.0)
     aborts.note_abort("network", 2.0)
-    assert aborts.alarms(11.0) == ["no checkpoint was decided for 10 s: 2 were given up, the last one because network"]
+    assert aborts.alarms(11.0) == ["no checkpoint was decided for 10 s: 2 were aborted, the last because network"]
     aborts.note_decision(writes=False)
     assert aborts.alarms(11.0) == []
     aborts.note_abort("disk", 20.0)

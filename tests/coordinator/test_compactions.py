@@ -182,7 +182,7 @@ def test_a_slow_attempt_is_left_alone_and_one_that_stands_still_has_failed() -> 
     again = owner.run("q", after=POLICY.pause)
     stopped = owner.tell(Tick(), after=POLICY.timeout)
     assert stopped[0] == Drop("q", again.attempt)
-    assert "nothing grew at compactor q for 100 s" in str(stopped[1])
+    assert "compactor q made no progress for 100 s" in str(stopped[1])
     assert stopped[2] == FinishPlan("i1", [], {A: str(stopped[1]).partition("p/group-0: ")[2].removesuffix("')")})
 
 

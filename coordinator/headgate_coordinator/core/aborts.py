@@ -1,12 +1,13 @@
-"""Generations that were given up one after the other: how often, why, and how long clients keep what they have. Pure."""
+"""Aborted generations in a row: how many, why, and how long answers to opens are held back. Pure."""
 
 from headgate_coordinator.core.policy import CheckpointPolicy
 
 
 class Aborts:
-    """After the second one in a row opens are answered later, longer each time: everything is sent again for each.
+    """From the second abort in a row on, opens are answered later, longer each time: each abort makes clients send all rows
+    again.
 
-    ``opens_at``: until then no open is answered; None: they are.
+    ``opens_at``: no open is answered before this time; None: they are answered.
     """
 
     def __init__(self, policy: CheckpointPolicy) -> None:
@@ -18,7 +19,7 @@ class Aborts:
         self._fruitless = 0
 
     def note_abort(self, why: str, now: float) -> None:
-        """One more."""
+        """Counts an aborted generation."""
         self._since = self._since if self._undecided else now
         self._undecided, self._why = self._undecided + 1, why
         self._fruitless += 1
@@ -26,21 +27,23 @@ class Aborts:
         self.opens_at = now + pause if pause else None
 
     def note_decision(self, *, writes: bool) -> None:
-        """A checkpoint was. One that wrote nothing ends the alarm, but says nothing of the next one with rows."""
+        """A checkpoint was decided. One without rows ends the alarm, but not the pause: it says nothing about the next with
+        rows.
+        """
         self._undecided = 0
         if writes:
             self._fruitless = 0
 
     def end_pause(self, now: float) -> bool:
-        """Whether opens are answered again from now on."""
+        """Returns whether the pause ended just now: opens are answered again."""
         if self.opens_at is None or self.opens_at > now:
             return False
         self.opens_at = None
         return True
 
     def alarms(self, now: float) -> list[str]:
-        """What an operator should know."""
+        """Alarms for operators."""
         if not self._undecided:
             return []
         lasts = now - self._since
-        return [f"no checkpoint was decided for {lasts:.0f} s: {self._undecided} were given up, the last one because {self._why}"]
+        return [f"no checkpoint was decided for {lasts:.0f} s: {self._undecided} were aborted, the last because {self._why}"]

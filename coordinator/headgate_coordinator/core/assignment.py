@@ -1,24 +1,24 @@
-"""Who has which key groups in the next checkpoint (rule EX3)."""
+"""Assigns key groups to the members of the next checkpoint (rule EX3)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 LEVEL = 1.1
-"""Largest to smallest share at which moving stops."""
+"""Ratio of the largest to the smallest share at which moving stops."""
 MOVES_PER_BORDER = 3
-"""A border under load moves at most this part of all key groups by choice (1 / n): a second writer has its half after two."""
+"""A border under load moves at most one nth of all key groups by choice: a second writer has its half after two borders."""
 
 
 class MeasuredLoad:
-    """Arrow bytes by key group, smoothed over checkpoints: a checkpoint counts by its own bytes, so that small ones upset
-    nothing.
+    """Arrow bytes by key group, smoothed over checkpoints. A checkpoint weighs as much as its bytes, so small ones change
+    little.
     """
 
     def __init__(self, key_groups: int) -> None:
         self._bytes = [0.0] * key_groups
 
     def add_checkpoint(self, checkpoint_bytes: Mapping[int, int]) -> None:
-        """One decided checkpoint. Groups that do not exist are a mistake of the reporter and are passed over."""
+        """Adds a decided checkpoint; ignores key groups that do not exist."""
         measured = [float(max(0, checkpoint_bytes.get(group, 0))) for group in range(len(self._bytes))]
         total = sum(measured)
         if total > 0:
@@ -31,13 +31,13 @@ class MeasuredLoad:
         return any(self._bytes)
 
     def weights(self) -> list[float]:
-        """By key group, above 0: groups without rows count a little, so that they too are spread."""
+        """Weight of each key group, above 0: groups without rows weigh a little, so that they are spread too."""
         floor = sum(self._bytes) / len(self._bytes) / 16
         return [each + floor for each in self._bytes] if floor > 0 else [1.0] * len(self._bytes)
 
 
 def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[float], *, few: bool = True) -> list[str]:
-    """The member of each key group. ``previous``: by key group, who had it in the checkpoint before; may be empty.
+    """Returns the member of each key group. ``previous``: the member of each in the checkpoint before; may be empty.
 
     Groups of members that are gone go to the lightest, heaviest first. Then groups move from the heaviest member to the
     lightest ones until the largest share is ``LEVEL`` of the smallest, nothing helps, or, with ``few``, the border's moves are
@@ -67,9 +67,9 @@ def assign(previous: Sequence[str], members: Sequence[str], weights: Sequence[fl
 
 
 def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]) -> int:
-    """One move, or else one exchange, from the heaviest member that can give to the lightest that can take.
+    """Makes one move, or else one exchange, from the heaviest member that can give to the lightest that can take.
 
-    Returns how many groups moved. A member with one group that outweighs a fair share cannot give; others still can.
+    Returns how many key groups moved. A member with one group that outweighs a fair share cannot give; others still can.
     """
     by_load = sorted(loads, key=lambda member: loads[member])
     pairs = [(giver, taker) for giver in reversed(by_load) for taker in by_load if loads[giver] > LEVEL * loads[taker]]
@@ -89,7 +89,7 @@ def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Se
 
 
 def _best(gap: float, options: Sequence[tuple[float, tuple[int, int | None]]]) -> tuple[int, int | None] | None:
-    """The option that comes nearest to halving the gap, among those that make it smaller by more than rounding."""
+    """Returns the option that comes closest to halving the gap, among those that narrow it by more than rounding."""
     useful = [(abs(weight - gap / 2), option) for weight, option in options if gap * 1e-6 < weight < gap * (1 - 1e-6)]
     return min(useful, key=lambda each: each[0])[1] if useful else None
 

@@ -1,6 +1,6 @@
-"""The owner's registry of channels: who may send rows of one, and when the next may (rules CH3, CH4, CH5).
+"""The owner's registry of channels: which producer may send rows of a channel, and when the next one may (rules CH3, CH4, CH5).
 
-The records are what slots say. Everything else is in memory, belongs to one generation and begins empty (rule CH3).
+Records come from slots. Everything else is in memory, belongs to one generation and begins empty (rule CH3).
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ MAX_INCARNATION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class OpenConditions:
-    """Where the table stands when opens are looked at.
+    """State of the table on which answers to opens depend.
 
     ``taking``: processes that may take channels. ``decided``: every checkpoint of this generation up to it is committed and
     published. ``blocked``: a checkpoint of an older generation is undecided, or a won one unpublished.
@@ -43,7 +43,7 @@ class OpenConditions:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What slots say of a channel."""
+    """A channel as slots record it."""
 
     incarnation: int
     committed: int
@@ -52,7 +52,7 @@ class Record:
 
 @dataclass(slots=True)
 class Hold:
-    """One writer's leave to take rows of a channel; ``ends_by``: when it has to be given back, once that was asked."""
+    """One writer's permission to take rows of a channel; ``ends_by``: when it has to be returned, once that was asked."""
 
     number: int
     process: str
@@ -61,7 +61,7 @@ class Hold:
 
 @dataclass(slots=True)
 class LiveChannel:
-    """A channel that something is happening to. ``drain``: rows of ended holds may be in checkpoints up to it."""
+    """A channel with a hold, opens, or rows under way. ``drain``: checkpoints up to this one may have rows of ended holds."""
 
     hold: Hold | None = None
     drain: int = 0
@@ -69,7 +69,7 @@ class LiveChannel:
 
 
 class ChannelRegistry:
-    """Opens of a channel are answered in the order in which they came; different channels do not wait for each other."""
+    """Answers opens of one channel in their order; channels do not wait for each other."""
 
     def __init__(self, records: Mapping[str, Sequence[int | str]]) -> None:
         self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
@@ -84,7 +84,7 @@ class ChannelRegistry:
 
     @property
     def hold_count(self) -> int:
-        """Channels that a writer holds."""
+        """Number of channels that a writer holds."""
         return sum(live.hold is not None for live in self._live.values())
 
     def has_holds_of(self, process: str) -> bool:
@@ -93,12 +93,12 @@ class ChannelRegistry:
 
     @property
     def awaited_checkpoint(self) -> int:
-        """An open waits until this checkpoint is decided; 0: none does."""
+        """The checkpoint for whose decision an open waits; 0: none waits."""
         return self._wanted
 
     @property
     def waits_for_slot(self) -> bool:
-        """Whether a WinOffsets is unanswered."""
+        """Whether a WinOffsets is not answered yet."""
         return bool(self._in_slot)
 
     def request_open(self, event: OpenRequested, standing: OpenConditions) -> Iterator[Instruction]:
@@ -110,7 +110,7 @@ class ChannelRegistry:
         yield from self._win()
 
     def end_hold(self, event: ChannelEnded, last_checkpoint: int, standing: OpenConditions) -> Iterator[Instruction]:
-        """A writer holds it no more. ``last_checkpoint``: the youngest that can have rows which this writer took."""
+        """A writer returned its hold. ``last_checkpoint``: the youngest checkpoint that can have rows which this writer took."""
         live = self._live.get(event.channel)
         if live is None or live.hold is None or (live.hold.number, live.hold.process) != (event.hold, event.process):
             return
@@ -122,19 +122,19 @@ class ChannelRegistry:
         yield from self._win()
 
     def answer_opens(self, standing: OpenConditions) -> Iterator[Instruction]:
-        """A checkpoint was decided, or somebody may take channels no more."""
+        """Answers waiting opens after a checkpoint was decided, or when a writer may no longer take channels."""
         for name in list(self._restless):
             yield from self._look(name, standing)
         yield from self._win()
 
     def end_holds_of(self, process: str, refusal: Refusal, standing: OpenConditions) -> Iterator[Instruction]:
-        """Takes every channel from a writer that is to have no part in the next checkpoint."""
+        """Ends every hold of a writer that is not a member of the next checkpoint."""
         for name, live in self._live.items():
             if live.hold is not None and live.hold.process == process and live.hold.ends_by is None:
                 yield self._end(name, live.hold, refusal, standing)
 
     def offsets_won(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
-        """The new incarnations are durable: now, not before, their producers may know (rule CH4).
+        """The new incarnations are durable: from now on, not before, their producers may learn them (rule CH4).
 
         The slot also proves that nobody else has issued incarnations since: what is above the newest one was never issued.
         """
@@ -150,7 +150,7 @@ class ChannelRegistry:
         yield from self._win()
 
     def offsets_refused(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
-        """Nothing was decided: those who wait may try again."""
+        """Nothing was decided: producers that wait may try again."""
         for name, request in self._answered(number).items():
             live = self._live.get(name)
             if live is not None and live.opens and live.opens[0] is request:
@@ -160,34 +160,36 @@ class ChannelRegistry:
         yield from self._win()
 
     def grown_records(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
-        """The records of a COMMIT slot: channels whose committed offset grows. Raises KeyError for one that nobody opened."""
+        """Returns the records of a COMMIT slot: channels whose committed offset grows. Raises KeyError for one that was never
+        opened.
+        """
         grown = {name: offset for name, offset in offsets.items() if offset > self._records[name].committed}
         return {name: (self._records[name].incarnation, offset, self._records[name].principal) for name, offset in grown.items()}
 
     def note_committed(self, delta: Mapping[str, tuple[int, int, str]]) -> None:
-        """The slot with these records is won."""
+        """Takes over the records of a slot that was won."""
         self._records.update({name: Record(*record) for name, record in delta.items()})
 
     def drop_opens_and_holds(self) -> None:
-        """A new generation: all holds and opens are gone (rules RO2, CH3). A slot under way is still answered."""
+        """Drops all holds and opens for a new generation (rules RO2, CH3). A slot under way is still answered."""
         for gone in (self._live, self._restless, self._ending, self._raises):
             gone.clear()
         self._wanted = 0
 
     @property
     def hold_deadline(self) -> float | None:
-        """When the next hold has to be given back."""
+        """When the next hold has to be returned."""
         return next((hold.ends_by for hold in self._ending.values()), None)
 
     def overdue_writers(self, now: float) -> dict[str, str]:
-        """Writers that did not let a channel go in time, each with one such channel; each hold is named once."""
+        """Writers that did not return a hold in time, each with one such channel. Each hold is reported once."""
         late = {name: hold for name, hold in self._ending.items() if hold.ends_by is not None and hold.ends_by <= now}
         for name in late:
             del self._ending[name]
         return {hold.process: name for name, hold in late.items()}
 
     def _look(self, name: str, standing: OpenConditions) -> Iterator[Instruction]:
-        """Answers what can be answered at the head of the channel's queue and says what the rest waits for."""
+        """Answers opens at the head of the channel's queue, and notes what the rest waits for."""
         live = self._live.get(name)
         if live is None:
             return
@@ -199,7 +201,7 @@ class ChannelRegistry:
                 yield _refuse(request, refusal, standing)
             elif live.hold is not None:
                 if live.hold.ends_by is None:
-                    # Not yet TAKEN_OVER, even for a new producer: that is final, and true only once a slot says so (rule CH4).
+                    # Not TAKEN_OVER yet, even for a new producer: that is final, and true only once a slot records it (rule CH4).
                     yield self._end(name, live.hold, OPENED_AGAIN, standing)
                 break
             elif standing.blocked or live.drain > standing.decided:
@@ -259,7 +261,7 @@ class ChannelRegistry:
         return Send(request.process, standing.generation, order)
 
     def _win(self) -> Iterator[Instruction]:
-        """Opens that wait together share one slot (rule CH4)."""
+        """Opens that wait at the same time share one slot (rule CH4)."""
         if self._raises and not self._in_slot:
             self._in_slot, self._raises = self._raises, {}
             self._slots += 1

@@ -9,7 +9,7 @@ from headgate_coordinator.core.instructions import Membership
 
 
 class Phase(Enum):
-    """Where a checkpoint stands. SENT cannot be aborted any more, only decided (rule RO2)."""
+    """Phase of a checkpoint. One that is SENT can no longer be aborted, only decided (rule RO2)."""
 
     FILLING = "filling"
     FLUSHING = "flushing"
@@ -18,11 +18,11 @@ class Phase(Enum):
 
 
 class Checkpoint:
-    """What one checkpoint is and what has come in for it; its members are pinned (rule RO3).
+    """One checkpoint and the reports that came in for it; its members never change (rule RO3).
 
-    ``takes_rows``: False while nothing may be taken into it since slices are full. ``begun_counted``: False if it was not known
-    then how full they are. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer is at it.
-    ``moved_at``: when something of it was last heard to go on.
+    ``takes_rows``: False while it takes none because slices are full. ``slices_were_counted``: False if their figures were not
+    known when it began. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer issues it.
+    ``progressed_at``: when it last made progress.
     """
 
     def __init__(self, generation: int, membership: Membership) -> None:
@@ -42,16 +42,16 @@ class Checkpoint:
 
     @property
     def number(self) -> int:
-        """Within its generation, from 1."""
+        """Number within its generation, from 1."""
         return self.membership.checkpoint
 
     def begin_flush(self, now: float) -> None:
-        """Its barrier is sent."""
+        """Begins to flush: its barrier is sent."""
         self.phase = Phase.FLUSHING
         self.barrier_at = self.progressed_at = now
 
     def note_report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
-        """An ingest side is through with it, a bucket side has all its rows on the store, or one of them is nearer to that."""
+        """Notes that an ingest side passed the barrier, a bucket side flushed all rows, or either made progress."""
         if self.phase is Phase.FLUSHING and event.process in self.members:
             self.progressed_at = now
             match event:
@@ -65,33 +65,33 @@ class Checkpoint:
                     assert_never(event)
 
     def note_instant(self, now: float) -> None:
-        """Its instant stands on the timeline."""
+        """Notes that its instant is on the timeline."""
         self.instant_issued = True
         self.progressed_at = now
 
     @property
     def is_complete(self) -> bool:
-        """Every member has reported both as ingest side and as bucket side (rules RO3, EX2).
+        """Whether every member has reported both as ingest side and as bucket side (rules RO3, EX2).
 
-        An instant that was asked for is awaited even if no file needs it: a refusal that comes after the commit was sent
-        would be taken for the commit's (test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
+        An instant that was asked for is awaited even if no file needs it: a refusal after the commit was sent would be taken
+        for the commit's (test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken).
         """
         whole = self._passed.keys() == self.members.keys() == self._flushed.keys()
         return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_wanted
 
     @property
     def waits_for_writers(self) -> bool:
-        """Whether its members keep it from being complete: its instant and its slot are ours to get, however long that takes."""
+        """Whether it waits for members, not for its instant or its slot, which this coordinator gets however long that takes."""
         return self.phase is Phase.FLUSHING and not self.is_complete and self.instant_issued == self.instant_wanted
 
     def missing_reports(self) -> list[str]:
-        """What it still waits for, for messages."""
+        """What it still waits for, as text for messages."""
         waits = [f"the barrier of {process}" for process in self.members if process not in self._passed]
         return waits + [f"the files of {process}" for process in self.members if process not in self._flushed]
 
     @property
     def files(self) -> list[Any]:
-        """Write statuses of all bucket sides, in the order of the members."""
+        """Write statuses of all bucket sides, in the order of members."""
         return [file for process in self.members if process in self._flushed for file in self._flushed[process].files]
 
     @property
@@ -101,7 +101,7 @@ class Checkpoint:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """The accepted offset of each channel that grew."""
+        """Accepted offset of each channel that grew."""
         offsets: dict[str, int] = {}
         for event in self._passed.values():
             for name, offset in event.offsets.items():
@@ -110,7 +110,7 @@ class Checkpoint:
 
     @property
     def key_group_bytes(self) -> dict[int, int]:
-        """Arrow bytes by key group, all bucket sides together."""
+        """Arrow bytes by key group, over all bucket sides."""
         total: dict[int, int] = {}
         for event in self._flushed.values():
             for group, size in event.key_group_bytes.items():
@@ -118,15 +118,15 @@ class Checkpoint:
         return total
 
     def bytes_from(self, process: str) -> int:
-        """Arrow bytes that this ingest side took in the checkpoint; 0 while it has not said so."""
+        """Arrow bytes that this ingest side took into the checkpoint; 0 until it reported."""
         return self._passed[process].bytes if process in self._passed else 0
 
     @property
     def largest_intake(self) -> int:
-        """Arrow bytes that came in at one ingest side, the most of all."""
+        """Arrow bytes at the ingest side that took the most."""
         return max((event.bytes for event in self._passed.values()), default=0)
 
     @property
     def bytes(self) -> int:
-        """Arrow bytes of the checkpoint."""
+        """Arrow bytes of the checkpoint, over all ingest sides."""
         return sum(event.bytes for event in self._passed.values())

@@ -1,8 +1,8 @@
-"""One table's open compaction plans and who works on their operations: pure, one object an ownership.
+"""One table's open compaction plans and the compactors that work on their operations. Pure; one object for each ownership.
 
-Every operation ends finished once, or dropped after it failed too often or an input was found damaged; then the plan goes to the
-committer. A compactor that is lost is not the operation's fault and the operation waits for another at once, unless it has taken
-many with it.
+Every operation ends finished, or dropped after it failed too often or an input was found damaged; then the plan goes to the
+committer. A lost compactor is not the operation's fault: the operation waits for another one at once, unless many were lost
+over it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,24 +37,24 @@ from headgate_tables.backoff import Backoff
 from headgate_tables.face.operation import Operation
 
 LOSSES = 3
-"""Lost compactors count as one failed attempt when they are so many: one that runs out of memory never says that it failed."""
+"""So many lost compactors count as one failed attempt: a compactor that runs out of memory never reports a failure."""
 LONGEST_PAUSE = 32
-"""Of the pauses between tries, as a multiple of the first; each is twice the one before."""
+"""Longest pause between tries, as a multiple of the first; each is twice the one before."""
 REMEMBERED = 100
-"""Plans whose outcome is still known after their end."""
+"""Number of ended plans whose outcome is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """Seconds. ``timeout``: an attempt of which nothing grew for so long has failed. ``pause``: before an operation that failed,
-    or a plan that could not be committed, is tried again.
+    """Seconds. ``timeout``: an attempt without progress for so long has failed. ``pause``: before a failed operation, or a plan
+    that could not be committed, is tried again.
     """
 
     timeout: float = 1200.0
     pause: float = 5.0
 
     def pause_after(self, tries: int) -> float:
-        """``tries``: that went wrong one after the other."""
+        """Seconds to wait after so many failed ``tries`` in a row."""
         return Backoff(self.pause, self.pause * LONGEST_PAUSE).after(max(tries, 1))
 
 
@@ -69,10 +69,10 @@ class Compactions:
         self._plans: dict[str, PlanTasks] = {}
         self._out: list[CompactionInstruction] = []
 
-    # What happens.
+    # Events.
 
     def handle_event(self, event: CompactionEvent, now: float) -> list[CompactionInstruction]:
-        """One event. Returns what is to be done, in order. ``now`` never goes back."""
+        """Handles one event; returns instructions to execute in order. ``now`` never goes back."""
         self._now = max(now, self._now)
         self._out = []
         match event:
@@ -99,7 +99,7 @@ class Compactions:
         return self._out
 
     def deadline(self) -> float | None:
-        """When a Tick is due, if nothing else happens before; later than the last ``now``."""
+        """When the next Tick is due, later than the last ``now``; None: only an event changes anything."""
         times = [plan.again_at for plan in self._plans.values() if plan.again_at is not None]
         for task in self._tasks():
             if task.running is not None:
@@ -126,7 +126,7 @@ class Compactions:
             del self.outcomes[next(iter(self.outcomes))]
 
     def _finish_refused(self, event: FinishRefused) -> None:
-        """The results are kept, and the same is tried again for as long as it takes (rule W5)."""
+        """Keeps the results and tries the same again for as long as it takes (rule W5)."""
         plan = self._plans.get(event.instant)
         if plan is not None and plan.sent:
             plan.sent, plan.refusals, plan.trouble = False, plan.refusals + 1, event.why
@@ -134,7 +134,7 @@ class Compactions:
             self._out.append(Alarm(f"compaction {event.instant} could not be committed: {event.why}"))
 
     def _hand_out(self, process: str) -> None:
-        """The oldest plan first: it holds its slices until it is done."""
+        """From the oldest plan first: it keeps its slices from others until it is done."""
         for instant, plan in sorted(self._plans.items()):
             task = plan.next_task(self._now)
             if task is not None:
@@ -155,7 +155,7 @@ class Compactions:
                         self._drop(plan, task, f"its compactor was lost {task.losses} times")
 
     def _finished(self, event: AttemptFinished) -> None:
-        """Of whichever attempt: the output's content is the same whoever wrote it (rule W4)."""
+        """From any attempt: the output's content is the same whichever compactor wrote it (rule W4)."""
         task = self._task(event.attempt)
         if task is None or task.over or event.attempt.number > task.number:
             return
@@ -165,7 +165,7 @@ class Compactions:
         self.counts = replace(self.counts, finished=self.counts.finished + 1)
 
     def _of_attempt(self, event: Progressed | AttemptFailed | AttemptReturned) -> None:
-        """Only of the one that runs now: another one was given up, and a newer is on its way."""
+        """Counts only for the attempt that runs now: any other was given up."""
         task = self._task(event.attempt)
         running = task.running if task else None
         if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):
@@ -189,7 +189,7 @@ class Compactions:
     def _failed(self, plan: PlanTasks, task: OperationTask, event: AttemptFailed) -> None:
         task.running = None
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
-        if event.damage:  # the other slices of the plan do not wait for what cannot be read
+        if event.damage:  # other slices of the plan do not wait for a file that cannot be read
             self._drop(plan, task, event.why)
             return
         if event.transient:
@@ -212,7 +212,7 @@ class Compactions:
             self._out.append(Drop(task.running.process, task.running.attempt))
             task.running = None
 
-    # What follows.
+    # Consequences.
 
     def _give_up_what_stands_still(self) -> None:
         for plan in self._plans.values():
@@ -220,7 +220,7 @@ class Compactions:
                 if task.running is not None and task.running.grown_at + self._policy.timeout <= self._now:
                     process, attempt = task.running.process, task.running.attempt
                     self._stop(task)
-                    why = f"nothing grew at compactor {process} for {self._policy.timeout:g} s"
+                    why = f"compactor {process} made no progress for {self._policy.timeout:g} s"
                     self._failed(plan, task, AttemptFailed(process, attempt, why, transient=False))
 
     def _finish(self) -> None:
@@ -232,19 +232,19 @@ class Compactions:
                 dropped = {task.operation: task.dropped for task in plan.tasks if task.dropped}
                 self._out.append(FinishPlan(plan.instant, finished, dropped))
 
-    # What is so.
+    # State.
 
     def wants_compactor(self, now: float) -> bool:
-        """Whether a SlotOffered would be answered now."""
+        """Whether an operation waits that may begin now."""
         return any(task.waits and task.not_before <= now for task in self._tasks())
 
     def operation_of(self, attempt: Attempt) -> Operation | None:
-        """What the attempt is about; None when its plan is closed."""
+        """The attempt's operation; None when its plan is closed."""
         task = self._task(attempt)
         return task.operation if task else None
 
     def running_attempts(self) -> list[RunningAttempt]:
-        """The longest first."""
+        """Attempts that compactors work on, the longest first."""
         running = [task.running for task in self._tasks() if task.running is not None]
         return sorted(running, key=lambda each: each.since)
 
@@ -260,7 +260,7 @@ class Compactions:
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What an operator should know now: plans that wait to be committed, and what the store does not let go on."""
+        """Alarms: plans that could not be committed, and operations that the store holds up."""
         refused = [plan for plan in self._plans.values() if plan.trouble]
         return [
             *self._troubles(),
@@ -268,7 +268,7 @@ class Compactions:
         ]
 
     def _troubles(self) -> list[str]:
-        """Of each plan the operation that a compactor could not do most often, because of the store."""
+        """Of each plan, the operation that the store held up most often."""
         found: list[str] = []
         for plan in self._plans.values():
             worst = max(

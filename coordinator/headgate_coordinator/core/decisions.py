@@ -1,4 +1,4 @@
-"""From a complete checkpoint to the one that readers see: what goes to the committer, and what follows from its answers. Pure."""
+"""Takes complete checkpoints to the committer, and acts on its answers until readers see the checkpoint. Pure."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -12,7 +12,7 @@ from headgate_coordinator.core.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """The newest checkpoint with rows that was published: seconds since its barrier, files, Arrow bytes."""
+    """The newest published checkpoint with rows: seconds from barrier to publication, files, Arrow bytes."""
 
     seconds: float = 0.0
     files: int = 0
@@ -20,22 +20,23 @@ class LastCheckpoint:
 
 
 class Decisions:
-    """Of one table, in the order of its checkpoints (rules RO1, RO2, RO5)."""
+    """Decides one table's checkpoints in their order (rules RO1, RO2, RO5)."""
 
     def __init__(self, state: TableState) -> None:
         self.last = LastCheckpoint()
         self._state = state
 
     def send_commit(self, complete: Checkpoint) -> str:
-        """Rows and offsets go into one slot; offsets alone into one without an instant; nothing writes nothing (rule RO5).
+        """Commits rows and offsets in one slot, offsets alone in one without an instant, and writes no slot for nothing (rule
+        RO5).
 
-        Returns why the generation has to be given up instead; "": it has not.
+        Returns why the generation has to be aborted instead; "": it need not be.
         """
         state = self._state
         try:
             complete.channels = state.channels.grown_records(complete.offsets)
         except KeyError as unknown:
-            return f"a writer reported rows of channel {unknown.args[0]!r}, which nobody has opened"
+            return f"a writer reported rows of channel {unknown.args[0]!r}, which was never opened"
         files = complete.files
         if not state.retry.why:
             state.size.note_flush(complete.membership.intake, complete.largest_intake, state.now - complete.barrier_at)
@@ -50,7 +51,7 @@ class Decisions:
         return ""
 
     def handle_answer(self, named: Checkpoint, event: OfCheckpoint) -> None:
-        """What the committer says of that checkpoint."""
+        """Handles the committer's answer about that checkpoint."""
         state = self._state
         match event:
             case events.InstantIssued():
@@ -94,19 +95,19 @@ class Decisions:
         state.answer_opens()
 
     def _publish_empty(self) -> None:
-        """A checkpoint that wrote nothing is seen once those before it are: writers take its ack for all checkpoints up to it."""
+        """Publishes checkpoints without a slot once those before them are: their ack counts for all checkpoints up to them."""
         while (oldest := self._state.checkpoints.oldest_unpublished) is not None and not oldest.needs_slot:
             self._published(oldest)
 
     def _refused(self, event: InstantRefused | CommitRefused) -> None:
-        """Rows stay where they are, in memory or in files, and nobody has to send them again: the same is tried later."""
+        """Tries the same again later: rows stay in memory or in files, and no client sends them again."""
         state = self._state
         if not state.retry.why:
-            state.out.append(Alarm(f"checkpoint {event.checkpoint} waits, the table's storage refused it: {event.why}"))
+            state.out.append(Alarm(f"checkpoint {event.checkpoint} waits, because the table's storage refused it: {event.why}"))
         state.retry.note_refusal(event.why, state.now)
 
     def _commit_refused(self, refused: Checkpoint, event: CommitRefused) -> None:
-        """For certain nothing was decided: the checkpoint is as it was before it was sent."""
+        """Nothing was decided, for certain: the checkpoint is as it was before it was sent."""
         state = self._state
         if refused.generation == state.generation:
             refused.phase = Phase.FLUSHING

@@ -1,4 +1,4 @@
-"""What a TableCoordinator is told. A message that carries a generation counts only in that one (rule RO2)."""
+"""Events of a TableCoordinator. A message that carries a generation counts only in that generation (rule RO2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from headgate_coordinator.core.instructions import Refusal, RefusedSlice
 
 @dataclass(frozen=True, slots=True)
 class WriterJoined:
-    """A control stream said hello."""
+    """A writer opened its control stream."""
 
     process: str
     address: str
@@ -17,14 +17,14 @@ class WriterJoined:
 
 @dataclass(frozen=True, slots=True)
 class WritersFound:
-    """Those whose control streams stood already when the ownership began: all of them have a part in its first checkpoint."""
+    """Writers whose control streams were open before the ownership began: all are members of its first checkpoint."""
 
     writers: tuple[WriterJoined, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WriterLost:
-    """Its control stream ended or fell silent (rule RO8)."""
+    """A control stream ended or fell silent (rule RO8)."""
 
     process: str
     why: str
@@ -32,14 +32,14 @@ class WriterLost:
 
 @dataclass(frozen=True, slots=True)
 class WriterLeaving:
-    """It drains: it wants to have no part in the checkpoints after the next border."""
+    """The writer drains: it takes no part in checkpoints after the next border."""
 
     process: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReported:
-    """Arrow bytes that this process took from clients and that are not committed yet."""
+    """Arrow bytes that this writer took from clients and that are not committed yet."""
 
     process: str
     uncommitted_bytes: int
@@ -95,7 +95,7 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFull:
-    """A bucket side must not get much more of it: a slice has its share, or memory is full and may not be flushed."""
+    """A bucket side can take little more of it: a slice has used its share, or memory is full and may not be flushed."""
 
     process: str
     generation: int
@@ -113,7 +113,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class NewerOwnerSeen:
-    """The writer obeys an owner of that epoch."""
+    """The writer follows an owner of that epoch."""
 
     process: str
     epoch: int
@@ -121,7 +121,7 @@ class NewerOwnerSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecreated:
-    """Redis had lost our lease: somebody else may have had it in between, and have won epochs with it."""
+    """Redis had lost this coordinator's lease: another one may have had it in between, and have won epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class OpenRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChannelEnded:
-    """The writer holds the channel no more; ``uncommitted``: rows of it are in no decided checkpoint."""
+    """The writer returned its hold; ``uncommitted``: rows of the channel are in no decided checkpoint."""
 
     process: str
     generation: int
@@ -183,7 +183,7 @@ class InstantRefused:
 
 @dataclass(frozen=True, slots=True)
 class CommitRefused:
-    """From the committer: for certain nothing was decided; the checkpoint's files and its transaction are as they were."""
+    """From the committer: nothing was decided, for certain; the checkpoint's files and its transaction are as they were."""
 
     generation: int
     checkpoint: int
@@ -199,7 +199,7 @@ class OffsetsWon:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsRefused:
-    """From the committer: for certain they are not."""
+    """From the committer: the channel records are not durable, for certain."""
 
     number: int
     why: str
@@ -209,8 +209,8 @@ class OffsetsRefused:
 class SliceFigures:
     """From the committer, after commits and compactions: the most log files and log bytes of any slice, and their limits.
 
-    ``counted`` False: nobody has looked at the slices since this ownership began; files and bytes say nothing. ``refused``:
-    slices whose rows are refused. ``stuck``: how many cannot be compacted or are set aside; they are not among those counted.
+    ``counted`` False: slices were not counted since this ownership began; files and bytes mean nothing. ``refused``: slices
+    whose rows are refused. ``stuck``: how many cannot be compacted or are set aside; these are not among the counted ones.
     """
 
     files: int
@@ -224,7 +224,7 @@ class SliceFigures:
 
 @dataclass(frozen=True, slots=True)
 class CompactorsCounted:
-    """So many compactors are connected here now."""
+    """Number of compactors that are connected to this coordinator now."""
 
     count: int
 
@@ -236,29 +236,29 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class EndAsked:
-    """Somebody needs the table for himself: what is not sent is given up, every channel ends, then the ownership does (CH8)."""
+    """An operator's request needs the table alone: aborts what is not sent, ends every channel, then the ownership (CH8)."""
 
     refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """This coordinator shuts down: commit what is there, begin nothing, then hand the table over."""
+    """This coordinator shuts down: it commits what is there, begins nothing, then hands the table over."""
 
 
 OfWriter: TypeAlias = WriterJoined | WritersFound | WriterLost | WriterLeaving | LoadReported
-"""Of a control stream, whatever it says of this table."""
+"""About a writer's control stream."""
 OfGeneration: TypeAlias = (
     InstantAsked | CheckpointAsked | BarrierPassed | Flushed | Progressed | CheckpointFull | Broken | OpenRequested | ChannelEnded
 )
-"""From a writer that has a part in the generation that it names."""
+"""From a writer that takes part in the generation that it names."""
 OfCheckpoint: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused
 """From the committer, about one checkpoint."""
 OfRecords: TypeAlias = OffsetsWon | OffsetsRefused
 """From the committer, about channel records."""
 OfOwnership: TypeAlias = NewerOwnerSeen | LeaseRecreated
-"""The table may be somebody else's by now."""
+"""Another coordinator may own the table by now."""
 OfSlices: TypeAlias = SliceFigures | CompactorsCounted
-"""How full file slices are, and who makes room."""
+"""How full file slices are, and how many compactors make room."""
 
 Event: TypeAlias = OfWriter | OfGeneration | OfCheckpoint | OfRecords | OfOwnership | OfSlices | Tick | EndAsked | DrainAsked

@@ -1,6 +1,4 @@
-"""What a generation goes through: it begins with the writers that are there, has a border behind each checkpoint, and ends.
-Pure.
-"""
+"""Begins a generation with the connected writers, draws a border after each checkpoint, and ends it. Pure."""
 
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Phase
@@ -10,7 +8,7 @@ from headgate_coordinator.core.table_state import TableState
 
 
 class Generations:
-    """Of one table, one after the other; ``checkpoint_trigger`` is told when the wait for the next border begins."""
+    """The generations of one table."""
 
     def __init__(self, state: TableState, checkpoint_trigger: CheckpointTrigger) -> None:
         self._state = state
@@ -18,7 +16,7 @@ class Generations:
         self._drained = False
 
     def begin_first_checkpoint(self) -> None:
-        """The filling checkpoint has no members until the first writer comes."""
+        """Gives the filling checkpoint members when the first writers come."""
         state = self._state
         if not state.checkpoints.filling.members and (eligible := state.eligible):
             state.checkpoints.begin_first(
@@ -28,7 +26,7 @@ class Generations:
             state.begin_intake()
 
     def end_checkpoint(self) -> None:
-        """The border: barriers to the checkpoint's members, the next membership to those who are new (rules RO3, RO7)."""
+        """Draws the border: barriers to the checkpoint's members, the next membership to new ones (rules RO3, RO7)."""
         state = self._state
         checkpoints = state.checkpoints
         following = state.next_membership(
@@ -36,7 +34,7 @@ class Generations:
         )
         staying = dict(following.members)
         for process in checkpoints.filling.members:
-            if process not in staying:  # its clients go before the barrier, so that none of their rows comes behind it
+            if process not in staying:  # its clients go before the barrier, so that none of their rows comes after it
                 state.out += state.channels.end_holds_of(
                     process, HANDING_OVER if state.draining else MOVED, state.open_conditions()
                 )
@@ -49,11 +47,11 @@ class Generations:
         state.begin_intake()
 
     def abort_generation(self, why: str) -> None:
-        """Everything that is not sent is given up, in a new generation (rule RO2)."""
+        """Aborts everything that is not sent, and begins a new generation (rule RO2)."""
         state = self._state
         state.aborts.note_abort(why, state.now)
-        state.out.append(Alarm(f"generation {state.generation} was given up: {why}"))
-        state.out.append(AskLog())  # writers that obey another owner look like writers that fail
+        state.out.append(Alarm(f"generation {state.generation} was aborted: {why}"))
+        state.out.append(AskLog())  # writers that follow another owner look like writers that fail
         state.size.restart_small()
         membership = state.next_membership(
             1, state.eligible, [each for each in state.checkpoints.behind if each.phase is not Phase.FLUSHING]
@@ -63,9 +61,11 @@ class Generations:
         state.channels.drop_opens_and_holds()
         state.members.drop_uncommitted()
         members = state.members
-        told = [process for process in members.processes if process in members.attached or process in dict(membership.members)]
+        attached = [
+            process for process in members.processes if process in members.attached or process in dict(membership.members)
+        ]
         members.attached.clear()
-        state.attach_writers(told)
+        state.attach_writers(attached)
         self._begin_waiting(recovering=True)
         state.begin_intake()
 
@@ -74,9 +74,9 @@ class Generations:
         self._state.intake.paused = False
 
     def end_ownership(self, refusal: Refusal) -> None:
-        """Nobody takes rows any more, and all that is not sent is given up (rule CH8); a sent slot is decided first (rule RO2).
+        """Detaches all writers and aborts what is not sent (rule CH8); a sent slot is decided first (rule RO2).
 
-        Writers are released under the generation that they know, so that their clients hear why.
+        Writers are detached under the generation that they know, so that their clients get the refusal.
         """
         state = self._state
         state.draining = True
@@ -90,7 +90,7 @@ class Generations:
         self._begin_waiting(recovering=False)
 
     def detach_leaving(self) -> None:
-        """Writers that leave are free when their last checkpoint is over; the table is when all are."""
+        """Detaches writers that leave once their last checkpoint is over; a draining table ends once all are detached."""
         state = self._state
         busy = state.checkpoints.busy_processes
         for process in state.members.processes if state.draining else state.members.leaving_processes:

@@ -1,4 +1,4 @@
-"""What a TableCoordinator wants done, in this order: orders to writers, and work for the table's committer."""
+"""Instructions of a TableCoordinator, executed in their order: orders to writers, and work for the table's committer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a checkpoint may add to any one slice: log files, that of its end included, and their bytes. 0: not bounded."""
+    """What a checkpoint may add to any one slice: log files, including the one at its end, and their bytes. 0: not bounded."""
 
     files: int = 0
     nbytes: int = 0
@@ -15,7 +15,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Who takes part in ``checkpoint``: (process, address) each, and per key group an index into them (rule RO3).
+    """Members of ``checkpoint`` as (process, address), and for each key group an index into them (rule RO3).
 
     ``intake``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
     """
@@ -29,14 +29,14 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """A new generation, or the writer's first checkpoint in this one."""
+    """Attaches a writer: in a new generation, or from its first checkpoint in this one."""
 
     membership: Membership
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Ends ``checkpoint``; what comes after belongs to ``next``."""
+    """Ends ``checkpoint``; rows after the barrier belong to ``next``."""
 
     checkpoint: int
     next: Membership
@@ -60,7 +60,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The channel is the writer's, under the name ``hold``."""
+    """Grants the writer the channel, under the number ``hold``."""
 
     request: int
     channel: str
@@ -71,7 +71,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an open or a hold ends: name of a wire code, message and fix."""
+    """Why an open is refused or a hold ends: name of a wire code, message and fix."""
 
     code: str
     message: str
@@ -88,7 +88,7 @@ class OpenRefused:
 
 @dataclass(frozen=True, slots=True)
 class EndChannel:
-    """Take no more of this hold; the writer answers ChannelEnded."""
+    """Ends a hold: the writer takes no more rows of it and answers ChannelEnded."""
 
     channel: str
     hold: int
@@ -97,16 +97,16 @@ class EndChannel:
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """The writer has no part in this table any more. ``refusal``: what its clients are told, if not to look for another one."""
+    """The writer loses the table. ``refusal``: for its clients; None: they look for another writer."""
 
     refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """From now on the writer takes rows of the table at ``rate`` Arrow bytes a second at most (0: no limit), or none at all.
+    """From now on the writer takes at most ``rate`` Arrow bytes of the table a second (0: no limit), or none at all.
 
-    ``stopped``: each batch is answered with it. ``paused``: clients are not read, and hear nothing of it.
+    ``stopped``: the answer to each batch. ``paused``: clients are not read, and get no answer.
     """
 
     rate: int = 0
@@ -125,7 +125,7 @@ class RefusedSlice:
 
 @dataclass(frozen=True, slots=True)
 class RefuseSlices:
-    """From now on the writer refuses rows of these slices, and of no others."""
+    """From now on the writer refuses rows of these slices and of no others."""
 
     slices: Sequence[RefusedSlice]
 
@@ -144,7 +144,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Cut the control stream of a writer that did not answer in time; WriterLost follows."""
+    """Cuts the control stream of a writer that did not answer in time; WriterLost follows."""
 
     process: str
     why: str
@@ -152,9 +152,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class IssueInstant:
-    """Begin the checkpoint's transaction and announce it; answered by InstantIssued or InstantRefused. Comes in checkpoint
-    order.
-    """
+    """Begins the checkpoint's transaction and announces it, in checkpoint order; answered by InstantIssued or InstantRefused."""
 
     generation: int
     checkpoint: int
@@ -162,7 +160,7 @@ class IssueInstant:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Decide the checkpoint: files under its instant (none was issued when there are no files), and channel records.
+    """Decides the checkpoint: files under its instant (none was issued when there are no files), and channel records.
 
     ``channels``: name to (incarnation, committed offset, principal). Answered by SlotWon and Published, or CommitRefused.
     """
@@ -175,7 +173,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class DropCheckpoint:
-    """Give the checkpoint's transaction up, if one was begun: its instant is dead (rule RO4). No answer."""
+    """Rolls back the checkpoint's transaction, if one was begun: its instant is dead (rule RO4). No answer."""
 
     generation: int
     checkpoint: int
@@ -183,7 +181,7 @@ class DropCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class WinOffsets:
-    """An OFFSETS slot with these records (rule CH4); answered by OffsetsWon or OffsetsRefused."""
+    """Wins an OFFSETS slot with these records (rule CH4); answered by OffsetsWon or OffsetsRefused."""
 
     number: int
     channels: Mapping[str, tuple[int, int, str]]
@@ -191,19 +189,19 @@ class WinOffsets:
 
 @dataclass(frozen=True, slots=True)
 class AskLog:
-    """Who owns the table? If it is somebody else, the ownership ends; else there is no answer."""
+    """Asks the commit log for the table's owner: the ownership ends if it is another coordinator, else nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """For logs, metrics and `status`."""
+    """A sentence for operators, in logs and metrics."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Everything is decided and no writer has a part in the table: it may be handed over."""
+    """Everything is decided and no writer is attached: the table may be handed over."""
 
 
 Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | Alarm | Drained

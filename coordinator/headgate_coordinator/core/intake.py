@@ -1,4 +1,4 @@
-"""What each writer was told of how fast it may take rows, and which, and whether it has to hear something else now."""
+"""Which rows each writer may take and how fast, and the orders that change this."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -11,9 +11,7 @@ FREE = Throttle()
 
 
 class Intake:
-    """``paused``: writers wait for the border, because the filling checkpoint is full at a bucket side or the table is handed
-    over.
-    """
+    """``paused``: writers wait for the border, because a bucket side is full or the table is handed over."""
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
         self.backpressure = Backpressure(figures, interval)
@@ -24,16 +22,16 @@ class Intake:
 
     @property
     def pressure(self) -> Pressure:
-        """What is done now."""
+        """The pressure on writers now."""
         return self.backpressure.pressure
 
     @property
     def is_open(self) -> bool:
-        """Rows may be taken, however slowly."""
+        """Whether rows are taken, however slowly."""
         return self.backpressure.pressure.stopped is None
 
     def share_of_next(self, before: Iterable[Checkpoint]) -> Share:
-        """The share of the checkpoint that begins now; see ``Backpressure.begin_checkpoint``."""
+        """Returns the share of the checkpoint that begins now; see ``Backpressure.begin_checkpoint``."""
         return self.backpressure.begin_checkpoint(before)
 
     def note_figures(self, figures: SliceFigures) -> None:
@@ -42,21 +40,23 @@ class Intake:
         self._refused = figures.refused
 
     def resume_if_room(self, filling: Checkpoint, behind: Sequence[Checkpoint]) -> None:
-        """Figures are new: a checkpoint that took no rows may take some from now on."""
+        """Lets a checkpoint that took no rows take some, if new figures leave room."""
         if self.backpressure.update_pressure(behind, filling):
             filling.takes_rows = True
 
     def reset_writer(self, process: str) -> None:
-        """It begins anew and takes rows as fast as it can, until it is told otherwise."""
+        """A writer that attaches takes all rows without a limit until it gets an order."""
         self._told.pop(process, None)
         self._told_refused.pop(process, None)
 
     def stop_orders(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
-        """Goes out before a barrier, so that no row comes behind it: the next checkpoint has no room (rule RO9)."""
+        """Returns orders to stop, if the next checkpoint has no room. They go out before the barrier, so no row follows it
+        (RO9).
+        """
         return [] if self.is_open else self.changed_orders(processes, ())
 
     def changed_orders(self, processes: Iterable[str], members: Collection[str]) -> list[tuple[str, Order]]:
-        """Who has to hear what. ``members``: of the filling checkpoint, who share the rate."""
+        """Returns an order for each writer whose limits changed. ``members``: of the filling checkpoint, which share the rate."""
         orders: list[tuple[str, Order]] = []
         for process in processes:
             wanted = self._wanted(process, list(members))

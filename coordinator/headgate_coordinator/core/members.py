@@ -1,4 +1,4 @@
-"""The writers that one table knows, and what they have not committed yet (rules RO7, RO8)."""
+"""The writers of one table, and their uncommitted bytes (rules RO7, RO8)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from headgate_coordinator.core.checkpoints import Checkpoint
 
 @dataclass(slots=True)
 class Writer:
-    """A process whose control stream lives. ``uncommitted``: Arrow bytes, its last report less what was decided since."""
+    """A writer with a control stream. ``uncommitted``: Arrow bytes of its last report, less what was decided since."""
 
     process: str
     address: str
@@ -18,7 +18,7 @@ class Writer:
 
 
 class Members:
-    """Writers in the order in which they joined. ``attached``: processes that were told of this generation."""
+    """Writers in the order in which they joined. ``attached``: processes attached in this generation."""
 
     def __init__(self) -> None:
         self._writers: dict[str, Writer] = {}
@@ -28,7 +28,9 @@ class Members:
         return process in self._writers
 
     def add_member(self, process: str, address: str) -> list[str]:
-        """Returns processes that had this address: they are dead, whether their streams have ended or not (rule RO8)."""
+        """Adds a writer. Returns processes that had its address: they are dead even if their streams have not ended (rule
+        RO8).
+        """
         writers = self._writers.values()
         before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
         for other in before:
@@ -37,16 +39,16 @@ class Members:
         return before
 
     def remove_member(self, process: str) -> None:
-        """Lost or released."""
+        """Removes a writer that was lost or detached."""
         self._writers.pop(process, None)
 
     def mark_leaving(self, process: str) -> None:
-        """It wants no part in checkpoints after the next border."""
+        """The writer takes no part in checkpoints after the next border."""
         if process in self._writers:
             self._writers[process].leaving = True
 
     def mark_evicted(self, process: str) -> bool:
-        """Whether it has to be cut off now: once."""
+        """Returns whether its stream has to be cut now; True only once."""
         writer = self._writers.get(process)
         first = writer is not None and not writer.evicted
         if writer is not None:
@@ -55,35 +57,35 @@ class Members:
 
     @property
     def processes(self) -> list[str]:
-        """Every process, leaving ones too."""
+        """Every process, including those that leave."""
         return list(self._writers)
 
     @property
     def leaving_processes(self) -> list[str]:
-        """Those that drain."""
+        """Processes that drain."""
         return [each.process for each in self._writers.values() if each.leaving]
 
     @property
     def staying_members(self) -> list[tuple[str, str]]:
-        """Process and address of those who take part in the next checkpoint."""
+        """Process and address of each member of the next checkpoint."""
         return [(each.process, each.address) for each in self._writers.values() if not each.leaving]
 
     def note_load(self, process: str, uncommitted: int) -> None:
-        """A heartbeat. It repeats, so that a report which was overtaken by a decision is put right by the next."""
+        """Notes a heartbeat's report. One that a decision overtook is corrected by the next."""
         if process in self._writers:
             self._writers[process].uncommitted = uncommitted
 
     def subtract_committed(self, decided: Checkpoint) -> None:
-        """What the checkpoint committed is no more uncommitted, though the writers have not said so yet."""
+        """Subtracts what the checkpoint committed, before writers report it."""
         for writer in self._writers.values():
             writer.uncommitted = max(0, writer.uncommitted - decided.bytes_from(writer.process))
 
     def drop_uncommitted(self) -> None:
-        """A new generation: all uncommitted rows are dropped."""
+        """A new generation drops all uncommitted rows."""
         for writer in self._writers.values():
             writer.uncommitted = 0
 
     def uncommitted_bytes(self, flushing: Checkpoint | None) -> Sequence[int]:
-        """Arrow bytes by writer that are in no checkpoint which flushes already."""
+        """Uncommitted Arrow bytes by writer, without those of the flushing checkpoint."""
         writers = self._writers.values()
         return [max(0, each.uncommitted - (flushing.bytes_from(each.process) if flushing else 0)) for each in writers]

@@ -1,4 +1,4 @@
-"""The membership of the next checkpoint: who takes part and who has which key groups (rules RO3, EX3)."""
+"""Decides the membership of the next checkpoint: its members and their key groups (rules RO3, EX3)."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ from headgate_coordinator.core.instructions import Membership
 
 
 class Memberships:
-    """Remembers what checkpoints measured and who had what."""
+    """Remembers measured loads and the last assignment."""
 
     def __init__(self, key_groups: int) -> None:
         self._load = MeasuredLoad(key_groups)
         self._had: Sequence[str] = ()
 
     def note_decided(self, decided: Checkpoint) -> None:
-        """Its bytes by key group count."""
+        """Adds the checkpoint's bytes by key group to the load."""
         self._load.add_checkpoint(decided.key_group_bytes)
 
     def next_membership(self, number: int, members: Sequence[tuple[str, str]]) -> Membership:
-        """``members``: process and address of each."""
+        """Returns the membership of checkpoint ``number``. ``members``: process and address of each."""
         processes = [process for process, _ in members]
-        # Moves are few while rows flow; before the first rows and behind an abort there is nothing to go on with.
+        # Moves are few while rows flow; before the first rows and after an abort nothing is under way.
         few = number > 1 and self._load.is_known
         self._had = assign(self._had, processes, self._load.weights(), few=few)
         index = {process: position for position, process in enumerate(processes)}

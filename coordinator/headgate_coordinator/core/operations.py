@@ -1,7 +1,7 @@
-"""What the core of a table's compactions is told, what it wants done, and what it says of plans and operations.
+"""Events and instructions of the core of a table's compactions, and what it reports of plans and operations.
 
-A process is a compactor's. An attempt is named by its plan's instant, its operation's index and its number: what comes late,
-twice, or from a compactor that was given up changes nothing.
+A process is a compactor's. An attempt is named by its plan's instant, its operation's index and its number: late or repeated
+messages, and those of a compactor that was given up, change nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class PlanClosed:
 
 @dataclass(frozen=True, slots=True)
 class FinishRefused:
-    """From the committer: for certain the plan is not done yet, and the same may succeed later."""
+    """From the committer: the plan is not done, for certain, and the same may succeed later."""
 
     instant: str
     why: str
@@ -48,21 +48,21 @@ class FinishRefused:
 
 @dataclass(frozen=True, slots=True)
 class CapacityOffered:
-    """A compactor takes one more operation. Answered by Run, or nothing when none waits."""
+    """A compactor has capacity for one more operation. Answered by Run, or not at all when none waits."""
 
     process: str
 
 
 @dataclass(frozen=True, slots=True)
 class CompactorLost:
-    """Its stream ended or fell silent: so did its attempts."""
+    """A compactor's stream ended or fell silent: its attempts are lost."""
 
     process: str
 
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """Rows written and input bytes dealt with so far. ``batches`` grows with all work, the part before the first row included."""
+    """Rows written and input bytes read so far. ``batches`` grows with all work, also before the first row."""
 
     process: str
     attempt: Attempt
@@ -82,7 +82,7 @@ class AttemptFinished:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """``transient``: the store's fault, not the operation's. ``damage``: of an input, so that another try cannot help."""
+    """``transient``: the store's fault, not the operation's. ``damage``: an input is damaged, so another try cannot help."""
 
     process: str
     attempt: Attempt
@@ -93,7 +93,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReturned:
-    """Not begun, or given up in a drain."""
+    """The attempt was not begun, or was given up in a drain."""
 
     process: str
     attempt: Attempt
@@ -120,7 +120,7 @@ CompactionEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Hand the operation to this compactor."""
+    """Hands the operation to this compactor."""
 
     process: str
     attempt: Attempt
@@ -129,7 +129,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The compactor need not go on with this attempt."""
+    """Ends an attempt that is no longer needed."""
 
     process: str
     attempt: Attempt
@@ -137,7 +137,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class FinishPlan:
-    """Win the slot that ends the plan; answered by PlanClosed or FinishRefused. ``dropped`` says why."""
+    """Wins the slot that ends the plan; answered by PlanClosed or FinishRefused. ``dropped``: the reason for each operation."""
 
     instant: str
     finished: Sequence[Compacted]
@@ -163,7 +163,7 @@ class RunningAttempt:
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """Counts of operations; ``bytes`` of all inputs, and of those that are read: what finished operations had, and so far."""
+    """Counts of operations; ``bytes``: of all inputs; ``bytes_done``: of those read so far."""
 
     operations: int
     finished: int
@@ -184,7 +184,7 @@ class PlanOutcome:
 
 @dataclass(frozen=True, slots=True)
 class OperationCounts:
-    """Of this ownership: operations finished and dropped, attempts failed and lost."""
+    """Counts of this ownership: operations finished and dropped, attempts failed and lost."""
 
     finished: int = 0
     dropped: int = 0

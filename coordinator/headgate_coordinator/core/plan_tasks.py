@@ -9,8 +9,8 @@ from headgate_tables.face.operation import Compacted, Operation
 
 @dataclass(slots=True)
 class OperationTask:
-    """One operation. ``number``: of its newest attempt; ``troubles``: the store's, since it last did its part. ``dropped``: why
-    the plan goes on without it; "": it does not.
+    """One operation. ``number``: of its newest attempt; ``troubles``: failures of the store since the last progress. ``dropped``:
+    why the plan goes on without it; "": it is not dropped.
     """
 
     index: int
@@ -36,7 +36,9 @@ class OperationTask:
 
 @dataclass(slots=True)
 class PlanTasks:
-    """``tasks`` by their operation's index. ``again_at``: when a refused end is tried again; ``sent``: the committer has it."""
+    """One plan. ``tasks``: by operation index; ``sent``: the committer ends the plan; ``again_at``: when a refused end is
+    retried.
+    """
 
     instant: str
     attempts: int
@@ -51,7 +53,7 @@ class PlanTasks:
         return all(task.over for task in self.tasks)
 
     def next_task(self, now: float) -> OperationTask | None:
-        """The largest that may begin: the plan is done with its last operation, so that large ones must not be last."""
+        """The largest that may begin: the plan ends with its last operation, so large ones must not come last."""
         ready = [task for task in self.tasks if task.waits and task.not_before <= now]
         return max(ready, key=lambda task: (task.operation.input_bytes, -task.index), default=None)
 

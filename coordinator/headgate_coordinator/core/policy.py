@@ -1,4 +1,4 @@
-"""When a checkpoint begins to end: the settings of rule RO7 and the decision, as a pure function of what is wanted."""
+"""Settings of checkpoints, and when the next barrier is due (rule RO7). Pure."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from headgate_tables.backoff import Backoff
 class TriggerConditions:
     """What asks for the next barrier. Times are monotonic seconds.
 
-    ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over.
-    ``asked``: a client's flush, or half of a writer's limit. ``dirty_since``: when the first uncommitted bytes of the
-    filling checkpoint were heard of. ``fullest``: the most uncommitted bytes at one writer. ``since``: when the last barrier was
-    sent, or the generation began. ``recovering``: until a checkpoint of this generation has had its barrier. ``stretch``: how
-    many times further checkpoints are apart while log files wait for compaction.
+    ``at_once``: a writer joins or leaves, an open waits for rows of its channel, or the table is handed over. ``requested``:
+    by a client's flush, or because half of a writer's limit is used. ``uncommitted_since``: when the first uncommitted bytes of
+    the filling checkpoint were reported. ``fullest``: the most uncommitted bytes at one writer. ``last_barrier_at``: when the
+    last barrier was sent, or the generation began. ``recovering``: until a checkpoint of this generation has had its barrier.
+    ``stretch``: how many times further apart checkpoints are while log files wait for compaction.
     """
 
     at_once: bool
@@ -32,8 +32,8 @@ class CheckpointPolicy:
     ``checkpoint_interval``: age of uncommitted rows before they are committed; each checkpoint costs one file a bucket and one
     slot. ``checkpoint_min_interval``: two checkpoints that clients ask for are at least this far apart, and a table recovers from
     an abort in about this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
-    checkpoint before its time; below the writer's memory limit. ``checkpoint_timeout``: a checkpoint between its barrier and its
-    last write status of which nothing goes on for so long is given up and its rows are sent again; above what the slowest single
+    checkpoint before its time; below the writer's memory limit. ``checkpoint_timeout``: a checkpoint that makes no progress for
+    so long between its barrier and its last write status is aborted and its rows are sent again; above what the slowest single
     file takes. ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
     ``first_checkpoint_bytes``: what each writer takes from clients into the first checkpoints behind an outage; see
     ``CheckpointSize``.
@@ -47,7 +47,7 @@ class CheckpointPolicy:
     first_checkpoint_bytes: int = 8 << 20
 
     def barrier_due_at(self, conditions: TriggerConditions) -> float | None:
-        """From when on the next barrier may be sent, if the checkpoint before is decided; None: nothing wants one."""
+        """Returns when the next barrier may be sent, once the checkpoint before is decided; None: nothing asks for one."""
         if conditions.at_once:
             return conditions.last_barrier_at
         times = []
@@ -56,15 +56,15 @@ class CheckpointPolicy:
         if conditions.uncommitted_since is not None and not conditions.recovering:
             times.append(conditions.last_barrier_at + self.checkpoint_interval * conditions.stretch)
         elif conditions.uncommitted_since is not None:
-            # After an abort everybody sends again: a barrier at the first bytes would leave the others to the interval.
+            # After an abort all clients send again: a barrier at the first bytes would make the others wait for the interval.
             times.append(max(conditions.last_barrier_at, conditions.uncommitted_since) + self.checkpoint_min_interval)
         return min(times, default=None)
 
     def retry_pause(self, failures: int) -> float:
-        """Seconds until what failed so often in a row is tried again: at once first, then twice as long each time."""
+        """Seconds before the next try after so many failures in a row: none at first, then twice as long each time."""
         return Backoff(self.checkpoint_min_interval, self.checkpoint_interval).after(failures)
 
     @property
     def flush_target(self) -> float:
-        """Seconds from a barrier to the last file that checkpoints keep to: longer ones hold up commits, and a drain."""
+        """Seconds that a flush may take, from barrier to last file: longer ones delay commits, and a drain."""
         return max(min(self.checkpoint_interval, self.checkpoint_timeout / 6), min(1.0, self.checkpoint_timeout / 2))

@@ -1,8 +1,7 @@
-"""How much a slice may still grow, and what is done so that it never grows further.
+"""Backpressure: keeps slices within their limits of log files and log bytes, even without a compactor.
 
-Log files and log bytes of a slice have limits that nothing may pass, also with all compactors gone. So each checkpoint gets a
-share of what is left when it begins, and keeps to it: all that may still be on its way is counted before a further checkpoint
-takes rows. On the way there, from half of a limit on, checkpoints come less often (files) and rows are taken slower (bytes).
+Each checkpoint gets a share of what is left when it begins, and keeps to it: all that may still be under way is counted before
+another checkpoint takes rows. From half of a limit on, checkpoints come less often (files) and rows are taken slower (bytes).
 Pure.
 """
 
@@ -15,19 +14,19 @@ from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Refusal, Share
 
 LONGEST_STRETCH = 16
-"""Ten seconds become 160: rows are that old at most before they are committed, while nothing compacts."""
+"""Ten seconds become 160: the age that rows reach at most before they are committed, while nothing compacts."""
 _CHECKPOINTS_AHEAD = 4
-"""Rows are taken so slowly that the rest of a slice's bytes lasts for so many intervals; so the rate falls with what is left."""
+"""The rest of a slice's bytes has to last for so many intervals, so the rate falls with what is left."""
 _CHECKPOINTS_REMEMBERED = 8
 _RESUME = 0.75
-"""Of a limit: below it a stopped table goes on, so that it does not stop again with the next checkpoint."""
+"""Part of a limit below which a stopped table goes on, so that it does not stop again with the next checkpoint."""
 _FIX = "It takes them again by itself when compaction has caught up. Start compactors, or raise {key} of the table."
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What is done. ``stretch``: how many times longer checkpoints are apart. ``rate``: Arrow bytes a second that all writers
-    together take; None: as fast as they can. ``stopped``: why none are taken; else None.
+    """Limits on intake. ``stretch``: how many times further apart checkpoints are. ``rate``: Arrow bytes a second that all
+    writers together take; None: no limit. ``stopped``: why no rows are taken; else None.
     """
 
     stretch: int = 1
@@ -36,10 +35,10 @@ class Pressure:
 
 
 class Backpressure:
-    """One table's. ``figures`` None: nothing is bounded. ``interval``: seconds between checkpoints.
+    """Backpressure of one table. ``figures`` None: nothing is bounded. ``interval``: seconds between checkpoints.
 
     After a takeover the slices may not be counted yet, which takes a listing of the table. Rows are taken meanwhile, into one
-    checkpoint that waits with its barrier until they are. For its file one file of the limit is kept free by every owner.
+    checkpoint whose barrier waits until they are. Every owner keeps one file of the limit free for it.
     """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
@@ -52,17 +51,17 @@ class Backpressure:
         self._growths: deque[float] = deque(maxlen=_CHECKPOINTS_REMEMBERED)
         self._took: Mapping[str, int] = {}
 
-    # What happens.
+    # Events.
 
     def note_figures(self, figures: SliceFigures) -> None:
-        """After a commit or a compaction: everything that was ``published`` is in these figures."""
+        """Takes figures after a commit or a compaction: they count every published checkpoint."""
         before = self._figures
         if self._uncounted_bytes and before is not None and before.counted and figures.bytes >= before.bytes:
             self._growths.append((figures.bytes - before.bytes) / self._uncounted_bytes)
         self._figures, self._uncounted, self._uncounted_bytes = figures, Share(), 0
 
     def note_published(self, published: Checkpoint) -> None:
-        """Its files are in slices; which figures come of it is not known yet."""
+        """The checkpoint's files are in slices; figures that count them come later."""
         if published.files:
             before, own = self._uncounted, published.membership.share
             self._uncounted = Share(before.files + own.files, before.nbytes + own.nbytes)
@@ -70,9 +69,7 @@ class Backpressure:
             self._took = {process: published.bytes_from(process) for process in published.members}
 
     def begin_checkpoint(self, before: Iterable[Checkpoint]) -> Share:
-        """A checkpoint begins to take rows, or none if there is no room; ``before``: checkpoints whose rows may still become
-        files.
-        """
+        """Returns the share of a checkpoint that begins. ``before``: checkpoints whose rows may still become files."""
         figures = self._figures
         if figures is None:
             return Share()
@@ -86,7 +83,7 @@ class Backpressure:
         return Share(max(least.files, files // 8), max(least.nbytes, nbytes // 4))
 
     def update_pressure(self, behind: Iterable[Checkpoint], filling: Checkpoint) -> bool:
-        """After ``counted``, or when compactors come and go. Whether a table that was stopped goes on."""
+        """Updates the pressure after new figures, or when compactors come and go. Returns whether a stopped table goes on."""
         figures = self._figures
         if figures is None or not figures.counted:
             return False
@@ -101,37 +98,35 @@ class Backpressure:
 
     @property
     def is_counted(self) -> bool:
-        """How full slices are is known, or does not matter."""
+        """Whether slices are counted, or nothing is bounded."""
         return self._figures is None or self._figures.counted
 
     def has_room_for(self, filling: Checkpoint) -> bool:
-        """Whether its barrier may be sent. Only of a checkpoint that began before the slices were counted this is not known
-        before.
-        """
+        """Whether the barrier may be sent. In doubt only for a checkpoint that began before the slices were counted."""
         figures = self._figures
         if figures is None or not figures.counted:
             return figures is None
         return filling.slices_were_counted or figures.files + filling.membership.share.files <= figures.max_files
 
-    # What follows.
+    # Results.
 
     def rate_for(self, process: str, members: Sequence[str]) -> int:
-        """Arrow bytes a second for one of the writers; 0: no limit. Half is for all alike, half goes by what they took."""
+        """Arrow bytes a second for one writer; 0: no limit. Half is shared equally, half by what writers took."""
         if self.pressure.rate is None:
             return 0
         total = sum(self._took.get(each, 0) for each in members)
         alike = 1 / max(1, len(members))
         part = (alike + self._took.get(process, 0) / total) / 2 if total else alike
-        return max(1, int(float(f"{self.pressure.rate * part:.1e}")))  # two digits: not each checkpoint is worth an order
+        return max(1, int(float(f"{self.pressure.rate * part:.1e}")))  # two digits, so that not every checkpoint sends an order
 
     @property
     def alarms(self) -> list[str]:
-        """What an operator should know."""
+        """Alarms for operators."""
         pressure, figures = self.pressure, self._figures
         if figures is None:
             return []
         if not figures.counted:
-            return ["its file slices are being counted: rows are taken, and committed after that"]
+            return ["its file slices are being counted: rows are taken, and committed afterwards"]
         if pressure.stopped is not None:
             return [f"no rows are taken: {pressure.stopped.message}"]
         alarms = []
@@ -144,7 +139,7 @@ class Backpressure:
     # Inside.
 
     def _pending(self, before: Iterable[Checkpoint]) -> Share:
-        """What is not in the figures and may become files. The fullest slice gets the most of each: never too little."""
+        """What may become files and is not in the figures, as if all of it came to the fullest slice."""
         files, nbytes = self._uncounted.files, self._uncounted.nbytes
         for each in before:
             if each.takes_rows:
@@ -152,19 +147,19 @@ class Backpressure:
         return Share(files, nbytes)
 
     def _room(self, figures: SliceFigures, pending: Share) -> tuple[int, int]:
-        """Log files, without that of a successor; log bytes, without an eighth: rows are counted behind their coming."""
+        """Log files left, less one for a successor; log bytes left, less an eighth, since rows are counted after they came."""
         files = figures.max_files - 1 - figures.files - pending.files
         return files, figures.max_bytes - figures.max_bytes // 8 - figures.bytes - pending.nbytes
 
     def _goes_on(self, figures: SliceFigures, pending: Share) -> bool:
-        """Whether a table that is stopped need not be; one that is not may go on in any case."""
+        """Whether the table takes rows: one that is not stopped does, a stopped one well below its limits."""
         if self.pressure.stopped is None:
             return True
         return figures.files <= _RESUME * figures.max_files and figures.bytes + pending.nbytes <= _RESUME * figures.max_bytes
 
     def _pressure(self, figures: SliceFigures, room: int, stopped: Refusal | None) -> Pressure:
         if stopped is not None:
-            return Pressure(stopped=stopped)  # what was taken is committed without delay; nothing follows it
+            return Pressure(stopped=stopped)  # rows already taken are committed without delay
         stretch = stretch_of(figures.files / figures.max_files)
         rate = None
         growth = max(self._growths, default=1.0)
@@ -193,13 +188,13 @@ class Backpressure:
 
 
 def stretch_of(full: float) -> int:
-    """By the share of the limit of log files: 1 below half, then twice as much with every further tenth, up to 16."""
+    """Stretch by the used part of the limit of log files: 1 below half, then doubled with every further tenth, up to 16."""
     steps = int((full - 0.5) * 10 + 1e-9) + 1 if full >= 0.5 else 0
     return int(min(2**steps, LONGEST_STRETCH))
 
 
 def size(nbytes: float) -> str:
-    """For people."""
+    """The size as text for people."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if nbytes >= factor:
             return f"{nbytes / factor:.3g} {unit}"

@@ -1,10 +1,10 @@
-"""Why the owner does not grant a channel, or takes it back; what a client is told."""
+"""Why the owner refuses an open or ends a hold, as clients see it."""
 
 from headgate_coordinator.core.instructions import Refusal
 
 MOVED = Refusal(
     "CODE_MOVED",
-    "this writer takes part in the table no more",
+    "this writer no longer serves the table",
     "Open the channel again at another writer; accepted rows are safe.",
 )
 HANDED_OVER = Refusal(

@@ -1,8 +1,8 @@
-"""What a file slice that cannot be compacted means for its table: whose rows are refused, and what operators are told. Pure.
+"""File slices that cannot be compacted: which rows are refused, and the alarms for operators. Pure.
 
-The limits of log files and bytes are not for such a slice: compactors cannot help it, and nobody can read it as long as a file of
-it is damaged. So it may grow further than others, and past that its own rows are refused, and nobody else's. They cannot go to
-another file group: with Hudi's bucket index a bucket has one in each partition, and readers would show its keys twice.
+The limits of log files and bytes do not hold for such a slice: compactors cannot help it, and no reader can read it while a file
+of it is damaged. It may grow further than others; past that, its own rows alone are refused. They cannot go to another file
+group: with Hudi's bucket index a bucket has one in each partition, and readers would show its keys twice.
 """
 
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from headgate_tables.face.owner import StuckSlice
 from headgate_tables.face.settings import TableSettings
 
 OWN_LIMIT = 10
-"""Limit of a stuck slice, as a multiple of the others'. Larger: more time for operators, more to merge afterwards."""
+"""Limit of a stuck slice, as a multiple of the usual one. Larger: more time for operators, more to merge afterwards."""
 _UNDER_WAY = 1
 """Of these multiples: room for what checkpoints under way still add; their shares come to no more (``Backpressure``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StuckLoad:
-    """Such a slice with the log files and log bytes that wait in it; 0 as long as they are not counted."""
+    """A stuck slice with the log files and log bytes that wait in it; 0 until they are counted."""
 
     stuck: StuckSlice
     files: int
     bytes: int
 
     def is_full(self, settings: TableSettings) -> bool:
-        """Whether it takes no more rows, also if nobody has set it aside."""
+        """Whether it takes no more rows, even if no operator has set it aside."""
         most = OWN_LIMIT - _UNDER_WAY
         return self.files >= most * settings.max_log_files or self.bytes >= most * settings.max_log_bytes
 
 
 def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettings) -> tuple[RefusedSlice, ...]:
-    """Those whose rows are refused, and why. Clients are told neither files nor what is wrong with them."""
+    """Returns the slices whose rows are refused, and why. Refusals name neither files nor what is wrong with them."""
     found: list[RefusedSlice] = []
     for load in loads:
         if (bucket := load.stuck.bucket) is not None and (why := _refusal(table, load, settings)) is not None:
@@ -44,7 +44,7 @@ def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettin
 
 
 def alarm(table: str, load: StuckLoad, settings: TableSettings) -> str:
-    """One sentence or two for operators: which slice, which file and byte, what is done, what to do."""
+    """Alarm for operators: which slice, which file and byte, what is done about it, what to do."""
     stuck, name = load.stuck, load.stuck.name
     back = f"`headgate table slice take-in {table} {name}`"
     if stuck.aside:

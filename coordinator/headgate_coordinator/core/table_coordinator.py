@@ -18,11 +18,11 @@ from headgate_coordinator.core.table_state import TableState
 
 
 class TableCoordinator:
-    """Made anew for each ownership: ``channels`` is what the slots say, name to [incarnation, committed offset, principal, …].
+    """One ownership of a table. ``channels``: records of the slots, name to [incarnation, committed offset, principal, …].
 
-    Times are monotonic seconds. Instructions are to be executed in order, those for the committer one after the other. After
-    a deposition or an unknown outcome it is thrown away. ``figures``: of the slices as they are now; without them nothing bounds
-    what checkpoints add to a slice.
+    Times are monotonic seconds. Instructions are executed in order, those for the committer one after the other. After a
+    deposition or an unknown outcome the object is discarded. ``figures``: of the slices now; None: nothing bounds what
+    checkpoints add to a slice.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TableCoordinator:
         self._decisions = Decisions(self._state)
         self._generations = Generations(self._state, self._checkpoint_trigger)
 
-    # What `status` shows.
+    # State, for `status`.
 
     @property
     def generation(self) -> int:
@@ -54,35 +54,35 @@ class TableCoordinator:
 
     @property
     def last_checkpoint(self) -> LastCheckpoint:
-        """What the newest one with rows was."""
+        """The newest published checkpoint with rows."""
         return self._decisions.last
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes that the writers hold."""
+        """Uncommitted Arrow bytes at all writers."""
         return sum(self._state.members.uncommitted_bytes(None))
 
     @property
     def channels(self) -> int:
-        """Channels that a writer holds now."""
+        """Number of channels that a writer holds now."""
         return self._state.channels.hold_count
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What an operator should know now."""
+        """Alarms for operators."""
         state = self._state
-        alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer takes part in the table"]
+        alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer is attached to the table"]
         return [*alarms, *state.aborts.alarms(state.now), *state.intake.backpressure.alarms]
 
     @property
     def pressure(self) -> Pressure:
-        """What is done so that slices stay within their limits."""
+        """Limits on intake that keep slices within theirs."""
         return self._state.intake.pressure
 
-    # What happens.
+    # Events.
 
     def handle_event(self, event: Event, now: float) -> list[Instruction]:
-        """One event. Returns what is to be done, in order. ``now`` never goes back."""
+        """Handles one event; returns instructions to execute in order. ``now`` never goes back."""
         state = self._state
         state.now = max(now, state.now)
         state.out = []
@@ -91,7 +91,7 @@ class TableCoordinator:
         return state.out
 
     def deadline(self) -> float | None:
-        """When a Tick is due, if nothing else happens before; later than the last ``now``."""
+        """When the next Tick is due, later than the last ``now``; None: only an event changes anything."""
         state = self._state
         due = self._due() if self._may_end() else None
         late_at = self._checkpoint_trigger.flush_deadline(state.checkpoints.flushing)
@@ -162,7 +162,7 @@ class TableCoordinator:
             self._abort(why)
 
     def _of_generation(self, event: OfGeneration) -> None:
-        """From a writer, under a generation: one of another is refused (rule RO2)."""
+        """From a writer, under a generation: events of another one are ignored (rule RO2)."""
         state = self._state
         if event.generation != state.generation or event.process not in state.members:
             return
@@ -194,7 +194,7 @@ class TableCoordinator:
 
     def _of_checkpoint(self, event: OfCheckpoint) -> None:
         named = self._state.checkpoints.find(event.generation, event.checkpoint)
-        if named is not None:  # else it was given up before
+        if named is not None:  # else it was aborted before
             self._decisions.handle_answer(named, event)
 
     def _of_records(self, event: OfRecords) -> None:
@@ -209,7 +209,7 @@ class TableCoordinator:
                 assert_never(event)
 
     def _doubt(self, event: OfOwnership) -> None:
-        """Rule R1: neither a lease nor a writer decides who owns the table, the log does."""
+        """Rule R1: the commit log decides who owns the table, neither a lease nor a writer."""
         match event:
             case events.LeaseRecreated():
                 self._state.out.append(AskLog())
@@ -231,7 +231,7 @@ class TableCoordinator:
         state.intake.resume_if_room(state.checkpoints.filling, state.checkpoints.behind)
         state.send_throttles()
 
-    # What follows.
+    # Consequences.
 
     def _advance(self) -> None:
         state = self._state
@@ -246,7 +246,7 @@ class TableCoordinator:
         if not state.retry.waits:
             state.out += state.checkpoints.next_instant()
         if state.draining and state.checkpoints.filling.members and not state.intake.paused:
-            # Its barrier has to wait, and what comes in meanwhile would have to be flushed before the table is handed over.
+            # Its barrier has to wait, and rows that come meanwhile would have to be flushed before the table is handed over.
             state.intake.paused = True
             state.send_throttles()
         self._generations.detach_leaving()

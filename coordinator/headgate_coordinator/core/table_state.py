@@ -1,6 +1,4 @@
-"""What the parts of one table's pure core share: who takes part, which checkpoints and channels there are, and what is to be
-done.
-"""
+"""State that the parts of one table's pure core share: writers, checkpoints, channels, and instructions to execute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,9 +18,9 @@ from headgate_coordinator.core.sequence import CheckpointSequence
 
 
 class TableState:
-    """``now``: of the newest event, monotonic seconds. ``out``: what is to be done because of it, in order.
+    """``now``: of the newest event, monotonic seconds. ``out``: the instructions that follow from it, in order.
 
-    ``draining``: the table is to be handed over, and nobody begins anything.
+    ``draining``: the table is being handed over, and no checkpoint begins.
     """
 
     def __init__(
@@ -43,7 +41,7 @@ class TableState:
         self.intake = Intake(figures, policy.checkpoint_interval)
         self.checkpoints = CheckpointSequence()
         self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
-        if channels:  # somebody may have kept much while nobody owned the table
+        if channels:  # clients may have kept many rows while the table had no owner
             self.size.restart_small()
         self.retry = Retry(policy)
         self.aborts = Aborts(policy)
@@ -55,16 +53,16 @@ class TableState:
 
     @property
     def eligible(self) -> list[tuple[str, str]]:
-        """Process and address of those who take part in the next checkpoint."""
+        """Process and address of each member of the next checkpoint."""
         return [] if self.draining else self.members.staying_members
 
     @property
     def uncommitted(self) -> Sequence[int]:
-        """Arrow bytes by writer that are in no checkpoint which flushes already."""
+        """Uncommitted Arrow bytes by writer, without those of the flushing checkpoint."""
         return self.members.uncommitted_bytes(self.checkpoints.flushing)
 
     def open_conditions(self) -> OpenConditions:
-        """What answers to opens depend on."""
+        """The state on which answers to opens depend."""
         checkpoints = self.checkpoints
         return OpenConditions(
             generation=checkpoints.generation,
@@ -77,45 +75,45 @@ class TableState:
         )
 
     def answer_opens(self) -> None:
-        """Those that wait may be answered now."""
+        """Answers waiting opens that can be answered now."""
         self.out += self.channels.answer_opens(self.open_conditions())
 
     def next_membership(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Membership:
-        """Of a checkpoint that is to begin; ``before``: all whose rows may still become files."""
+        """Membership of the checkpoint that begins; ``before``: checkpoints whose rows may still become files."""
         return replace(
             self.memberships.next_membership(number, members), share=self.intake.share_of_next(before), intake=self.size.limit
         )
 
     def begin_intake(self) -> None:
-        """The filling checkpoint is new: rows come into it, or none as long as slices are full."""
+        """Begins intake of the filling checkpoint; it takes no rows while slices are full."""
         self.checkpoints.filling.takes_rows = self.intake.is_open
         self.checkpoints.filling.slices_were_counted = self.intake.backpressure.is_counted
         self.send_throttles()
 
     def attach_writers(self, processes: Iterable[str]) -> None:
-        """They take part in the generation, from the filling checkpoint on."""
+        """Attaches writers from the filling checkpoint on."""
         for process in processes:
             self.members.attached.add(process)
             self.intake.reset_writer(process)
             self.send_order(process, Attach(self.checkpoints.filling.membership))
 
     def drop_transaction(self, each: Checkpoint) -> None:
-        """Its transaction is given up, if there is one."""
+        """Rolls back the checkpoint's transaction, if there is one."""
         if each.instant_asked:
             self.out.append(DropCheckpoint(each.generation, each.number))
 
     def send_throttles(self) -> None:
-        """Whoever has to hear of another one."""
+        """Sends changed throttles and refused slices to attached writers."""
         for process, order in self.intake.changed_orders(sorted(self.members.attached), self.checkpoints.filling.members):
             self.send_order(process, order)
 
     def send_to_members(self, each: Checkpoint, order: Order) -> None:
-        """To the members of the checkpoint, unless its generation is over."""
+        """Sends an order to all members of the checkpoint, unless its generation is over."""
         if each.generation == self.generation:
             for process in each.members:
                 self.send_order(process, order)
 
     def send_order(self, process: str, order: Order) -> None:
-        """Under the generation of now; to nobody when the process is gone."""
+        """Sends an order under the current generation, unless the writer is gone."""
         if process in self.members:
             self.out.append(Send(process, self.generation, order))

@@ -1,23 +1,23 @@
-"""Whether this machine's wall clock may be believed: what others say, and how long this process has run (rules TM1, TM3).
+"""Whether to trust this machine's wall clock, by other clocks and the time this process has run (rules TM1, TM3).
 
-A time that was issued is a floor for good: a table whose owner's clock was a day ahead for a moment has no commits for a day.
-So nothing is issued far ahead of what others say. Pure: readings in, a verdict out.
+An issued time is a floor for good: a table whose owner's clock was a day ahead for a moment has no commits for a day. So no time
+is issued far ahead of other clocks. Pure: readings in, a verdict out.
 """
 
 from dataclasses import dataclass
 
 AHEAD_MS = 10_000
-"""More than clocks on a network differ by. A clock that was ahead by less and is put right stops a table for seconds only."""
+"""More than clocks on a network differ. A clock that was ahead by less and is corrected stops a table for seconds only."""
 FRESH_S = 60.0
-"""How long a reading speaks for its witness; it is carried on by the monotonic clock."""
+"""How long a reading counts; the monotonic clock extends it."""
 SETTLING_S = 60.0
-"""A jump that no witness explains is believed after this: a machine that was asleep goes on, a moment's error does not last."""
+"""A jump that no witness explains is trusted after this: a machine that slept goes on, a momentary error does not last."""
 _NOTED_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a witness's clock said, in ms since the epoch, when our monotonic clock said ``at``."""
+    """A witness's clock in ms since the epoch, when this process's monotonic clock read ``at``."""
 
     ms: float
     at: float
@@ -29,7 +29,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``believed``: times may be issued by the wall clock; ``witnessed``: somebody else says the same. ``alarm``: "" for none."""
+    """``believed``: times may be issued by the wall clock; ``witnessed``: a witness agrees with it. ``alarm``: "" for none."""
 
     believed: bool
     witnessed: bool
@@ -39,9 +39,9 @@ class Verdict:
 class TrustedTime:
     """The witnesses of one process, by name. Wall times are ms since the epoch, ``at`` is monotonic, in seconds.
 
-    A witness on another machine is independent: when one says the same as the wall clock, that is believed, whatever others
-    say. One on this machine may have the same wrong clock, so it can contradict and not confirm. Without any, the clock is
-    believed, but not at once behind a jump.
+    A witness on another machine is independent: when one agrees with the wall clock, that is trusted, whatever others say. One
+    on this machine may share a wrong clock, so it can contradict but not confirm. Without witnesses the clock is trusted, but
+    not at once after a jump.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class TrustedTime:
         self._jump: tuple[float, float] | None = None
 
     def note_reading(self, witness: str, ms: float, at: float, *, independent: bool) -> None:
-        """``witness`` names it for people."""
+        """Notes a reading; ``witness`` is its name for people."""
         self._readings[witness] = _Reading(ms, at, independent)
 
     def judge(self, wall_ms: float, at: float) -> Verdict:
-        """``at`` never goes back."""
+        """Returns the verdict on the wall clock; ``at`` never goes back."""
         fresh = {name: each for name, each in self._readings.items() if at - each.at <= FRESH_S}
         ahead = {name: wall_ms - each.expected(at) for name, each in fresh.items()}
         against = max((name for name in ahead if ahead[name] > AHEAD_MS), key=lambda name: ahead[name], default="")
@@ -62,7 +62,7 @@ class TrustedTime:
         confirmed = any(fresh[name].independent for name in agree)
         alarm = f"the clock is {ahead[against] / 1000:.0f} s ahead of {against}" if against else ""
         if against and not confirmed:
-            return Verdict(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued before it is put right")
+            return Verdict(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued until it is corrected")
         self._note_jump(wall_ms, at)
         if self._jump is not None and not alarm:
             since, by = self._jump
@@ -73,7 +73,7 @@ class TrustedTime:
         return Verdict(believed=True, witnessed=bool(agree), alarm=alarm)
 
     def _note_jump(self, wall_ms: float, at: float) -> None:
-        """Against what the clock said when it was believed last. A jump back is the times' generator's to refuse."""
+        """Compares with the last trusted reading. Jumps back are refused by the generator of times."""
         if self._last is None:
             return
         by = wall_ms - self._last[0] - 1000 * (at - self._last[1])

@@ -38,7 +38,7 @@ class Patience:
     def says(self, instruction: Instruction, now: float) -> None:
         """Before it is carried out."""
         match instruction:
-            case instructions.Alarm(text) if "was given up" in text:
+            case instructions.Alarm(text) if "was aborted" in text:
                 self._aborts, self._aborted_at = self._aborts + 1, now
                 self._check_stuck(text, now)
             case instructions.IssueInstant() | instructions.Commit():
@@ -57,8 +57,8 @@ class Patience:
                 pass
 
     def _check_stuck(self, text: str, now: float) -> None:
-        """A checkpoint of which something goes on is not given up for its time."""
+        """A checkpoint that makes progress is not aborted for its time."""
         generation = int(text.split()[1])
         latest = max((at for (each, _), at in self._went_on.items() if each == generation), default=-1e9)
-        if " went on for " in text and now - latest < self._policy.checkpoint_timeout - _ROUNDING_S:
-            raise ViolationError(f"{text}, but something did {now - latest:g} s ago")
+        if " made no progress for " in text and now - latest < self._policy.checkpoint_timeout - _ROUNDING_S:
+            raise ViolationError(f"{text}, but it did {now - latest:g} s ago")
