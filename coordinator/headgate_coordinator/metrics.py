@@ -1,4 +1,4 @@
-"""What Prometheus is told of this coordinator and of the tables that it owns."""
+"""Prometheus metrics of a coordinator and of the tables that it owns."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -9,7 +9,7 @@ _LONG_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600
 
 
 class Metrics:
-    """All figures of the process; a table's are behind ``of``."""
+    """All metrics of the process; ``for_table`` gives one table's."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._labels = CappedLabel()
@@ -17,10 +17,12 @@ class Metrics:
         self.owned = Gauge("headgate_tables_owned", "Tables that this coordinator owns", registry=registry)
         self.writers = Gauge("headgate_writers", "Writers with a control stream here", registry=registry)
         self.redis = Gauge("headgate_redis_reachable", "1 while Redis answers", registry=registry)
-        self.fences = Counter("headgate_fences", "Tables taken; many an hour are an alarm (rule R5)", table, registry=registry)
+        self.fences = Counter(
+            "headgate_fences", "Ownerships begun; many an hour are an alarm (rule R5)", table, registry=registry
+        )
         self.checkpoints = Counter("headgate_checkpoints", "Checkpoints that readers see", table, registry=registry)
-        self.aborts = Counter("headgate_generations", "Generations after the first: aborts", table, registry=registry)
-        self.alarms = Counter("headgate_alarms", "Sentences for the operator", table, registry=registry)
+        self.aborts = Counter("headgate_generations", "Aborted generations", table, registry=registry)
+        self.alarms = Counter("headgate_alarms", "Alarms in the log", table, registry=registry)
         self.files = Counter("headgate_checkpoint_files", "Data files committed", table, registry=registry)
         self.bytes = Counter("headgate_checkpoint_bytes", "Arrow bytes committed", table, registry=registry)
         self.uncommitted = Gauge("headgate_uncommitted_bytes", "Arrow bytes taken and not committed", table, registry=registry)
@@ -32,14 +34,17 @@ class Metrics:
         )
         self.stretch = Gauge(
             "headgate_checkpoint_stretch",
-            "Times further apart that checkpoints are for want of compaction",
+            "How many times further apart checkpoints are while compaction is behind",
             table,
             registry=registry,
         )
         self.rate = Gauge(
-            "headgate_intake_bytes_per_second", "At most taken for want of compaction, 0 = no limit", table, registry=registry
+            "headgate_intake_bytes_per_second",
+            "Limit on intake while compaction is behind, 0 = no limit",
+            table,
+            registry=registry,
         )
-        self.stopped = Gauge("headgate_intake_stopped", "1 while slices are full and no rows taken", table, registry=registry)
+        self.stopped = Gauge("headgate_intake_stopped", "1 while slices are full and no rows are taken", table, registry=registry)
         self.stuck = Gauge("headgate_stuck_slices", "Slices that cannot be compacted or are set aside", table, registry=registry)
         self.seconds = Histogram(
             "headgate_checkpoint_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS

@@ -1,4 +1,4 @@
-"""A coordinator, put together: its server, its state, its ownership; from start to drained."""
+"""Builds and runs a coordinator, from start to drain."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,9 +29,9 @@ from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import System
 
 THREADS = 8
-"""Calls of the store at a time besides the committers'. More: many tables are taken over sooner, by more requests at once."""
+"""Concurrent calls to the store, besides committers'. More: takeovers of many tables are faster, with more requests at once."""
 GRACE_S = 1.0
-"""What calls have to end in after the drain; the writers' control streams end with it."""
+"""Time for calls to end after the drain; control streams end with it."""
 SERVICES = (
     "headgate.api.v1.TableService",
     "headgate.api.v1.MaintenanceService",
@@ -50,9 +50,9 @@ async def serve(
     *,
     system: System | None = None,
 ) -> None:
-    """Runs a coordinator until it has drained. ``ready`` is called with host:port once it answers and has looked for tables.
+    """Runs a coordinator until it has drained. ``ready`` gets host:port once the coordinator answers and has looked for tables.
 
-    Raises OSError for an address that is taken, OptionError for a store that cannot be, SyncFailedError (hazard H14).
+    Raises OSError for an address in use, OptionError for an impossible store, SyncFailedError (hazard H14).
     """
     system = system or System.real()
     guard = GuardedClock(system.clock, world.clock)

@@ -1,4 +1,4 @@
-"""What can be set for a coordinator. Each setting says its price and how it stands to its neighbours."""
+"""Settings of a coordinator. Each describes its cost and its relation to others."""
 
 import re
 from typing import Self
@@ -15,22 +15,22 @@ class CoordinatorSettings(ServiceSettings):
     """A coordinator's settings."""
 
     store: str = Field(
-        description="where the cluster's tables lie: a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix, "
-        "az://container/prefix or abfss://container@account.dfs.core.windows.net/prefix; one for all coordinators"
+        description="root of the cluster's tables: a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix, "
+        "az://container/prefix or abfss://container@account.dfs.core.windows.net/prefix; the same for all coordinators"
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
-        description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "
-        "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
+        description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); others "
+        "come from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )
     redis: str = Field(
         "redis://127.0.0.1:6379/0",
-        description="an instance of its own for leases (maxmemory-policy noeviction); losing it costs takeovers, never data",
+        description="an instance for leases only (maxmemory-policy noeviction); losing it costs takeovers, never data",
     )
     cluster: str = Field("headgate", description="names the cluster in Redis; coordinators of one store share it")
     name: str = Field(
         "",
-        description="who this coordinator is across restarts (a StatefulSet's pod name): it takes its own leases back at once; "
+        description="name that survives restarts (a StatefulSet's pod name), so that it takes its own leases back at once; "
         "unique in the cluster; empty: the advertised address",
     )
     checkpoint_interval: Duration = Field(
@@ -52,16 +52,16 @@ class CoordinatorSettings(ServiceSettings):
     checkpoint_timeout: Duration = Field(
         30.0,
         gt=0,
-        description="a checkpoint without progress for so long is given up and its rows are sent again; a slow one is not. "
+        description="a checkpoint without progress for so long is aborted and its rows are sent again; a slow one is not. "
         "Above what the largest single file takes, and above writer_timeout; flushes are kept to a sixth of it",
     )
     writer_timeout: Duration = Field(
         1.5,
         gt=0,
-        description="a writer is lost after this silence; shorter: recovery is sooner, and a busy machine's writers are lost "
-        "without need, which sends their rows again; at least three times heartbeat_interval",
+        description="a writer is lost after this silence; shorter: recovery is faster, but writers of a busy machine are lost "
+        "without need, and their rows are sent again; at least three times heartbeat_interval",
     )
-    heartbeat_interval: Duration = Field(0.4, gt=0, description="how often writers say that they are there and what they hold")
+    heartbeat_interval: Duration = Field(0.4, gt=0, description="how often writers report that they live and what they hold")
     lease_ttl: Duration = Field(
         5.0, ge=1, description="a dead coordinator's tables are taken over after this; at least three times lease_renewal"
     )
@@ -69,45 +69,47 @@ class CoordinatorSettings(ServiceSettings):
     scan_interval: Duration = Field(
         1.0,
         gt=0,
-        description="how often the store is asked for new tables, one listing; leases of others are looked at twice as often",
+        description="how often the store is listed for new tables; leases of others are read twice as often",
     )
     channel_retention: Duration = Field(
         30 * 86400.0,
         gt=0,
-        description="an idle channel is forgotten after this: its producer then starts over at offset 0, "
-        "so keep it above the longest pause after which one resumes",
+        description="an idle channel is forgotten after this, and its producer starts over at offset 0; "
+        "keep it above the longest pause after which a producer resumes",
     )
     drain_timeout: Duration = Field(
-        10.0, gt=0, description="on SIGTERM, how long checkpoints may take to commit before their tables are handed over anyway"
+        10.0,
+        gt=0,
+        description="on SIGTERM, how long checkpoints may take to commit before their tables are handed over regardless",
     )
     operators: Words = Field(
         default_factory=list,
         description="principals that may compact, clean, restore, adopt and configure tables, separated by commas; "
-        "empty: whoever may send rows",
+        "empty: every principal that may send rows",
     )
     service_interval: Duration = Field(
         1.0,
         gt=0,
-        description="how often each table is looked at for compaction, cleaning and archiving that is due, besides after each "
-        "checkpoint; a look is from memory and costs a table without work next to nothing",
+        description="how often each table is checked for due compaction, cleaning and archiving, besides after each checkpoint; "
+        "a check reads memory and costs a table without work next to nothing",
     )
     compaction_timeout: Duration = Field(
         1200.0,
         gt=0,
-        description="an operation of which nothing grows at its compactor for so long has failed there, and is tried again; a "
-        "slow one that goes on is left alone",
+        description="an operation without progress at its compactor for so long has failed there, and is tried again; a "
+        "slow one is left alone",
     )
     compaction_pause: Duration = Field(
         5.0,
         gt=0,
-        description="before an operation that failed is tried again, or a plan that the store did not take; twice as long each "
-        "time, up to 32 times",
+        description="pause before a failed operation, or a plan that the store refused, is tried again; doubled each time, "
+        "up to 32 times the first",
     )
     compactor_timeout: Duration = Field(
         10.0,
         gt=0,
-        description="a compactor is lost after this silence and others get its operations; shorter: a dead one is noticed sooner "
-        "and work that a busy one has done is thrown away. It is asked to say something ten times as often",
+        description="a compactor is lost after this silence and others get its operations; shorter: a dead one is noticed "
+        "sooner, but work of a busy one is thrown away. Its heartbeats come ten times as often",
     )
 
     @model_validator(mode="after")

@@ -68,7 +68,7 @@ def not_owner(address: str) -> wire.Error:
     return wire.Error(code=wire.CODE_NOT_OWNER, action=wire.ACTION_RESUME, message="another", address=address)
 
 
-UNAVAILABLE = wire.Error(code=wire.CODE_UNAVAILABLE, action=wire.ACTION_RETRY, message="nobody serves the table just now")
+UNAVAILABLE = wire.Error(code=wire.CODE_UNAVAILABLE, action=wire.ACTION_RETRY, message="no coordinator serves the table just now")
 PLANNED = api.RestoreResponse(undone=["2"])
 RESTORED = api.RestoreResponse(instant="3", undone=["2"])
 

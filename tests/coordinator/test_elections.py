@@ -242,7 +242,7 @@ async def test_an_error_that_nobody_foresaw_ends_one_ownership_and_the_next_one_
             writer.report("bad", ask_instant=wire.AskInstant(checkpoint=1))
             await writer.order("bad", "detach")
             await writer.order("bad", "attach")
-        warned = [log for log in logs if log["event"] == "table does not serve"]
+        warned = [log for log in logs if log["event"] == "table is not served"]
         assert [(log["table"], log["kind"]) for log in warned] == [("bad", "UnforeseenError")]
         assert "MemoryError: of one table" in warned[0]["error"]
         assert writer.pair("bad") == (2, 1)

@@ -99,7 +99,7 @@ async def running_coordinator(
     """Serves when the block begins and has drained when it ends. ``redis``: host:port. ``reached``: called at each step
     of docs/protocol/crashes.md.
 
-    What it fails with is raised at the end, unless ``RunningAttempt.failed`` was asked.
+    What it fails with is raised at the end, unless ``Running.failed`` was asked.
     """
     told = CoordinatorSettings(store=str(store), redis=f"redis://{redis}/0", **{**FAST, **settings})
     draining, ready = asyncio.Event(), asyncio.get_running_loop().create_future()

@@ -1,6 +1,6 @@
-"""What this coordinator knows now: its tables, those of others, who is alive. Written by ``Elections``, read by the services.
+"""What a coordinator knows: its tables, those of others, living coordinators. ``Elections`` writes it, the services read it.
 
-It also passes on what writers say to the tables that are owned here.
+It also passes on reports of writers to the tables that are owned here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
 
 @dataclass(frozen=True, slots=True)
 class TableTrouble:
-    """Why a table does not serve: the last error, and when the first came, in ms since the epoch."""
+    """Why a table is not served: the last error, and when the first came, in ms since the epoch."""
 
     error: TablesError
     since_ms: int
 
     @property
     def quarantines(self) -> bool:
-        """Whether trying again changes nothing before a person has acted: a foreign writer, damage."""
+        """Whether retries are useless until an operator acts: a foreign writer, damage."""
         return isinstance(self.error, OperatorNeeded | FixCall)
 
     @property
@@ -40,10 +40,11 @@ class TableTrouble:
 
 @dataclass(slots=True)
 class CoordinatorState:
-    """``names``: tables of the store at the last look that it answered; ``listing``: why it does not answer now. ``owned``: those
-    that serve here. ``troubles``: why a table whose lease is ours does not serve. ``holders``: who had a lease when Redis was
-    last asked. ``alive``: coordinators that Redis named then; ``coordinators``: and those that it named shortly before.
-    ``adoptions`` wait for the next try to open a table.
+    """``table_names``: tables of the last successful listing of the store; ``listing_outage``: why listing fails now.
+
+    ``owned``: tables that are served here. ``troubles``: why tables whose lease this coordinator holds are not served.
+    ``holders``: of leases, as of Redis's last answer. ``alive``: coordinators in that answer; ``coordinators``: these, and those
+    named shortly before. ``adoptions`` wait for the next try to open a table.
     """
 
     table_names: Sequence[str] = ()
@@ -87,28 +88,30 @@ class CoordinatorState:
             session.send(wire.ControlResponse(table=refused(report, self.not_served_error(report.table))))
 
     def operation_sources(self) -> Mapping[str, TableCompactions]:
-        """For compactors: the tables that are owned here."""
+        """The tables that are owned here, by name, for compactors."""
         return {name: owned.compactions for name, owned in self.owned.items()}
 
     def operation_source(self, table: str, epoch: int) -> TableCompactions | None:
-        """Of another ownership nothing counts."""
+        """The table, if it is owned here under that epoch."""
         owned = self.owned.get(table)
         return owned.compactions if owned is not None and owned.address.epoch == epoch else None
 
     def not_served_error(self, table: str) -> errors_pb2.Error:
-        """What an open of a table is told that this coordinator does not serve."""
+        """The error for calls about a table that this coordinator does not serve."""
         trouble, holder = self.troubles.get(table), self.holders.get(table)
         if trouble is not None and trouble.quarantines:
             return wire_error(
                 errors_pb2.CODE_TABLE_QUARANTINED,
-                "the table is not written to until an operator has looked at it",
+                "the table takes no rows until an operator has looked at it",
                 "Ask the operators: `headgate status` says what was found, `headgate table adopt` makes it the table's own.",
             )
         if holder is not None and holder != self.own:
             return wire_error(
                 errors_pb2.CODE_NOT_OWNER, "another coordinator owns the table", "Ask that one.", address=holder.address
             )
-        return wire_error(errors_pb2.CODE_UNAVAILABLE, "nobody serves the table just now", "Open the channel again shortly.")
+        return wire_error(
+            errors_pb2.CODE_UNAVAILABLE, "no coordinator serves the table just now", "Open the channel again shortly."
+        )
 
     def coordinator_addresses(self) -> Sequence[str]:
         """Addresses of living coordinators, this one first."""
@@ -116,7 +119,7 @@ class CoordinatorState:
         return [self.own.address, *others] if self.own.address else others
 
     def table_status(self, table: str) -> tables_pb2.TableStatus:
-        """One table's state as far as it is known here."""
+        """One table's status, as far as this coordinator knows it."""
         owner = self.holders.get(table)
         if owned := self.owned.get(table):
             return owned.table_status(self.own.name)

@@ -1,6 +1,6 @@
-"""Which tables there are, for which of them this coordinator stands, and serving those that it wins.
+"""Finds tables, stands for their leases, and has those that are won served.
 
-Leases only suggest (rules R1, R4); a table is ours once its FENCE slot is won, and stays so until another's is.
+Leases only suggest an owner (rules R1, R4): a table has a new owner once that one's FENCE slot is won.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from headgate_runtime.world import World
 from headgate_tables.errors import TablesError
 
 RANK_WAIT_S = 1.0
-"""How much longer each further coordinator waits before it stands for a free table."""
+"""How much longer the coordinator of each further rank waits before it takes a free lease."""
 SEEN_S = 10.0
-"""A coordinator stays on the list of members for so long after it was last seen: a flushed Redis must cut no control stream."""
+"""How long a coordinator stays listed after it was last seen: a flushed Redis must not cut control streams."""
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -72,12 +72,12 @@ class Elections:
         self._stands = True
         self._ownerships = Ownerships(state, leases, storage, settings, world, metrics, threads, guard)
         self.first_look_done = asyncio.Event()
-        """Set once the first look has come to its end."""
+        """Set once the first look at store and leases is over."""
 
     async def run(self, draining: asyncio.Event) -> None:
-        """Until ``draining``; then tables commit what is there and their leases are freed, so that others take over at once.
+        """Runs until ``draining``; then tables commit what is there and their leases are freed, so others take over at once.
 
-        Raises SyncFailedError: this process must not write any more (hazard H14).
+        Raises SyncFailedError: this process must write nothing more (hazard H14).
         """
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(self._beat())
@@ -94,8 +94,9 @@ class Elections:
             asking.cancel()
 
     async def _beat(self) -> None:
-        """Rule R1: what another process holds is given up, and what Redis has forgotten the log is asked about. Rule R4: a Redis
-        that does not answer changes nothing.
+        """Renews leases. Tables that another process holds are given up; for leases that Redis lost the log is asked (rule R1).
+
+        A Redis that does not answer changes nothing (rule R4).
         """
         while True:
             beat = await self._leases.renew(list(self._serving), stands=self._stands)
@@ -104,13 +105,13 @@ class Elections:
                 self._note_coordinators(beat.coordinators)
                 for table, holder in beat.lost.items():
                     self._state.holders[table] = holder
-                    self._give_up(table, f"{holder.name or 'somebody'} holds its lease")
+                    self._give_up(table, f"{holder.name or 'another process'} holds its lease")
                 self._recreated.update(beat.recreated)
                 self._doubt()
             await self._world.clock.sleep(self._settings.lease_renewal)
 
     def _doubt(self) -> None:
-        """Tables that are being opened are asked about as soon as they are."""
+        """Has owned tables ask the log; those that are being opened follow when they are owned."""
         for table in self._recreated & self._state.owned.keys():
             self._state.owned[table].queue_event(events.LeaseRecreated())
         self._recreated &= self._serving.keys() - self._state.owned.keys()
@@ -120,7 +121,7 @@ class Elections:
             if self._leases.reachable:
                 _log.info("redis answers")
             else:
-                _log.warning("redis does not answer: our tables go on, nothing new is taken", why=self._leases.last_error)
+                _log.warning("redis does not answer: owned tables go on, no other is taken", why=self._leases.last_error)
         self._state.redis_reachable = self._leases.reachable
         self._metrics.redis.set(self._leases.reachable)
 
@@ -160,7 +161,7 @@ class Elections:
             self._give_up(table, "its entry in the store is gone")
 
     async def _stand(self, tasks: asyncio.TaskGroup) -> None:
-        """Takes what is free and ours to take by rank, and at once what an earlier process of our name holds."""
+        """Takes free leases in the order of ranks, and at once those that an earlier process of this name holds."""
         others = [table for table in self._state.table_names if table not in self._serving]
         holders = await self._leases.holders(others)
         self._note_redis()
@@ -168,11 +169,11 @@ class Elections:
             return
         self._state.holders.update(holders)
         if None in holders.values() and (alive := await self._leases.coordinators()) is not None:
-            # Of the last beat, who has just drained would still come before us, and its tables wait a second for nobody.
+            # In the last renewal a coordinator that has just drained would still rank first, and its tables would wait for it.
             self._note_coordinators(alive)
         if self._forgot != self._leases.data_losses:
             self._forgot, self._forgot_at = self._leases.data_losses, self._world.clock.monotonic()
-            _log.warning("redis has lost its data: nobody stands before holders have had the time to take their leases back")
+            _log.warning("redis has lost its data: no free lease is taken until holders have had time to take theirs back")
         for table, holder in holders.items():
             if self._stands and self._may_take(table, holder) and await self._leases.take_lease(table):
                 _log.info("lease taken", table=table)
@@ -181,9 +182,9 @@ class Elections:
                 self._serving[table] = tasks.create_task(self._serve(table))
 
     def _may_take(self, table: str, holder: Holder | None) -> bool:
-        """A Redis that has lost its data names no holder, but there may be one: it has as long as its lease would have lasted.
+        """A Redis that has lost its data names no holder, but there may be one: it gets as long as its lease would have lasted.
 
-        Else two coordinators would fence each other as often as Redis loses its data (rule R5).
+        Otherwise two coordinators would fence each other whenever Redis loses its data (rule R5).
         """
         if holder is not None:
             self._free_since.pop(table, None)
@@ -209,7 +210,7 @@ class Elections:
             await self._leases.release_lease(table)
 
     async def _drain(self) -> None:
-        """Nothing new is taken; each table ends as soon as its checkpoints are decided, all of them after ``drain_timeout``."""
+        """Takes no more leases; each table ends once its checkpoints are decided, at the latest after ``drain_timeout``."""
         await self._leases.leave_registry()
         for table, task in self._serving.items():
             if owned := self._state.owned.get(table):
@@ -229,6 +230,6 @@ class Elections:
 
 
 def rank(table: str, name: str, coordinators: set[str]) -> int:
-    """Rendezvous hashing: 0 for the coordinator that should own the table. One more coordinator moves few ranks."""
+    """Rank by rendezvous hashing: 0 for the coordinator that should own the table. One more coordinator moves few ranks."""
     order = sorted(coordinators, key=lambda each: hashlib.sha256(f"{table} {each}".encode()).digest())
     return order.index(name)

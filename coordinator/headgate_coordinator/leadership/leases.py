@@ -1,8 +1,8 @@
-"""Who owns which table, as Redis suggests it (rules R1, R3, R4): leases, the registry of coordinators, hints where to go.
+"""Leases of tables and the registry of coordinators, in Redis (rules R1, R3, R4).
 
-No answer of Redis decides anything: a lease can be lost, doubled or paused through, and then a slot decides. A Redis that does
-not answer is a state (``reachable``) and the answer None, not an error: the incumbent goes on, and nobody new stands.
-Keys hold hex digits of names and never a user's text; there is no Lua, so that ``-@scripting`` may be denied.
+No answer of Redis decides anything: a lease can be lost, doubled or outlasted by a paused process, and then a slot decides. A
+Redis that does not answer is a state (``reachable``) and the answer None, not an error: owners go on, and no table is taken.
+Keys hold hex digits of names, never a user's text; there is no Lua, so that ``-@scripting`` may be denied.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, WatchError
 
 ANSWER_S = 1.0
-"""How long an answer is waited for. Longer: a Redis that hangs delays the next look; shorter: a busy one looks gone."""
+"""Timeout of an answer. Longer: a hanging Redis delays the next look; shorter: a busy one looks unreachable."""
 _SCAN_COUNT = 1000
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One process of a coordinator: its name survives restarts, ``process`` does not. Also where to find it."""
+    """One process of a coordinator and its address. The name survives restarts, ``process`` does not."""
 
     name: str
     process: str
     address: str
 
     def encode(self) -> str:
-        """The value of its keys; settings keep spaces out of name and address."""
+        """The value in Redis; settings keep spaces out of name and address."""
         return f"{self.name} {self.process} {self.address}"
 
     @classmethod
     def decode(cls, value: str | bytes) -> "Holder":
-        """A value that nobody of us wrote gives NOBODY."""
+        """The holder; NOBODY for a value that no coordinator wrote."""
         parts = str(value).split(" ")
         return cls(*parts) if len(parts) == 3 else NOBODY
 
@@ -48,9 +48,9 @@ NOBODY = Holder("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a renewal saw. ``lost``: tables that another process holds now; ``coordinators``: all that are alive, we too.
+    """Result of a renewal. ``lost``: tables that another process holds now; ``coordinators``: all that live, this one included.
 
-    ``recreated``: leases that were gone. Somebody may have had them in between, so the log has to say who owns the tables.
+    ``recreated``: leases that were gone. Others may have held them in between, so the log has to name the tables' owners.
     """
 
     lost: Mapping[str, Holder]
@@ -61,8 +61,8 @@ class Renewal:
 class Leases:
     """The leases of one process ``own``. ``ttl_s``: how long a lease outlives its holder's last renewal.
 
-    ``forgot`` counts how often our own entry was gone from the registry: then Redis has lost its data (or we slept), and that a
-    lease is missing says nothing about its holder.
+    ``data_losses`` counts how often the own entry was gone from the registry: then Redis has lost its data, or this process
+    slept, and a missing lease says nothing about its holder.
     """
 
     def __init__(self, url: str, cluster: str, own: Holder, *, ttl_s: float) -> None:
@@ -75,17 +75,17 @@ class Leases:
         self._freed: set[str] = set()
         self._prefix = f"headgate:{cluster.encode().hex()}"
         self._ttl_ms = round(ttl_s * 1000)
-        # One try: who asks comes again anyway, and a retried answer would be older than it looks.
+        # One try: callers ask again anyway, and a retried answer would be older than it looks.
         self._redis: Redis = Redis.from_url(
             url, decode_responses=True, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0)
         )
 
     async def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         await self._redis.aclose()
 
     async def setup_problem(self) -> str | None:
-        """What is wrong with the way Redis is set up (rule R3), in one sentence; None when nothing is, or nobody can tell."""
+        """What is wrong with Redis's configuration (rule R3), in one sentence; None: nothing, or it cannot be read."""
         policy = await self._ask(lambda: self._redis.config_get("maxmemory-policy"))
         if policy is None:
             return None
@@ -95,7 +95,7 @@ class Leases:
         return f"Redis has maxmemory-policy {found}: leases may be evicted and tables change hands; set noeviction"
 
     async def renew(self, held: Collection[str], *, stands: bool = True) -> Renewal | None:
-        """Renews the leases of the tables ``held`` and, unless we are leaving, our entry in the registry, in one transaction."""
+        """Renews the leases of the tables ``held`` and, with ``stands``, the entry in the registry, in one transaction."""
         return await self._ask(lambda: self._beat(list(held), stands=stands))
 
     async def _beat(self, held: Sequence[str], *, stands: bool) -> Renewal:
@@ -105,7 +105,7 @@ class Leases:
             registration, *found = await pipe.mget([member, *keys])
             self._note_registration(registration)
             pipe.multi()  # type: ignore[no-untyped-call]
-            # Who called may not have known yet what was freed in the meantime.
+            # The caller may not have known what was freed in the meantime.
             stands = stands and not self._left
             if stands:
                 pipe.set(member, self.own.encode(), px=self._ttl_ms)
@@ -115,7 +115,7 @@ class Leases:
                 if table in self._freed:
                     continue
                 if value is None or value == self.own.encode():
-                    if value is None:  # FLUSHALL, a restart without a file, a pause of ours
+                    if value is None:  # FLUSHALL, a restart without a file, or this process was paused
                         recreated.append(table)
                     pipe.set(key, self.own.encode(), px=self._ttl_ms)
                 else:
@@ -125,7 +125,7 @@ class Leases:
         return Renewal(lost, recreated, await self._coordinators())
 
     async def coordinators(self) -> list[Holder] | None:
-        """All that are alive now, by name; a beat says it too, but less often."""
+        """Living coordinators, by name; renewals return them too, but less often."""
         return await self._ask(self._coordinators)
 
     async def _coordinators(self) -> list[Holder]:
@@ -134,7 +134,7 @@ class Leases:
         return sorted((Holder.decode(value) for value in values if value is not None), key=lambda holder: holder.name)
 
     async def holders(self, tables: Sequence[str]) -> Mapping[str, Holder | None] | None:
-        """Who holds which table; None for a table that is free."""
+        """Holder of each table; None for a free one. None instead of the mapping when Redis does not answer."""
         if not tables:
             return {}
         keys = [self._member(self.own.name), *(self._lease(table) for table in tables)]
@@ -151,7 +151,7 @@ class Leases:
             self.data_losses += 1
 
     async def take_lease(self, table: str) -> bool:
-        """Takes a free lease, or one that an earlier process of our name holds; False also when Redis does not answer."""
+        """Takes a free lease, or one that an earlier process of this name holds. False also when Redis does not answer."""
         self._freed.discard(table)
         return await self._ask(lambda: self._take(self._lease(table))) or False
 
@@ -168,22 +168,22 @@ class Leases:
         return True
 
     async def release_lease(self, table: str) -> None:
-        """Frees the lease if it is ours; without an answer it runs out by itself. No beat renews it any more."""
+        """Frees the lease if this process holds it; without an answer it expires. No renewal keeps it any more."""
         self._freed.add(table)
         await self._ask(lambda: self._drop(self._lease(table)))
 
     async def time_ms(self) -> float | None:
-        """What Redis's clock says, in ms since the epoch."""
-        told = await self._ask(lambda: self._redis.time())
-        return None if told is None else told[0] * 1000 + told[1] / 1000
+        """Redis's time in ms since the epoch; None when it does not answer."""
+        time = await self._ask(lambda: self._redis.time())
+        return None if time is None else time[0] * 1000 + time[1] / 1000
 
     async def leave_registry(self) -> None:
-        """Takes us out of the registry for good, so that nobody waits for us to stand."""
+        """Removes this coordinator from the registry for good, so that others do not wait for it to take leases."""
         self._left = True
         await self._ask(lambda: self._drop(self._member(self.own.name)))
 
     async def _drop(self, key: str) -> bool:
-        while True:  # a beat of ours may renew it between the look and the deletion, which must not keep it for its whole time
+        while True:  # a renewal between read and deletion must not keep the key for its whole time
             with contextlib.suppress(WatchError):
                 return await self._drop_unless_changed(key)
 
@@ -207,14 +207,14 @@ class Leases:
         try:
             answer = await question()
         except WatchError:
-            answer = None  # somebody wrote between our look and our write; the next look sees what
+            answer = None  # another process wrote in between; the next look sees what
         except (RedisError, OSError, TimeoutError) as error:
             self.reachable, self.last_error = False, f"{type(error).__name__}: {error}"
             answer = None
         else:
             self.reachable, self.last_error = True, ""
         if _cancellations() > before:
-            # redis-py loses cancellations that come while it waits, and who asked would go on as if nothing had been
+            # redis-py loses cancellations that come while it waits, and the caller would go on
             # (test_a_cancelled_question_ends_as_cancelled).
             raise asyncio.CancelledError
         return answer

@@ -1,4 +1,4 @@
-"""Serving the tables whose leases this coordinator holds: one ownership after the other, from the fence to its end."""
+"""Serves tables whose leases this coordinator holds: one ownership after the other, from the fence to its end."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from headgate_tables.backoff import Backoff
 from headgate_tables.errors import DeposedError, OperatorNeeded, TablesError
 
 PAUSES = Backoff(first=0.2, longest=5.0)
-"""Between tries at a table that will not open: each try is a few reads, and a fence when it succeeds (rule R5)."""
+"""Between tries to open a table: each costs a few reads, and a fence when it succeeds (rule R5)."""
 CALM_S = 10.0
-"""After an ownership that lasted so long the next pause is the first again."""
+"""After an ownership of this length pauses start over."""
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -82,18 +82,18 @@ class Ownerships:
                 trouble = await self._own(table, owned)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return
-                if isinstance(trouble, OperatorNeeded):  # while a folder goes, what is left of it looks like damage
+                if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
                     trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
                 before = self._state.troubles.get(table)
                 self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
-                _log.warning("table does not serve", table=table, error=str(trouble), kind=type(trouble).__name__)
+                _log.warning("table is not served", table=table, error=str(trouble), kind=type(trouble).__name__)
                 failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
                 await clock.sleep(PAUSES.after(failures))
         finally:
             self._state.troubles.pop(table, None)
 
     async def _is_ours(self, table: str) -> bool:
-        """After a deposition only what Redis says now counts: without it the other one keeps the table (rule R4)."""
+        """Whether the lease is still held here, by Redis's answer now; without one the other owner keeps the table (rule R4)."""
         holders = await self._leases.holders([table])
         return holders is not None and holders[table] == self._leases.own
 
@@ -107,7 +107,7 @@ class Ownerships:
             return trouble_of(table, error)
 
     async def _own_once(self, table: str, began: Callable[[], None]) -> bool:
-        """Whether it ended for a request, and is ours still."""
+        """Opens and serves the table. Returns whether an operator's request ended the ownership, so that another follows."""
         owned = await self._open(table)
         self._state.troubles.pop(table, None)
         self._state.owned[table] = owned

@@ -1,4 +1,4 @@
-"""Who is asked for the time: Redis (TIME), and the object store (the Date header of any answer, also of one that refuses)."""
+"""Other clocks: Redis (TIME), and the object store (the Date header of any answer, even of a refusal)."""
 
 import asyncio
 import http.client
@@ -14,12 +14,12 @@ from headgate_coordinator.tables.guarded_clock import GuardedClock, TimeWitness
 from headgate_runtime.world import Clock
 
 STORE_EVERY_S = 10.0
-"""Between two questions to the store, which cost nothing."""
+"""Between two requests to the store, which cost nothing."""
 ANSWER_S = 5.0
 
 
 class TimeWitnesses:
-    """Tells ``guard`` what they say. ``threads``: for the store, which is asked with a blocking request."""
+    """Passes the witnesses' readings to ``guard``. ``threads``: for the blocking requests to the store."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class TimeWitnesses:
         self._threads = threads
 
     async def ask_redis(self) -> None:
-        """One that does not answer says nothing."""
+        """Reads Redis's clock; no answer is no reading."""
         asked = self._clock.monotonic()
         if (ms := await self._leases.time_ms()) is not None:
             self._guard.note_reading(self._redis, ms, (asked + self._clock.monotonic()) / 2)
 
     async def ask_store(self) -> None:
-        """Again and again, until it is cancelled; at once at the beginning."""
+        """Reads the store's clock, at once and then every ``STORE_EVERY_S``, until cancelled."""
         while self._endpoint:
             asked = self._clock.monotonic()
             ms = await asyncio.get_running_loop().run_in_executor(self._threads, server_time_ms, self._endpoint)
@@ -56,7 +56,7 @@ class TimeWitnesses:
 
 
 def is_this_host(host: str) -> bool:
-    """Whether a host name or address is certainly this machine's, as far as the text says."""
+    """Whether the text of a host name or address certainly means this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -88,7 +88,7 @@ def endpoint_of(store: str, options: Mapping[str, str]) -> str:
 
 
 def server_time_ms(endpoint: str) -> float | None:
-    """The Date header there, in ms since the epoch, the middle of its second; None without an answer that has one."""
+    """The Date header of an answer, in ms since the epoch, at the middle of its second; None without one."""
     place = urlsplit(endpoint)
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     connection = kind(place.hostname or "", place.port, timeout=ANSWER_S)
