@@ -63,7 +63,7 @@ def of_a_writer(table: hudi.Table, instant: str, rows: pa.Table, *, deletes: boo
     buffer = CheckpointBuffer()
     buffer.add(route([Admitted(rows, flags, rows.nbytes)], table.definition))
     codes = np.arange(len(buffer.groups))
-    portion = buffer.take_out(codes)
+    portion = buffer.take_portion(codes)
     statuses, rest = flush(writer, table.definition, instant, portion, [1] * len(codes), ordinal=0)
     assert not rest
     return [(each.partition, each.name, each.log_version, each.rows, each.deletes, each.size, each.sha256) for each in statuses]
