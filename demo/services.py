@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from demo.producers import TABLE
 from headgate import aio
 from headgate.maintenance import Maintenance
-from headgate_tables.commitlog.publish import data_files
-from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.service_bodies import PlanDone
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.hudi.log.names import parse_log_name
@@ -77,16 +78,16 @@ async def _compact_all(address: str) -> None:
 def what_services_did(url: str) -> Services:
     """What the services did so far. Reads every slot: none is deleted within an hour."""
     _, slots = read_state(open_store(url, None, SystemIds()), LOG_LAYOUT, folds=False)
-    done = _of(slots, Kind.PLAN_DONE)
+    done = [slot.body for slot in slots if isinstance(slot.body, PlanDone)]
     archived = [parse_instant(_name(path)) for path in _dead(slots, Kind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]
     return Services(
-        compactions=[(parse_time(slot.body["instant"]), parse_time(slot.body["completion"])) for slot in done],
-        slices=sum(len(data_files(slot)) for slot in done),
+        compactions=[(parse_time(body.instant), parse_time(body.completion)) for body in done],
+        slices=sum(len(body.files) for body in done),
         dropped=len(_dead(slots, Kind.PLAN_DONE)),
         cleaned=len(_dead(slots, Kind.CLEAN)),
         archived=sum(1 for instant in archived if instant is not None and instant.state is State.COMPLETED),
         log_files=frozenset(
-            file.path for slot in _of(slots, Kind.COMMIT) for file in data_files(slot) if parse_log_name(_name(file.path))
+            file.path for slot in _of(slots, Kind.COMMIT) for file in slot.files if parse_log_name(_name(file.path))
         ),
     )
 
@@ -96,7 +97,7 @@ def _of(slots: list[Slot], kind: Kind) -> list[Slot]:
 
 
 def _dead(slots: list[Slot], kind: Kind) -> list[str]:
-    return [name for slot in _of(slots, kind) for name in slot.body.get("names", ())]
+    return [name for slot in _of(slots, kind) for name in slot.names]
 
 
 def _name(path: str) -> str:

@@ -206,7 +206,7 @@ def test_the_table_of_rules_is_that_of_the_pages() -> None:
 
 
 def test_every_kind_of_slot_and_every_named_step_is_told_of() -> None:
-    [slots] = [text for path, text in files_of("lib").items() if path.name == "slot.py"]
+    [slots] = [text for path, text in files_of("lib").items() if path.name == "bodies.py"]
     kinds = re.findall(r'^    ([A-Z_]+) = "\1"$', slots, re.M)
     sources = [*files_of(*PRODUCTION).values(), texts()[ROOT / "tests/support/coordinator_steps.py"]]
     steps = {step for text in sources for step in re.findall(r'reached\("(\w+)"\)', text)}

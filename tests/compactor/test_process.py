@@ -14,7 +14,7 @@ from headgate_compactor.process import Compactor, running, serve
 from headgate_compactor.settings import CompactorSettings
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
 from headgate_tables.face.operation import Compacted, Plan
 from headgate_tables.hudi import Table

@@ -20,6 +20,7 @@ from headgate_coordinator.core.events import (
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.tables.committer import Committer, forget_idle_channels
 from headgate_coordinator.tables.work import Maintain, RunService, Work
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import (
     DeposedError,
     FixCall,
@@ -114,7 +115,7 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
     assert seen == [("SlotWon", False), ("Published", True)]
     reopened = open_table(f"file://{tmp_path}/table")
     assert notes(reopened) == {"a": "x"}
-    assert reopened.channels == {"c": [1, 7, "me", NOW_MS]}
+    assert reopened.channels == {"c": ChannelRecord(1, 7, "me", NOW_MS)}
     last = owner.committer.last_commit
     assert (last.instant, last.at_ms, last.files) == (instant, NOW_MS, 1)
     assert last.bytes > 0
@@ -130,7 +131,7 @@ def test_offsets_stand_in_a_slot_before_anybody_hears_of_them(owner: Owner, tmp_
     seen: list[object] = []
     owner.on_event = lambda event: seen.append(open_table(f"file://{tmp_path}/table").channels)
     owner.do(work)
-    assert seen == [{"c": [2, 9, "me", NOW_MS]}] * len(seen)
+    assert seen == [{"c": ChannelRecord(2, 9, "me", NOW_MS)}] * len(seen)
     assert seen
 
 
@@ -267,7 +268,7 @@ def test_two_checkpoints_are_open_at_once_and_commit_in_order(owner: Owner, tmp_
 def test_offsets_alone_win_a_slot_and_publish_no_instant(owner: Owner, tmp_path: Path) -> None:
     assert owner.do(Commit(1, 1, [], {"c": (2, 9, "me")})) == [SlotWon(1, 1), Published(1, 1)]
     assert timeline(tmp_path) == []
-    assert open_table(f"file://{tmp_path}/table").channels == {"c": [2, 9, "me", NOW_MS]}
+    assert open_table(f"file://{tmp_path}/table").channels == {"c": ChannelRecord(2, 9, "me", NOW_MS)}
 
 
 def test_an_instant_without_files_is_never_completed(owner: Owner, tmp_path: Path) -> None:
@@ -309,7 +310,7 @@ def test_dropping_what_has_no_instant_does_nothing(owner: Owner, tmp_path: Path)
 
 def test_opens_are_durable_when_they_are_reported(owner: Owner, tmp_path: Path) -> None:
     assert owner.do(WinOffsets(5, {"c": (3, 0, "me")})) == [OffsetsWon(5)]
-    assert open_table(f"file://{tmp_path}/table").channels == {"c": [3, 0, "me", NOW_MS]}
+    assert open_table(f"file://{tmp_path}/table").channels == {"c": ChannelRecord(3, 0, "me", NOW_MS)}
     assert kinds(tmp_path)[-1] == "OFFSETS"
 
 
@@ -372,7 +373,7 @@ def test_a_commit_that_is_won_and_cannot_be_published_was_decided(owner: Owner, 
     assert owner.events == [SlotWon(1, 1)]
     successor = Owner(tmp_path, "two")
     assert notes(successor.table) == {"a": "x"}
-    assert successor.table.channels["c"][:2] == [1, 1]
+    assert successor.table.channels["c"][:2] == (1, 1)
 
 
 def test_a_deposed_owner_commits_nothing_more(owner: Owner, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from headgate_coordinator.core.operations import (
 from headgate_coordinator.services.following import follow_plans
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import World
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import ReopenTable
 from headgate_tables.face.operation import Compacted, Operation, PinnedFile, Plan
 

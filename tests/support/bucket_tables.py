@@ -16,7 +16,7 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables import hudi
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import StoreFullError
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headgate_tables.commitlog.commit_log import CommitLog
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.storage.store import Outcome
 from support.log_layout import LOG_LAYOUT

@@ -17,7 +17,7 @@ from headgate_coordinator.core.instructions import Instruction, Membership
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.streams.stream import Stream
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store

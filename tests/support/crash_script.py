@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
+from headgate_tables.commitlog.records import ChannelRecord
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
@@ -63,7 +64,7 @@ def run(url: str, say: Callable[[str], None]) -> None:
             given_up.upsert(pa.Table.from_pylist([{"id": "k1", "part": "p0", "ts": 999, "note": "given up"}], SCHEMA))
             given_up.rollback()
         if number in OFFSETS:
-            table.win_offsets({"loader": [1, number, "me", 0]})
+            table.win_offsets({"loader": ChannelRecord(1, number, "me", 0)})
         _write(table, kind, rows)
         say("returned")
 

@@ -1,7 +1,7 @@
 """Table handles on stores that tests have made."""
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
 from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.storage.store import Store

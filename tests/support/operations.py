@@ -1,6 +1,6 @@
 """Operations of a compaction plan without files."""
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.operation import Compacted, Operation, PinnedFile
 
 

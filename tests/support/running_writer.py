@@ -10,7 +10,7 @@ from typing import Any, cast
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables import hudi
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_writer.process import Writer, running
 from headgate_writer.settings import WriterSettings

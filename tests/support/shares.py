@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import headgate
-from headgate_tables.commitlog.publish import data_files
 from headgate_tables.commitlog.slot import decode_slot
 from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -23,7 +22,7 @@ def written(store: Store) -> Sequence[Written]:
     checkpoints: list[Written] = []
     for number in range(len(store.list_folder(LOG_LAYOUT.slots).files)):
         paths: dict[str, list[str]] = defaultdict(list)
-        for file in data_files(decode_slot(store.get(LOG_LAYOUT.slot_path(number)).to_pybytes(), LOG_LAYOUT, number)):
+        for file in decode_slot(store.get(LOG_LAYOUT.slot_path(number)).to_pybytes(), LOG_LAYOUT, number).files:
             epoch, process, _ = file.stage.removeprefix(f"{LOG_LAYOUT.stages}/").split("/")
             assert epoch.isdigit(), file.stage
             paths[process].append(file.path)

@@ -15,6 +15,7 @@ from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoin
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
 from headgate_tables.face.owner import Ownership, Table, Transaction, Upkeep
@@ -243,9 +244,9 @@ class Committer:
         except RetryLater:
             return  # the instant has ended; staged files that the store would not delete now go with it in a sweep
 
-    def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, list[int | str]]:
+    def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, ChannelRecord]:
         now = self._now_ms()
-        return {name: [*record, now] for name, record in channels.items()}
+        return {name: ChannelRecord(*record, now) for name, record in channels.items()}
 
 
 def _changed(settings: TableSettings) -> Mapping[str, str]:
@@ -273,6 +274,6 @@ def stuck_loads(table: Upkeep) -> list[stuck_slices.StuckLoad]:
 
 def forget_idle_channels(table: Ownership, before_ms: int) -> None:
     """Channels whose last commit is older are forgotten (rule CH5). Before the core is made, so that no one holds them."""
-    idle = [name for name, record in table.channels.items() if record[3] < before_ms]
+    idle = [name for name, record in table.channels.items() if record.time < before_ms]
     if idle:
         table.win_offsets({}, forget=idle)

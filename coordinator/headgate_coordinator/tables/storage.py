@@ -13,7 +13,7 @@ from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.catalog import Catalog, check_name
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
 from headgate_tables.face.compaction import CompactionTask
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation

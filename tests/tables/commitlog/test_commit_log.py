@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from headgate_tables.commitlog.bodies import Dead, Fence, Kind
 from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.publish import DataFile
-from headgate_tables.commitlog.slot import GENESIS_HASH, Kind, Slot, decode_slot, seal
-from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.folds import encode_fold
+from headgate_tables.commitlog.records import DataFile, Holder
+from headgate_tables.commitlog.slot import GENESIS_HASH, Slot, decode_slot, seal
+from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import (
@@ -358,7 +360,7 @@ def test_a_fold_holds_the_whole_state_and_is_read_instead_of_its_slots(store: Fa
     assert after == []
     assert log.unfolded == ()
     assert len(slots) == FOLD_EVERY
-    assert folded.encode() == whole.encode()
+    assert encode_fold(folded) == encode_fold(whole)
     commit(log)
     assert len(read_state(store, LOG_LAYOUT)[1]) == 1
 
@@ -413,13 +415,13 @@ def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
     with pytest.raises(CorruptFileError, match="gap"):
         read_state(store, LOG_LAYOUT)
     for n, before in ((1, GENESIS_HASH), (0, "f" * 64)):
-        forged = Slot(n, 9, "0" * 32, before, Kind.FENCE, {"holder": LIBRARY.encode(), "reserved": []})
+        forged = Slot(n, 9, "0" * 32, before, Fence(holder=LIBRARY, reserved=[]))
         with pytest.raises(CorruptFileError, match="chain"):
             LogState(LOG_LAYOUT).apply(forged, "")
 
 
 def test_a_slot_of_an_unknown_kind_is_refused_not_skipped() -> None:
-    data = Slot(3, 1, "0" * 32, "0" * 64, Kind.DEAD, {}).encode()
+    data = Slot(3, 1, "0" * 32, "0" * 64, Dead(named={}, swept=[])).encode()
     _, _, payload = data.partition(b"\n")
     content = json.loads(payload) | {"kind": "REPARTITION"}
     with pytest.raises(UnsupportedTableError, match="REPARTITION"):

@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from headgate_tables.commitlog.publish import encode_derived
-from headgate_tables.commitlog.slot import Kind, Slot, decode_slot, hash_of
-from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve
+from headgate_tables.commitlog.folds import decode_fold, encode_fold
+from headgate_tables.commitlog.records import ChannelRecord, Channels, Holder, Saved, encode_derived
+from headgate_tables.commitlog.service_bodies import Adopt, Archive, Clean, Plan, PlanDone, Restore, Save
+from headgate_tables.commitlog.slot import Body, Slot, decode_slot, hash_of
+from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import Ahead, TimeGenerator, format_time
 from headgate_tables.errors import CorruptFileError
 from support.log_layout import LOG_LAYOUT
@@ -18,32 +20,60 @@ from support.systems import NOON, SetClock
 FIRST, SECOND, THIRD, FOURTH = (format_time(NOON + 1_000 * number) for number in range(1, 5))
 
 
-def state_after(*decisions: tuple[Kind, Mapping[str, Any]]) -> LogState:
+def state_after(*decisions: Body) -> LogState:
     state = LogState(LOG_LAYOUT)
-    for n, (kind, body) in enumerate([(Kind.CONFIG, {"time": format_time(NOON)}), *decisions]):
-        slot = Slot(n, 1, f"{n:032x}", state.last_hash, kind, body)
+    for n, body in enumerate([Created(config={}, time=format_time(NOON), publish=[]), *decisions]):
+        slot = Slot(n, 1, f"{n:032x}", state.last_hash, body)
         state.apply(slot, hash_of(slot.encode()))
     return state
 
 
-def committed(instant: str, *, shown: bool = True) -> tuple[Kind, dict[str, Any]]:
-    body = {"instant": instant, "completion": later(instant), "channels": {"c": [1, int(instant) % 100_000, "me", 1]}}
-    return Kind.COMMIT, body | {"publish": encode_derived([("done", b"x")] if shown else [])}
+def committed(instant: str, *, shown: bool = True, reserved: Sequence[str] | None = None) -> Commit:
+    channels = {"c": ChannelRecord(1, int(instant) % 100_000, "me", 1)}
+    publish = encode_derived([("done", b"x")] if shown else [])
+    return Commit(instant=instant, completion=later(instant), files=[], channels=channels, publish=publish, reserved=reserved)
 
 
 def later(instant: str) -> str:
     return f"{int(instant) + 1}"
 
 
-def restored(undone: list[str], **more: Any) -> tuple[Kind, dict[str, Any]]:
-    body = {"instant": FOURTH, "completion": later(FOURTH), "undone": undone, "outputs": {}, "names": ["p/gone"], "channels": {}}
-    return Kind.RESTORE, body | more
+def planned(instant: str) -> Plan:
+    return Plan(instant=instant, operations=[], publish=[])
 
 
-def adopted(**more: Any) -> tuple[Kind, dict[str, Any]]:
-    none: dict[str, Any] = {key: {} for key in ("completed", "dead", "plans", "refused", "savepoints", "config")}
-    none |= {"removed": [], "unsaved": [], "names": [], "archived": "", "cleaned": ""}
-    return Kind.ADOPT, none | {"time": FOURTH} | more
+def cleaned(instant: str, earliest: str) -> Clean:
+    return Clean(instant=instant, completion=later(instant), names=[], earliest=earliest, publish=[])
+
+
+def restored(undone: Sequence[str], outputs: Mapping[str, Sequence[str]], channels: Channels) -> Restore:
+    return Restore(
+        instant=FOURTH,
+        completion=later(FOURTH),
+        to=FIRST,
+        undone=undone,
+        outputs=outputs,
+        names=["p/gone"],
+        channels=channels,
+        publish=[],
+    )
+
+
+def adopted(*names: str) -> Adopt:
+    return Adopt(
+        completed={},
+        removed=[],
+        dead={},
+        plans={},
+        refused={},
+        savepoints={},
+        unsaved=[],
+        archived="",
+        cleaned="",
+        config={},
+        names=names,
+        time=FOURTH,
+    )
 
 
 def test_a_fold_gives_back_all_that_the_state_holds() -> None:
@@ -54,15 +84,16 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         epoch=3,
         time=FOURTH,
         holder=Holder("cluster", "here", 1, "localhost:1"),
-        config={"settings": {"a": "b"}},
+        config={"name": "t"},
+        settings={"a": "b"},
         reserved=[FOURTH],
         commits={SECOND: later(SECOND)},
         dead={THIRD: ["p/dead"]},
         gone={FIRST: None},
-        channels={"c": [1, 2, "me", 3]},
+        channels={"c": ChannelRecord(1, 2, "me", 3)},
         plans={THIRD: [["operation"]]},
         refused={SECOND: ["p/late"]},
-        savepoints={SECOND: {"completion": THIRD, "point": later(SECOND), "channels": {}}},
+        savepoints={SECOND: Saved(THIRD, later(SECOND), {})},
         deleting={"clean": ["p/old"]},
         archived=FIRST,
         cleaned=SECOND,
@@ -75,7 +106,7 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         each.name for each in dataclasses.fields(LogState) if getattr(full, each.name) == getattr(LogState(LOG_LAYOUT), each.name)
     ]
     assert unset == ["layout"]
-    assert LogState.decode(json.loads(json.dumps(full.encode())), LOG_LAYOUT) == full
+    assert decode_fold(json.loads(json.dumps(encode_fold(full))), LOG_LAYOUT) == full
 
 
 def test_an_instant_is_ours_with_the_completion_that_a_slot_decided_and_with_no_other() -> None:
@@ -86,7 +117,7 @@ def test_an_instant_is_ours_with_the_completion_that_a_slot_decided_and_with_no_
 
 
 def test_archiving_takes_instants_up_to_the_named_one_off_the_books_and_they_stay_ours() -> None:
-    state = state_after(committed(FIRST), committed(SECOND), committed(THIRD), (Kind.ARCHIVE, {"until": SECOND, "names": ["x"]}))
+    state = state_after(committed(FIRST), committed(SECOND), committed(THIRD), Archive(until=SECOND, names=["x"]))
     assert list(state.commits) == [THIRD]
     assert state.deleting == {f"archive {SECOND}": ["x"]}
     for instant in (FIRST, SECOND):
@@ -96,51 +127,45 @@ def test_archiving_takes_instants_up_to_the_named_one_off_the_books_and_they_sta
 
 
 def test_a_committed_instant_is_not_dead_when_its_reservation_ends() -> None:
-    reserved = (Kind.RESERVE, {"reserved": [FIRST, SECOND]})
-    ends = (Kind.COMMIT, {**committed(FIRST)[1], "reserved": [THIRD]})
+    reserved = Reserve(reserved=[FIRST, SECOND])
+    ends = committed(FIRST, reserved=[THIRD])
     assert list(state_after(reserved, ends).dead) == [SECOND]
 
 
 def test_a_commit_of_offsets_alone_is_not_missed_on_the_timeline() -> None:
     """Rule RO5: it derives no file, so nothing there says that it completed."""
-    state = state_after(
-        (Kind.RESERVE, {"reserved": [FIRST]}), (Kind.COMMIT, {**committed(FIRST, shown=False)[1], "reserved": []})
-    )
+    state = state_after(Reserve(reserved=[FIRST]), committed(FIRST, shown=False, reserved=[]))
     assert (state.commits, state.dead) == ({}, {})
     assert state.knows(FIRST)
-    assert state.channels == {"c": [1, int(FIRST) % 100_000, "me", 1]}
+    assert state.channels == {"c": ChannelRecord(1, int(FIRST) % 100_000, "me", 1)}
 
 
 def test_names_of_a_dead_instant_add_up_until_they_are_gone_and_then_it_is_still_known() -> None:
-    first = (Kind.DEAD, {"named": {FIRST: ["x"]}, "swept": []})
-    second = (Kind.DEAD, {"named": {FIRST: ["y"]}, "swept": []})
+    first = Dead(named={FIRST: ["x"]}, swept=[])
+    second = Dead(named={FIRST: ["y"]}, swept=[])
     state = state_after(first, second)
     assert state.dead == {FIRST: ["x", "y"]}
-    state = state_after(first, second, (Kind.DEAD, {"named": {}, "swept": [FIRST]}))
+    state = state_after(first, second, Dead(named={}, swept=[FIRST]))
     assert state.dead == {}
     assert state.knows(FIRST)
-    state = state_after(first, (Kind.DEAD, {"named": {}, "swept": [FIRST]}), second)
+    state = state_after(first, Dead(named={}, swept=[FIRST]), second)
     assert (state.dead, state.gone) == ({FIRST: ["y"]}, {})
 
 
 def test_outputs_that_a_plan_was_completed_without_are_remembered() -> None:
-    done = {"instant": FIRST, "completion": later(FIRST), "names": ["p/late"]}
-    state = state_after((Kind.PLAN, {"instant": FIRST, "operations": []}), (Kind.PLAN_DONE, done))
+    done = PlanDone(instant=FIRST, completion=later(FIRST), files=[], names=["p/late"], publish=[])
+    state = state_after(planned(FIRST), done)
     assert (state.plans, state.refused, state.commits) == ({}, {FIRST: ["p/late"]}, {FIRST: later(FIRST)})
 
 
 def test_how_far_back_the_table_can_be_read_never_moves_back() -> None:
-    cleans = [
-        (Kind.CLEAN, {"instant": instant, "completion": later(instant), "names": [], "earliest": earliest})
-        for instant, earliest in ((THIRD, SECOND), (FOURTH, ""))
-    ]
-    assert state_after(*cleans).cleaned == SECOND
+    assert state_after(cleaned(THIRD, SECOND), cleaned(FOURTH, "")).cleaned == SECOND
 
 
 def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_programs() -> None:
-    saved = (Kind.SAVEPOINT, {"saved": SECOND, "completion": THIRD, "point": later(SECOND), "channels": {}})
-    plan = (Kind.PLAN, {"instant": THIRD, "operations": []})
-    back = restored([SECOND, THIRD], outputs={THIRD: ["p/output"]}, channels={"c": [1, 0, "me", 1]})
+    saved = Save(saved=SECOND, completion=THIRD, point=later(SECOND), channels={}, publish=[])
+    plan = planned(THIRD)
+    back = restored([SECOND, THIRD], outputs={THIRD: ["p/output"]}, channels={"c": ChannelRecord(1, 0, "me", 1)})
     state = state_after(committed(FIRST), committed(SECOND), saved, plan, back)
     assert list(state.commits) == [FIRST, FOURTH]
     assert state.savepoints == {}
@@ -148,13 +173,13 @@ def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_program
     assert state.dead == {THIRD: ["p/output"]}
     assert state.knows(SECOND)
     assert not state.decided(SECOND, "deltacommit", later(SECOND))
-    assert state.channels == {"c": [1, 0, "me", 1]}
+    assert state.channels == {"c": ChannelRecord(1, 0, "me", 1)}
     assert state.restored == FOURTH
 
 
 def test_adopting_deletes_data_before_the_instants_that_tell_of_them() -> None:
     """Hazard H9: without its instant on the timeline a file would pass for an archived commit's."""
-    state = state_after(adopted(names=["meta/timeline/1.deltacommit.requested", "p/file", "meta/.temp/1/marker"]))
+    state = state_after(adopted("meta/timeline/1.deltacommit.requested", "p/file", "meta/.temp/1/marker"))
     assert [paths[0] for paths in state.deleting.values()] == ["p/file", "meta/timeline/1.deltacommit.requested"]
     assert list(state.deleting.values())[1][1:] == ["meta/.temp/1/marker"]
 
@@ -162,15 +187,15 @@ def test_adopting_deletes_data_before_the_instants_that_tell_of_them() -> None:
 def test_adopting_never_takes_back_what_was_archived_or_cleaned_before() -> None:
     before = (
         committed(FIRST),
-        (Kind.ARCHIVE, {"until": SECOND, "names": []}),
-        (Kind.CLEAN, {"instant": THIRD, "completion": later(THIRD), "names": [], "earliest": SECOND}),
+        Archive(until=SECOND, names=[]),
+        cleaned(THIRD, SECOND),
     )
     state = state_after(*before, adopted())
     assert (state.archived, state.cleaned) == (SECOND, SECOND)
 
 
 def test_a_slot_under_another_number_is_seen() -> None:
-    data = Slot(3, 1, "0" * 32, "0" * 64, Kind.OFFSETS, {"channels": {}, "forget": []}).encode()
+    data = Slot(3, 1, "0" * 32, "0" * 64, Offsets(channels={}, forget=[])).encode()
     assert decode_slot(data, LOG_LAYOUT, 3).n == 3
     with pytest.raises(CorruptFileError, match="it says that it is slot 3"):
         decode_slot(data, LOG_LAYOUT, 4)

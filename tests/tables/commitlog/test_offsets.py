@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.slot import Kind
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import ChannelRecord, Holder
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
     DeposedError,
+    OptionError,
     OutcomeUnknownError,
     StoreFullError,
     StoreUnavailableError,
@@ -25,8 +26,8 @@ from support.systems import FaultyStore, SetClock, system
 LIBRARY = Holder("library", "testhost", 1)
 CLUSTER = Holder("cluster", "testhost", 2, "localhost:7070")
 OTHER_CLUSTER = Holder("cluster", "otherhost", 3, "localhost:7171")
-ONE = {"one": [1, 0, "me", 1_000]}
-TWO = {"two": [1, 0, "you", 2_000]}
+ONE = {"one": ChannelRecord(1, 0, "me", 1_000)}
+TWO = {"two": ChannelRecord(1, 0, "you", 2_000)}
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def open_log(store: FaultyStore, holder: Holder = CLUSTER) -> CommitLog:
     return CommitLog(store, LOG_LAYOUT, system(SetClock()), holder)
 
 
-def commit(log: CommitLog, instant: str, **channels: list[object]) -> None:
+def commit(log: CommitLog, instant: str, **channels: ChannelRecord) -> None:
     log.commit(instant, [], lambda completion: [(f"done/{instant}", completion.encode())], channels)
 
 
@@ -66,9 +67,9 @@ def test_ro5_offsets_alone_derive_no_file(store: FaultyStore) -> None:
 def test_records_of_offsets_and_commits_are_one_registry_and_the_later_slot_counts(store: FaultyStore) -> None:
     log = open_log(store)
     log.win_offsets(ONE | TWO)
-    commit(log, log.begin(), one=[1, 7, "me", 3_000])
-    log.win_offsets({"two": [2, 5, "you", 4_000]})
-    expected = {"one": [1, 7, "me", 3_000], "two": [2, 5, "you", 4_000]}
+    commit(log, log.begin(), one=ChannelRecord(1, 7, "me", 3_000))
+    log.win_offsets({"two": ChannelRecord(2, 5, "you", 4_000)})
+    expected = {"one": ChannelRecord(1, 7, "me", 3_000), "two": ChannelRecord(2, 5, "you", 4_000)}
     assert log.state.channels == read_state(store, LOG_LAYOUT)[0].channels == open_log(store).state.channels == expected
 
 
@@ -219,3 +220,13 @@ def test_ro2_offsets_between_two_checkpoints_change_nothing_about_their_order(st
     commit(log, older)
     commit(log, younger)
     assert list(read_state(store, LOG_LAYOUT)[0].commits) == [older, younger]
+
+
+def test_a_record_that_nobody_could_read_again_is_refused_before_there_is_a_slot(store: FaultyStore) -> None:
+    log = open_log(store)
+    log.win_offsets(ONE)
+    for record in ([1, 7], [1, 7, "me", 0.5], [True, 7, "me", 1]):
+        with pytest.raises(OptionError, match=r"slot 3 would hold: .*'body\.channels\.two' holds no list of"):
+            log.win_offsets({"two": record})  # type: ignore[dict-item]
+    log.win_offsets(TWO)
+    assert open_log(store).state.channels == ONE | TWO

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import OutcomeUnknownError, ReopenTable, SyncFailedError
 from headgate_tables.storage.store import Outcome
 from support.commit_logs import commit, open_log, unknown

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import (

@@ -12,7 +12,8 @@ import pytest
 
 from headgate_runtime.definitions import definition_message
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
     ClockError,
@@ -304,13 +305,13 @@ def test_a_file_that_is_gone_and_still_needed_is_no_cleaning(table: hudi.Table, 
 
 
 def test_a_savepoint_of_the_other_program_is_kept_and_gone_back_to(table: hudi.Table, path: Path) -> None:
-    table.win_offsets({"channel": [1, 40, "me", 0]})
+    table.win_offsets({"channel": ChannelRecord(1, 40, "me", 0)})
     with other_program(path) as other:
         saved = other.savepoint()
     assert table.adopt().savepoints == (saved,)
     assert table.savepoints == [saved]
     table.upsert(rows(("a", 9, "late")))
-    table.win_offsets({"channel": [1, 50, "me", 0]})
+    table.win_offsets({"channel": ChannelRecord(1, 50, "me", 0)})
     table.restore(saved)
     assert notes(table) == {"a": "y", "b": "x"}
     assert table.channels["channel"][1] == 40
@@ -323,12 +324,12 @@ def test_rows_after_a_savepoint_of_the_other_program_are_sent_again_when_it_is_g
     with other_program(path) as other:
         saved = other.savepoint()
         before = set(timeline(path))
-        table.win_offsets({"channel": [1, 40, "me", 0]})
+        table.win_offsets({"channel": ChannelRecord(1, 40, "me", 0)})
         table.upsert(rows(("a", 9, "late")))
     assert timeline(path) > before
     table.adopt()
     table.restore(saved)
-    assert table.channels["channel"][:2] == [1, 0]
+    assert table.channels["channel"][:2] == (1, 0)
 
 
 def test_a_savepoint_that_the_other_program_removed_is_gone(table: hudi.Table, path: Path) -> None:
@@ -336,7 +337,7 @@ def test_a_savepoint_that_the_other_program_removed_is_gone(table: hudi.Table, p
     hudi.open_table(table.url).own()
     for number in range(101):
         table = table if number else hudi.open_table(table.url)
-        table.win_offsets({"channel": [1, number, "me", 0]})
+        table.win_offsets({"channel": ChannelRecord(1, number, "me", 0)})
     table.upsert(rows(("c", 1, "x")))  # with a fold, so that it is known to have been published
     with other_program(path) as other:
         other.remove_savepoint(saved)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import MissingFileError, OutcomeUnknownError, TableGoneError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Outcome
@@ -24,7 +25,7 @@ class InPlace(FaultyStore):
 CALLS: dict[str, Callable[[hudi.Table], object]] = {
     "upsert": lambda table: table.upsert(rows(("b", 1, "y"))),
     "delete": lambda table: table.delete(keys(("a", 5))),
-    "offsets": lambda table: table.win_offsets({"c": [1, 1, "me", 0]}),
+    "offsets": lambda table: table.win_offsets({"c": ChannelRecord(1, 1, "me", 0)}),
     "savepoint": lambda table: table.savepoint("before", "me"),
     "compact": lambda table: table.compact(),
     "look": lambda table: table.check_there(),

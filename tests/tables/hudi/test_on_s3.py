@@ -10,7 +10,9 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.catalog import Catalog
-from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.records import ChannelRecord
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, TableExistsError, TableOwnedError, UnsafeStoreError
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -152,7 +154,7 @@ def test_d1_files_of_a_rollback_are_named_in_a_dead_slot_before_they_are_deleted
     table.upsert(rows(("b", 1, "x")))
     assert place.keys(transaction.instant) == []
     [dead] = place.slots(Kind.DEAD)
-    assert sorted(dead.body["named"][transaction.instant]) == left
+    assert sorted(dead.body.named[transaction.instant]) == left
     named_at = next(
         at for at, request in enumerate(place.proxy.seen) if request.startswith("PUT") and f"/slot/{dead.n:020}" in request
     )
@@ -301,8 +303,10 @@ def test_checkpoints_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> N
     place.create()
     table = place.open(holder=hudi.Holder("cluster", "here", 1, "localhost:7070"))
     assert table.own() == 1
-    table.win_offsets({"c": [1, 0, "me", 1]})
-    write_checkpoint(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(channels={"c": [1, 3, "me", 2]})
+    table.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})
+    write_checkpoint(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(
+        channels={"c": ChannelRecord(1, 3, "me", 2)}
+    )
     aborted = write_checkpoint(place, table, ("a", 2, "aborted"), ("d", 2, "aborted"))
     left = place.keys(aborted.instant)
     assert [key for key in left if key.startswith("p/")]
@@ -313,7 +317,7 @@ def test_checkpoints_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> N
     table.tidy()
     assert place.keys(aborted.instant) == []
     assert place.found() == {"b": "b3", "c": "c"}
-    assert place.open().channels == {"c": [1, 3, "me", 2]}
+    assert place.open().channels == {"c": ChannelRecord(1, 3, "me", 2)}
     with pytest.raises(TableOwnedError, match="localhost:7070"):
         place.open().upsert(rows(("x", 1, "x")))
 

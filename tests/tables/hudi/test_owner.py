@@ -8,7 +8,8 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
     DeposedError,
@@ -101,9 +102,9 @@ def test_own_fences_once_and_says_which_epoch(store: Noting) -> None:
     assert (second.epoch, second.own(), second.epoch) == (1, 2, 2)
     assert read_state(store, LOG_LAYOUT)[0].holder == THERE
     assert kinds(store) == [Kind.CONFIG, Kind.FENCE, Kind.FENCE]
-    for call in (first.bury_dead, first.tidy, lambda: first.win_offsets({"c": [1, 0, "me", 1]})):
+    for call in (first.bury_dead, first.tidy, lambda: first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})):
         with pytest.raises(DeposedError):
-            call() or first.win_offsets({"c": [1, 0, "me", 1]})
+            call() or first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})
 
 
 def test_the_library_keeps_away_from_a_clusters_table_and_says_where_to_connect(store: Noting, tmp_path: Path) -> None:
@@ -198,10 +199,10 @@ def test_c6_decided_comes_between_the_slot_and_what_readers_see(store: Noting) -
         fresh = hudi.open_table(table.url)
         seen.append((list(read_state(store, LOG_LAYOUT)[0].commits), len(fresh.commits())))
 
-    transaction.commit(channels={"c": [1, 9, "me", 5]}, decided=decided)
+    transaction.commit(channels={"c": ChannelRecord(1, 9, "me", 5)}, decided=decided)
     assert seen == [([transaction.instant], 0)]
     assert len(table.commits()) == 1
-    assert opened(store).channels == table.channels == {"c": [1, 9, "me", 5]}
+    assert opened(store).channels == table.channels == {"c": ChannelRecord(1, 9, "me", 5)}
 
 
 def test_ro1_the_files_of_one_checkpoint_are_committed_while_the_next_one_has_some(store: Noting) -> None:
@@ -220,11 +221,11 @@ def test_ro1_the_files_of_one_checkpoint_are_committed_while_the_next_one_has_so
 
 def test_ro5_offsets_are_committed_between_checkpoints_and_beside_an_open_one(store: Noting) -> None:
     table = opened(store)
-    table.win_offsets({"a": [1, 0, "me", 1], "b": [1, 0, "me", 1]})
+    table.win_offsets({"a": ChannelRecord(1, 0, "me", 1), "b": ChannelRecord(1, 0, "me", 1)})
     transaction = checkpoint_of(store, table, ("a", 1, "a"))
-    table.win_offsets({"c": [1, 0, "you", 2]}, forget=["b"])
-    transaction.commit(channels={"a": [1, 5, "me", 3]})
-    assert opened(store).channels == {"a": [1, 5, "me", 3], "c": [1, 0, "you", 2]}
+    table.win_offsets({"c": ChannelRecord(1, 0, "you", 2)}, forget=["b"])
+    transaction.commit(channels={"a": ChannelRecord(1, 5, "me", 3)})
+    assert opened(store).channels == {"a": ChannelRecord(1, 5, "me", 3), "c": ChannelRecord(1, 0, "you", 2)}
     assert [instant.instant for instant in table.commits()] == [transaction.instant]
     assert table.verify().ok
 
@@ -298,7 +299,7 @@ def test_files_that_a_paused_writer_leaves_later_are_swept_with_the_next_fold(
     if not store.stages:
         store.create(f"{TIMELINE_FOLDER}/{aborted.instant}.deltacommit.requested", [b""], durable=False)
     for number in range(4):
-        table.win_offsets({"c": [1, number, "me", number]})
+        table.win_offsets({"c": ChannelRecord(1, number, "me", number)})
     table.tidy()
     assert files_of(store, aborted.instant) == []
     assert notes(hudi.open_table(table.url)) == {"z": "z"}
@@ -316,7 +317,7 @@ def test_a_dead_instant_is_looked_for_as_long_as_a_paused_writer_may_show_it(
     aborted.rollback()
     for number in range(3):
         table.tidy()
-        table.win_offsets({"c": [1, number, "me", number]})
+        table.win_offsets({"c": ChannelRecord(1, number, "me", number)})
     assert aborted.instant in read_state(store, LOG_LAYOUT)[0].dead
     written(store, table, aborted.instant, ("a", 1, "zombie"))
     if not store.stages:
@@ -334,7 +335,7 @@ def test_slots_stay_for_the_time_that_the_table_is_set_to(
     table = opened(store)
     table.configure({"headgate.log.retire.after": setting})
     for number in range(6):
-        table.win_offsets({"c": [1, number, "me", number]})
+        table.win_offsets({"c": ChannelRecord(1, number, "me", number)})
         table.tidy()
     slots = sorted(int(name) for name in store.list_folder(LOG_LAYOUT.slots).files)
     assert read_state(store, LOG_LAYOUT)[0].folded > 2
@@ -345,17 +346,17 @@ def test_slots_stay_for_the_time_that_the_table_is_set_to(
 def test_tidying_folds_when_it_is_due_and_keeps_the_open_checkpoint(store: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 3)
     table = opened(store)
-    checkpoint_of(store, table, ("z", 1, "z")).commit(channels={"c": [1, 1, "me", 1]})
+    checkpoint_of(store, table, ("z", 1, "z")).commit(channels={"c": ChannelRecord(1, 1, "me", 1)})
     transaction = checkpoint_of(store, table, ("a", 1, "a"))
-    table.win_offsets({"d": [1, 0, "me", 1]})
+    table.win_offsets({"d": ChannelRecord(1, 0, "me", 1)})
     before = read_state(store, LOG_LAYOUT)[0]
     assert before.folded == -1
     table.tidy()
     after = read_state(store, LOG_LAYOUT)[0]
     assert after.folded == before.n
     assert transaction.instant in after.reserved
-    transaction.commit(channels={"c": [1, 2, "me", 2]})
-    assert opened(store).channels == {"c": [1, 2, "me", 2], "d": [1, 0, "me", 1]}
+    transaction.commit(channels={"c": ChannelRecord(1, 2, "me", 2)})
+    assert opened(store).channels == {"c": ChannelRecord(1, 2, "me", 2), "d": ChannelRecord(1, 0, "me", 1)}
     assert notes(hudi.open_table(table.url)) == {"z": "z", "a": "a"}
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.log_layout import LOG_LAYOUT

@@ -9,10 +9,10 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import claim
+from headgate_tables.commitlog.bodies import Dead
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
-from headgate_tables.commitlog.slot import Kind
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import ChannelRecord, Holder
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import (
@@ -128,7 +128,9 @@ def test_names_given_up_are_in_one_slot_only_and_are_forgotten_in_the_end(tmp_pa
         transaction.upsert(rows((f"k{number}", 1, "x")))
         transaction.rollback()
         table.upsert(rows(("a", number, "x")))
-    buried = [name for slot in slots(table) if slot.kind is Kind.DEAD for names in slot.body["named"].values() for name in names]
+    buried = [
+        name for slot in slots(table) if isinstance(slot.body, Dead) for names in slot.body.named.values() for name in names
+    ]
     assert len(buried) == len(set(buried)) == 8
     clock.now += FORGET_AFTER_MS + 1_000
     opened(tmp_path, clock=clock).upsert(rows(("b", 1, "x")))
@@ -285,9 +287,9 @@ def test_p1_the_completed_instant_is_the_last_file_that_a_commit_puts_in_place(t
 
 def test_ro5_offsets_without_rows_publish_no_instant(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.transaction().commit(channels={"c": [1, 7]})
+    table.transaction().commit(channels={"c": ChannelRecord(1, 7, "me", 1)})
     assert timeline(tmp_path) == []
-    assert read_state(table._store, LOG_LAYOUT)[0].channels == {"c": [1, 7]}
+    assert read_state(table._store, LOG_LAYOUT)[0].channels == {"c": ChannelRecord(1, 7, "me", 1)}
     table.upsert(rows(("a", 1, "x")))
     assert agree(table) == {"a": "x"}
 

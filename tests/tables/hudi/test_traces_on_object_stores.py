@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Dead
 from headgate_tables.errors import DeposedError, StoreUnavailableError
 from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.store import Listing, Outcome
@@ -112,7 +112,8 @@ def test_t7_data_files_go_before_the_instant_that_shows_where_to_look_for_them(t
     opened(tmp_path, InPlaceStore).upsert(rows(("y", 1, "x")))
     assert data_files(first, crashed.instant) == []
     assert not [name for name in timeline(tmp_path) if name.startswith(crashed.instant)]
-    named = [name for slot in slots(first) if slot.kind is Kind.DEAD for names in slot.body["named"].values() for name in names]
+    dead = [slot.body for slot in slots(first) if isinstance(slot.body, Dead)]
+    named = [name for body in dead for names in body.named.values() for name in names]
     assert {name for call in calls for name in call} <= set(named)
     assert len(named) == len(set(named)), "a name was given up twice"
     assert agree(first) == {"z": "x", "y": "x"}

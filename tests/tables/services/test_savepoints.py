@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -28,7 +29,7 @@ def table(tmp_path: Path) -> hudi.Table:
     """Of commit-time merge, one group; the channel c is at 10 of its first incarnation."""
     made = create(tmp_path, buckets=1, ordering=None)
     write(made, "first")
-    write(made, "saved", c=[1, 10, "me", 1])
+    write(made, "saved", c=ChannelRecord(1, 10, "me", 1))
     return made
 
 
@@ -97,11 +98,15 @@ def test_a_later_savepoint_goes_with_its_commit_and_an_earlier_one_stays(table: 
 
 def test_ch8_offsets_go_back_with_the_rows_and_incarnations_do_not(table: hudi.Table) -> None:
     point = table.savepoint()
-    write(table, "later", c=[2, 30, "me", 2], d=[1, 5, "you", 2])
-    table.win_offsets({"e": [3, 7, "them", 3]})
+    write(table, "later", c=ChannelRecord(2, 30, "me", 2), d=ChannelRecord(1, 5, "you", 2))
+    table.win_offsets({"e": ChannelRecord(3, 7, "them", 3)})
     before = table.restored
     done = table.restore(point)
-    assert table.channels == {"c": [2, 10, "me", 1], "d": [1, 0, "you", 2], "e": [3, 0, "them", 3]}
+    assert table.channels == {
+        "c": ChannelRecord(2, 10, "me", 1),
+        "d": ChannelRecord(1, 0, "you", 2),
+        "e": ChannelRecord(3, 0, "them", 3),
+    }
     assert table.restored == done.instant != before
 
 

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.operation import Compacted, Operation, PinnedFile, Plan
 from headgate_tables.hudi.log.names import base_name, log_name

@@ -5,12 +5,12 @@ Loading and reading never write; a handle that lost a slot to somebody else is d
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from headgate_tables.commitlog.bodies import Commit, Fence
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.slot import Kind, Slot
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
@@ -128,16 +128,16 @@ class Claim:
         times = TimeGenerator(self.system.clock, self.state.time, self.state.ahead)
         ahead = times.accept() if accepting else None
         reserved = [times.next() for _ in range(ALIVE)]
-        body = {"holder": self._holder.encode(), "reserved": reserved, **({"ahead": ahead} if ahead else {})}
+        body = Fence(holder=self._holder, reserved=reserved, ahead=ahead)
         self.unpublished = list(self.unfolded)
-        if not self._win(self._slot(Kind.FENCE, body, self.state.epoch + 1)):
+        if not self._win(self._slot(body, self.state.epoch + 1)):
             return False
         self._times, self.first_instant = times, reserved[0]
         return True
 
-    def append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
+    def append(self, body: Body) -> Slot:
         """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
-        slot = self._slot(kind, body, self.state.epoch)
+        slot = self._slot(body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True
             raise self._deposed_error()
@@ -169,15 +169,15 @@ class Claim:
             raise
         if own_hash is not None:
             self._owned_at = sent_at
-            if slot.kind is Kind.COMMIT or slot.body.get("publish"):
+            if isinstance(slot.body, Commit) or slot.publish:
                 self.unpublished.append(slot)
             self.unfolded.append(slot)
             self.state.apply(slot, own_hash)
         self._failed = None
         return own_hash is not None
 
-    def _slot(self, kind: Kind, body: Mapping[str, Any], epoch: int) -> Slot:
-        return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, kind, body)
+    def _slot(self, body: Body, epoch: int) -> Slot:
+        return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, body)
 
     def _deposed_error(self) -> DeposedError:
         holder = read_state(self.store, self.layout)[0].holder

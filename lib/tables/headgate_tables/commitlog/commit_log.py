@@ -6,15 +6,18 @@ slots that were won) and ``dead_names`` (files that must go).
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import replace
 
+from headgate_tables.commitlog.bodies import Commit, Configured, Dead, Offsets, Reserve
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.dead_names import DeadNames
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.publish import DataFile, DerivedFile, Usable, encode_derived, ours_alone
+from headgate_tables.commitlog.publish import Usable, ours_alone
+from headgate_tables.commitlog.records import Channels, DataFile, DerivedFile, Holder, encode_derived
 from headgate_tables.commitlog.reservations import Reservations
-from headgate_tables.commitlog.slot import Kind, Slot
-from headgate_tables.commitlog.state import Holder, LogState
+from headgate_tables.commitlog.service_bodies import Adopt, Restore, ServiceBody
+from headgate_tables.commitlog.slot import FORMAT, Body, Slot
+from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.truncate import truncate, write_fold
 from headgate_tables.commitlog.unpublished import Unpublished
@@ -112,10 +115,10 @@ class CommitLog:
         ahead = self._claim.times.accept()
         if ahead is None:
             return ""
-        self._append(Kind.RESERVE, {"reserved": self._reservations.renewed(), "ahead": ahead})
+        self._append(Reserve(reserved=self._reservations.renewed(), ahead=ahead))
         return ahead.floor
 
-    def adopt(self, newest: str, body: Mapping[str, Any]) -> None:
+    def adopt(self, newest: str, body: Adopt) -> None:
         """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
 
         ``newest``: the largest time on the timeline; all issued from here on are above it, the instants reserved now too.
@@ -126,7 +129,7 @@ class CommitLog:
         times.observe(newest)
         time = times.next()
         reserved = self._reservations.fresh()
-        self._append(Kind.ADOPT, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
+        self._append(replace(body, time=time, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
         self._unpublished.catch_up()
 
     def begin(self) -> str:
@@ -134,9 +137,9 @@ class CommitLog:
         self.own()
         self._reservations.check_room()
         if self._reservations.are_stale:
-            self._append(Kind.RESERVE, {"reserved": self._reservations.fresh()})
+            self._append(Reserve(reserved=self._reservations.fresh()))
         elif self._reservations.are_used_up:
-            self._append(Kind.RESERVE, {"reserved": self._reservations.renewed()})
+            self._append(Reserve(reserved=self._reservations.renewed()))
         return self._reservations.give_out()
 
     def age_ms(self, instant: str) -> int:
@@ -148,7 +151,7 @@ class CommitLog:
         instant: str,
         files: Sequence[DataFile],
         derive: Callable[[str], Sequence[DerivedFile]],
-        channels: Mapping[str, Sequence[Any]] | None = None,
+        channels: Channels | None = None,
         decided: Callable[[], None] | None = None,
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
@@ -163,24 +166,24 @@ class CommitLog:
         times = self._claim.times
         self._unpublished.catch_up()
         completion = times.next()
-        body = {
-            "instant": instant,
-            "completion": completion,
-            "reserved": self._reservations.renewed(ending=instant),
-            "files": [file.encode() for file in files],
-            "channels": dict(channels or {}),
-            "min_reader": 1,
-            "min_writer": 1,
-            "publish": encode_derived(derive(completion)),
-        }
-        slot = self._append(Kind.COMMIT, body)
+        body = Commit(
+            instant=instant,
+            completion=completion,
+            reserved=self._reservations.renewed(ending=instant),
+            files=files,
+            channels=channels or {},
+            min_reader=FORMAT,
+            min_writer=FORMAT,
+            publish=encode_derived(derive(completion)),
+        )
+        slot = self._append(body)
         self._reservations.end(instant)
         if decided is not None:
             decided()
         self._unpublished.publish_own(slot)
         return completion
 
-    def decide(self, kind: Kind, build: Callable[[str], Mapping[str, Any]]) -> str:
+    def decide(self, build: Callable[[str], ServiceBody | Configured]) -> str:
         """Wins a slot of a table service and publishes what it derives.
 
         ``build`` makes the body from a fresh time, which is also returned: the instant of what begins, the completion time of
@@ -190,12 +193,12 @@ class CommitLog:
         self.own()
         time = self._claim.times.next()
         body = build(time)
-        if kind is Kind.RESTORE:
+        if isinstance(body, Restore):
             self._reservations.end_all()
             reserved = self._reservations.fresh()
         else:
             reserved = self._reservations.renewed()
-        slot = self._append(kind, {**body, "time": time, "reserved": reserved, "min_reader": 1, "min_writer": 1})
+        slot = self._append(replace(body, time=time, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
         if slot in self._claim.unpublished:
             self._unpublished.publish_own(slot)
         return time
@@ -205,24 +208,15 @@ class CommitLog:
         self.own()
         return self._claim.times.next()
 
-    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+    def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
 
         It derives no file. Transactions that are open stay so. Raises DeposedError, OutcomeUnknownError; after any error that
         is no ReopenTable nothing was decided.
         """
         self.own()
-        records = {name: list(record) for name, record in channels.items()}
-        self._append(
-            Kind.OFFSETS,
-            {
-                "channels": records,
-                "forget": list(forget),
-                "reserved": self._reservations.renewed(),
-                "min_reader": 1,
-                "min_writer": 1,
-            },
-        )
+        reserved = self._reservations.renewed()
+        self._append(Offsets(channels=channels, forget=forget, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
 
     def bury_given_up(self) -> bool:
         """Makes the instants of abandoned transactions dead in a slot now (rules RO4, TM4); False when there are none."""
@@ -248,10 +242,7 @@ class CommitLog:
 
     def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
         """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted, ``swept`` ones are gone (rule D1)."""
-        self._append(
-            Kind.DEAD,
-            {"named": {k: list(v) for k, v in named.items()}, "swept": list(swept), "reserved": self._reservations.renewed()},
-        )
+        self._append(Dead(named=named, swept=swept, reserved=self._reservations.renewed()))
 
     def create(self, path: str, content: bytes) -> None:
         """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError, DeposedError."""
@@ -285,7 +276,7 @@ class CommitLog:
         """Around whatever is written for this handle: after a SyncFailedError it does nothing more (hazard H14)."""
         return self._claim.ending_on_failed_sync()
 
-    def _append(self, kind: Kind, body: Mapping[str, Any]) -> Slot:
-        slot = self._claim.append(kind, self.dead_names.stated_in(body))
+    def _append(self, body: Body) -> Slot:
+        slot = self._claim.append(self.dead_names.stated_in(body))
         self.dead_names.have_been_stated(slot.body)
         return slot

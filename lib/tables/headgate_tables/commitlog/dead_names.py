@@ -1,10 +1,11 @@
 """Files that must go: what dead instants left behind, and names that slots gave up (rules D1, TM4, W2, W3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.reservations import Reservations
+from headgate_tables.commitlog.slot import Body
 
 
 class DeadNames:
@@ -57,10 +58,10 @@ class DeadNames:
                 store.delete(name for name in names if is_data(name))
                 self._deleted.add(key)
 
-    def stated_in(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def stated_in(self, body: Body) -> Body:
         """The body of the next slot, with what this handle has deleted since the last one."""
-        return {**body, "deleted": sorted(self._deleted)} if self._deleted else body
+        return replace(body, deleted=sorted(self._deleted)) if self._deleted else body
 
-    def have_been_stated(self, body: Mapping[str, Any]) -> None:
+    def have_been_stated(self, body: Body) -> None:
         """A slot with this ``body`` was won."""
-        self._deleted.difference_update(body.get("deleted", ()))
+        self._deleted.difference_update(body.deleted or ())

@@ -1,11 +1,13 @@
 """Slot 0: it decides that there is a table here, and what the table is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from headgate_tables.commitlog.bodies import Created
+from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.publish import DerivedFile, encode_derived, publish
-from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.publish import publish
+from headgate_tables.commitlog.records import DerivedFile, encode_derived
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
@@ -15,13 +17,13 @@ from headgate_tables.system import System
 
 
 def create_log(
-    store: Store, layout: LogLayout, system: System, config: Mapping[str, Any], derived: Sequence[DerivedFile]
+    store: Store, layout: LogLayout, system: System, config: Mapping[str, Json], derived: Sequence[DerivedFile]
 ) -> None:
     """Wins slot 0 = CONFIG and publishes what it derives. Raises TableExistsError when the slot is taken."""
     first = LogState(layout)
     time = TimeGenerator(system.clock, first.time).next()
-    body = {**config, "time": time, "publish": encode_derived(derived)}
-    slot = Slot(0, 0, system.ids.token(), first.last_hash, Kind.CONFIG, body)
+    body = Created(config=config, time=time, publish=encode_derived(derived))
+    slot = Slot(0, 0, system.ids.token(), first.last_hash, body)
     if win(store, layout, system.clock, slot) is None:
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
     try:

@@ -7,11 +7,11 @@ completed instant is the last of them, so readers see the commit only when all e
 import base64
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.records import DataFile, DerivedFile
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.win import create_for_certain, no_question
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.storage.store import Outcome, Store
@@ -20,22 +20,6 @@ from headgate_tables.system import Clock
 REVOKED = ".revoked"
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One data file of a commit. ``stage`` is where its bytes wait (local disks), or "" when they are in place."""
-
-    path: str
-    size: int
-    sha256: str
-    stage: str
-
-    def encode(self) -> list[Any]:
-        """As it stands in a COMMIT slot."""
-        return [self.path, self.size, self.sha256, self.stage]
-
-
-DerivedFile = tuple[str, bytes]
-"""Path and content of a file that a slot derives."""
 Usable = Callable[[str, bytes], bool | None]
 """Of a derived file's path and what was found there: whether that serves as well as ours; where not, ours takes its place.
 None: no other program may make a file of this name.
@@ -46,24 +30,14 @@ def ours_alone(_path: str, _found: bytes) -> None:
     """No derived file is anybody else's."""
 
 
-def encode_derived(files: Sequence[DerivedFile]) -> list[list[str]]:
-    """As they stand in a slot."""
-    return [[path, base64.b64encode(content).decode()] for path, content in files]
-
-
-def data_files(slot: Slot) -> list[DataFile]:
-    """The data files that the slot commits."""
-    return [DataFile(*entry) for entry in slot.body.get("files", [])]
-
-
 def derived_files(slot: Slot) -> list[DerivedFile]:
     """The files that the slot derives, in the order of their creation."""
-    return [(path, base64.b64decode(content)) for path, content in slot.body.get("publish", [])]
+    return [(path, base64.b64decode(content)) for path, content in slot.publish]
 
 
 def given_up(slots: Sequence[Slot]) -> set[str]:
     """Names that these slots declared dead: no earlier slot may put them in place again (rule T6)."""
-    return {name for slot in slots for name in slot.body.get("names", ())}
+    return {name for slot in slots for name in slot.names}
 
 
 def publish(
@@ -81,7 +55,7 @@ def publish(
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
     """
-    for file in data_files(slot):
+    for file in slot.files:
         if file.stage and file.path not in dead:
             ask()
             _link(store, layout, file)
@@ -140,7 +114,7 @@ def _revoked_names(store: Store, layout: LogLayout, stage: str) -> Iterator[str]
 def make_durable(store: Store, slots: Sequence[Slot]) -> None:
     """Syncs what ``publish`` left to the page cache, then removes the staged names (before a fold, rule G1)."""
     dead = given_up(slots)
-    staged = [file for slot in slots for file in data_files(slot) if file.stage]
+    staged = [file for slot in slots for file in slot.files if file.stage]
     derived = [file for slot in slots for file in derived_files(slot) if file[0] not in dead]
     folders = {path.rpartition("/")[0] for path in [*(path for path, _ in derived), *(file.path for file in staged)]}
     # An empty file is all name; its folder holds it.

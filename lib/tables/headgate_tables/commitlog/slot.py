@@ -4,14 +4,29 @@ First line: ``headgate-slot 1 <sha256 of the rest>``, so that a flipped bit is s
 JSON: ``{fmt, n, epoch, nonce, prev_hash, kind, body}``; ``prev_hash`` is the sha256 of slot n-1's whole bytes.
 """
 
-import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
+from headgate_tables.commitlog.bodies import Commit, Configured, Created, Dead, Fence, Kind, Offsets, Reserve
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, number, text
 from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.records import DataFile, EncodedFile
+from headgate_tables.commitlog.service_bodies import (
+    Adopt,
+    Archive,
+    Clean,
+    Plan,
+    PlanCancelled,
+    PlanDone,
+    Restore,
+    Save,
+    ServiceBody,
+    Slice,
+    Unsave,
+)
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 FORMAT = 1
@@ -19,24 +34,26 @@ GENESIS_HASH = "0" * 64
 _MAGIC = b"headgate-slot"
 
 
-class Kind(enum.StrEnum):
-    """What a slot decides. A kind that is not here is refused, never skipped: it may carry what we must not overlook."""
+Body: TypeAlias = Created | Configured | Fence | Reserve | Commit | Offsets | Dead | ServiceBody
 
-    CONFIG = "CONFIG"
-    FENCE = "FENCE"
-    RESERVE = "RESERVE"
-    COMMIT = "COMMIT"
-    OFFSETS = "OFFSETS"
-    DEAD = "DEAD"
-    PLAN = "PLAN"
-    PLAN_DONE = "PLAN_DONE"
-    PLAN_CANCELLED = "PLAN_CANCELLED"
-    CLEAN = "CLEAN"
-    SAVEPOINT = "SAVEPOINT"
-    RESTORE = "RESTORE"
-    ARCHIVE = "ARCHIVE"
-    ADOPT = "ADOPT"
-    SLICE = "SLICE"
+_KINDS: Mapping[str, Kind] = Kind.__members__.copy()
+_DECODE: Mapping[Kind, Callable[[Fields], Body]] = {
+    Kind.CONFIG: Configured.decode,
+    Kind.FENCE: Fence.decode,
+    Kind.RESERVE: Reserve.decode,
+    Kind.COMMIT: Commit.decode,
+    Kind.OFFSETS: Offsets.decode,
+    Kind.DEAD: Dead.decode,
+    Kind.PLAN: Plan.decode,
+    Kind.PLAN_DONE: PlanDone.decode,
+    Kind.PLAN_CANCELLED: PlanCancelled.decode,
+    Kind.CLEAN: Clean.decode,
+    Kind.SAVEPOINT: Save.decode,
+    Kind.RESTORE: Restore.decode,
+    Kind.ARCHIVE: Archive.decode,
+    Kind.ADOPT: Adopt.decode,
+    Kind.SLICE: Slice.decode,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +64,41 @@ class Slot:
     epoch: int
     nonce: str
     prev_hash: str
-    kind: Kind
-    body: Mapping[str, Any]
+    body: Body
+
+    @property
+    def kind(self) -> Kind:
+        """What it decides."""
+        return self.body.KIND
+
+    @property
+    def instant(self) -> str:
+        """The instant that it begins, completes or ends; "" for one of another kind."""
+        return self.body.instant if isinstance(self.body, Commit | Plan | PlanDone | PlanCancelled | Clean | Restore) else ""
+
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """The data files that it commits."""
+        return self.body.files if isinstance(self.body, Commit | PlanDone) else ()
+
+    @property
+    def publish(self) -> Sequence[EncodedFile]:
+        """The files that it derives, in the order of their creation."""
+        if isinstance(self.body, Created | Commit | Plan | PlanDone | Clean | Save | Restore):
+            return self.body.publish
+        return ()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names that it gives up."""
+        if isinstance(self.body, PlanDone | PlanCancelled | Clean | Unsave | Restore | Archive | Adopt):
+            return self.body.names
+        return ()
 
     def encode(self) -> bytes:
         """The slot's bytes; equal slots give equal bytes."""
-        content = {"fmt": FORMAT, "n": self.n, "epoch": self.epoch, "nonce": self.nonce, "prev_hash": self.prev_hash}
-        return seal(content | {"kind": self.kind.value, "body": self.body})
+        head: dict[str, Json] = {"fmt": FORMAT, "n": self.n, "epoch": self.epoch, "nonce": self.nonce}
+        return seal({**head, "prev_hash": self.prev_hash, "kind": self.kind.value, "body": self.body.encode()})
 
 
 def hash_of(data: bytes) -> str:
@@ -61,13 +106,13 @@ def hash_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def seal(content: Mapping[str, Any]) -> bytes:
+def seal(content: Mapping[str, Json]) -> bytes:
     """JSON behind a line with its own checksum."""
     payload = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
     return b"%s %d %s\n%s" % (_MAGIC, FORMAT, hash_of(payload).encode(), payload)
 
 
-def unseal(data: bytes, path: str) -> dict[str, Any]:
+def unseal(data: bytes, path: str) -> dict[str, Json]:
     """The JSON of a sealed object. Raises CorruptFileError, or UnsupportedTableError for a newer format."""
     head, _, payload = data.partition(b"\n")
     words = head.split(b" ")
@@ -80,28 +125,67 @@ def unseal(data: bytes, path: str) -> dict[str, Any]:
         )
     if hash_of(payload).encode() != words[2]:
         raise _damaged(path, "its checksum does not match")
-    content = json.loads(payload)
-    if not isinstance(content, dict):
-        raise _damaged(path, "it holds no object")
-    return content
+    try:
+        return json_map(json.loads(payload.decode()))
+    except UnfitError as error:
+        raise _damaged(path, f"it {error.why}") from error
 
 
 def decode_slot(data: bytes, layout: LogLayout, n: int) -> Slot:
-    """Slot ``n`` from its bytes. Raises CorruptFileError or UnsupportedTableError (unknown kind)."""
+    """Slot ``n`` from its bytes. Raises CorruptFileError or UnsupportedTableError (unknown kind or key)."""
     path = layout.slot_path(n)
     content = unseal(data, path)
     if content.get("n") != n:
         raise _damaged(path, f"it says that it is slot {content.get('n')}")
-    kind = content["kind"]
-    if kind not in Kind.__members__:
+    try:
+        return _decode(content, n, path)
+    except UnfitError as error:
+        raise unfit(path, error) from error
+
+
+def _decode(content: dict[str, Json], n: int, path: str) -> Slot:
+    fields = Fields(content)
+    _, _, epoch = fields.take("fmt", number), fields.take("n", number), fields.take("epoch", number)
+    nonce, prev_hash = fields.take("nonce", text), fields.take("prev_hash", text)
+    name, body = fields.take("kind", text), fields.take("body", json_map)
+    fields.end()
+    kind = _KINDS.get(name)
+    if kind is None:
         raise UnsupportedTableError(
-            f"{path} is of the kind {kind!r}, which this version does not know",
+            f"{path} is of the kind {name!r}, which this version does not know",
             fix="Upgrade headgate-tables; to go on without knowing what it decided could lose rows.",
         )
-    body = content["body"]
-    if max(body.get("min_reader", 1), body.get("min_writer", 1)) > FORMAT:
-        raise UnsupportedTableError(f"{path} needs a newer version than this one", fix="Upgrade headgate-tables.")
-    return Slot(n, content["epoch"], content["nonce"], content["prev_hash"], Kind(kind), body)
+    try:
+        if max(_version(body, "min_reader"), _version(body, "min_writer")) > FORMAT:
+            raise UnsupportedTableError(f"{path} needs a newer version than this one", fix="Upgrade headgate-tables.")
+        return Slot(n, epoch, nonce, prev_hash, _decoder(kind, n, body)(Fields(body)))
+    except UnfitError as error:
+        raise error.below("body") from None
+
+
+def _version(body: Mapping[str, Json], key: str) -> int:
+    try:
+        return number(body.get(key, FORMAT))
+    except UnfitError as error:
+        raise error.below(key) from None
+
+
+def _decoder(kind: Kind, n: int, body: Mapping[str, Json]) -> Callable[[Fields], Body]:
+    """Two kinds have two forms."""
+    if kind is Kind.CONFIG and n == 0:
+        return Created.decode
+    if kind is Kind.SAVEPOINT and "removed" in body:
+        return Unsave.decode
+    return _DECODE[kind]
+
+
+def unfit(path: str, error: UnfitError) -> CorruptFileError | UnsupportedTableError:
+    """What to raise for a slot or fold with a key or value that does not fit."""
+    if error.unknown:
+        return UnsupportedTableError(
+            f"{path}: {error}", fix="Upgrade headgate-tables; to go on without knowing what it says could lose rows."
+        )
+    return _damaged(path, str(error))
 
 
 def _damaged(path: str, why: str) -> CorruptFileError:

@@ -1,7 +1,9 @@
 """Reading the log: newest fold, then every slot after it (rules T1, T5). Never writes."""
 
+from headgate_tables.commitlog.fields import UnfitError
+from headgate_tables.commitlog.folds import decode_fold
 from headgate_tables.commitlog.layout import LogLayout, number_name
-from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unseal
+from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unfit, unseal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store
@@ -22,7 +24,8 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
     """The state after the newest slot, and the slots read for it (those behind the newest fold).
 
     Every slot below the newest is final, because a slot is created only once and in order.
-    ``folds=False`` reads from the oldest slot on, for checking. Raises CorruptFileError for a gap or a broken chain.
+    ``folds=False`` reads from the oldest slot on, for checking. Raises CorruptFileError for a gap, a broken chain or a
+    slot that makes no sense, UnsupportedTableError for one of a newer version.
     """
     state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
     names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
@@ -62,4 +65,8 @@ def _read_fold(store: Store, layout: LogLayout, name: str | None) -> LogState:
     if name is None:
         return LogState(layout)
     path = f"{layout.folds}/{name}"
-    return LogState.decode(unseal(store.get(path).to_pybytes(), path), layout)
+    content = unseal(store.get(path).to_pybytes(), path)
+    try:
+        return decode_fold(content, layout)
+    except UnfitError as error:
+        raise unfit(path, error) from error

@@ -1,5 +1,6 @@
 """Folds, the boundary, and the end of old slots (rules G1 to G3): opening a table costs the same after a year as at first."""
 
+from headgate_tables.commitlog.folds import encode_fold
 from headgate_tables.commitlog.layout import LogLayout, number_name
 from headgate_tables.commitlog.slot import seal
 from headgate_tables.commitlog.state import LogState
@@ -14,7 +15,8 @@ def write_fold(store: Store, clock: Clock, state: LogState) -> None:
     Raises SyncFailedError, StoreUnavailableError.
     """
     name, layout = number_name(state.n), state.layout
-    for path, content in ((f"{layout.folds}/{name}", seal(state.encode())), (f"{layout.bounds}/{name}", b"%d" % clock.now_ms())):
+    fold, boundary = seal(encode_fold(state)), b"%d" % clock.now_ms()
+    for path, content in ((f"{layout.folds}/{name}", fold), (f"{layout.bounds}/{name}", boundary)):
         create_for_certain(store, clock, path, content, durable=True)
 
 

@@ -4,9 +4,18 @@ from collections.abc import Callable
 
 from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.slot import Slot, hash_of
+from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of
 from headgate_tables.commitlog.tail import read_boundary
-from headgate_tables.errors import OperatorNeeded, OutcomeUnknownError, RetryLater, StoreUnavailableError, TablesError
+from headgate_tables.errors import (
+    CorruptFileError,
+    OperatorNeeded,
+    OptionError,
+    OutcomeUnknownError,
+    RetryLater,
+    StoreUnavailableError,
+    TablesError,
+    UnsupportedTableError,
+)
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Clock
 
@@ -20,10 +29,10 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
 
     An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (rule C4).
     A slot won at or below the boundary is one that was truncated: not ours (rule G4).
-    Raises OutcomeUnknownError when the store still has not answered after about a minute, and what the store raises
-    when it is certain that nothing was created (StoreFullError, StoreDeniedError, StoreUnavailableError).
+    Raises OutcomeUnknownError when the store still has not answered after about a minute, and when it is certain that nothing was
+    created what the store raises (StoreFullError, StoreDeniedError, StoreUnavailableError) and OptionError.
     """
-    data = slot.encode()
+    data = _readable(slot, layout)
     path = layout.slot_path(slot.n)
     failed: TablesError | None = None
     for attempt in range(ATTEMPTS):
@@ -45,6 +54,19 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
         f"the store did not say in {ATTEMPTS} attempts whether slot {slot.n} was created",
         fix="Open the table again once the store answers; `commits()` then tells whether this commit is there.",
     ) from failed
+
+
+def _readable(slot: Slot, layout: LogLayout) -> bytes:
+    """The slot's bytes. A caller without types may hand in a value that no reader takes: a slot with it would end the table."""
+    data = slot.encode()
+    try:
+        decode_slot(data, layout, slot.n)
+    except (CorruptFileError, UnsupportedTableError) as error:
+        raise OptionError(
+            f"nobody could read what slot {slot.n} would hold: {error.message}",
+            fix="Pass values of the types that are asked for.",
+        ) from error
+    return data
 
 
 def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Outcome) -> str | None:

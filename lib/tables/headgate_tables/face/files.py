@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 
 
 @dataclass(frozen=True, slots=True)

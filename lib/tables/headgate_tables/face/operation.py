@@ -1,10 +1,10 @@
 """What a compaction plan pins: file slices by the exact names and sizes of their files (rules TM2, W4)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.fields import Json, UnfitError, json_list, list_of, nullable, number, text
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.errors import CorruptFileError
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,15 @@ class PinnedFile:
 
     name: str
     size: int
+
+
+def _read_pinned(value: object) -> PinnedFile:
+    name, size = json_list(value)
+    return PinnedFile(text(name), number(size))
+
+
+_read_base = nullable(_read_pinned)
+_read_logs = list_of(_read_pinned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +48,22 @@ class Operation:
         """A file of the slice, from the table's root."""
         return f"{self.partition}/{name}" if self.partition else name
 
-    def encode(self) -> list[Any]:
+    def encode(self) -> list[Json]:
         """As it stands in a PLAN slot."""
-        base = [self.base.name, self.base.size] if self.base else None
+        base: list[Json] | None = [self.base.name, self.base.size] if self.base else None
         return [self.partition, self.file_id, base, [[log.name, log.size] for log in self.logs], self.output]
 
     @classmethod
-    def decode(cls, content: Sequence[Any]) -> "Operation":
-        """From a PLAN slot."""
-        partition, file_id, base, logs, output = content
-        pinned = tuple(PinnedFile(*log) for log in logs)
-        return cls(partition, file_id, PinnedFile(*base) if base else None, pinned, output)
+    def decode(cls, content: Json) -> "Operation":
+        """From a PLAN slot. Raises CorruptFileError."""
+        try:
+            partition, file_id, base, logs, output = json_list(content)
+            return cls(text(partition), text(file_id), _read_base(base), tuple(_read_logs(logs)), text(output))
+        except (UnfitError, ValueError) as error:
+            raise CorruptFileError(
+                f"a PLAN slot holds an operation that makes no sense: {content}",
+                fix="Upgrade headgate-tables to the version that wrote it, or restore the log from a copy of the table.",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

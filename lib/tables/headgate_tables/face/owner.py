@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+from headgate_tables.commitlog.records import Channels
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Compacted, Operation, Plan
 from headgate_tables.face.reader import TableReader
@@ -77,7 +78,7 @@ class Transaction(Protocol):
     def commit(
         self,
         extra_metadata: Mapping[str, str] | None = None,
-        channels: Mapping[str, Sequence[Any]] | None = None,
+        channels: Channels | None = None,
         decided: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Decides and publishes. ``channels``: records that change with these rows. ``decided`` is called once when the slot is
@@ -102,8 +103,8 @@ class Ownership(Protocol):
         """Whether the table lies in a folder of this machine."""
 
     @property
-    def channels(self) -> Mapping[str, Sequence[Any]]:
-        """Name to [incarnation, committed offset, principal, time] (rules CH4, CH5)."""
+    def channels(self) -> Channels:
+        """Channel records by name (rules CH4, CH5)."""
 
     @property
     def restored(self) -> str:
@@ -121,7 +122,7 @@ class Ownership(Protocol):
     def transaction(self, *, tidy: bool = True) -> Transaction:
         """Begins one; two may be open at once, and they commit in the order of their beginning. ``tidy``: first, if it is due."""
 
-    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+    def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows (rules RO5, CH4); ``forget``: names that go."""
 
     def tidy(self) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError, StoreUnavailableError, TablesError
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, map_of, nullable, number, text, texts
 from headgate_tables.errors import CorruptFileError, OptionError, SchemaError, UnsupportedTableError
 from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
@@ -197,9 +197,9 @@ class Definition:
             properties["hoodie.table.precombine.field"] = self.ordering
         return properties
 
-    def encode(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Json]:
         """As it stands in the CONFIG slot."""
-        encoded: dict[str, Any] = {
+        encoded: dict[str, Json] = {
             "name": self.name,
             "schema": encode_schema(self.schema),
             "record_key": list(self.record_key),
@@ -216,25 +216,58 @@ class Definition:
         return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
 
     @classmethod
-    def decode(cls, config: Mapping[str, Any]) -> "Definition":
-        """From the CONFIG slot."""
-        return cls(
-            name=config["name"],
-            schema=read_schema(base64.b64decode(config["schema"])),
-            record_key=tuple(config["record_key"]),
-            partition_by=tuple(config["partition_by"]),
-            ordering=config["ordering"],
-            buckets=config["buckets"],
-            hive_style=config["hive_style"],
-            url_encode=config["url_encode"],
-            table_uuid=uuid.UUID(config["table_uuid"]),
-            key_groups=config["key_groups"],
-            prefixed_keys=config.get("prefixed_keys", False),
-            groups={
-                partition: {int(bucket): file_id for bucket, file_id in groups.items()}
-                for partition, groups in config.get("groups", {}).items()
-            },
-        )
+    def decode(cls, config: Mapping[str, Json]) -> "Definition":
+        """From the CONFIG slot. Raises CorruptFileError, UnsupportedTableError for a key that is not known."""
+        fields = Fields({**config})
+        try:
+            definition = cls(
+                name=fields.take("name", text),
+                schema=read_schema(fields.take("schema", _read_base64)),
+                record_key=tuple(fields.take("record_key", texts)),
+                partition_by=tuple(fields.take("partition_by", texts)),
+                ordering=fields.take("ordering", nullable(text)),
+                buckets=fields.take("buckets", number),
+                hive_style=fields.take("hive_style", flag),
+                url_encode=fields.take("url_encode", flag),
+                table_uuid=fields.take("table_uuid", _read_uuid),
+                key_groups=fields.take("key_groups", number),
+                prefixed_keys=fields.maybe("prefixed_keys", flag) or False,
+                groups=fields.maybe("groups", _read_groups) or {},
+            )
+            fields.end()
+        except UnfitError as error:
+            raise _unfit(error) from error
+        return definition
+
+
+def _read_base64(value: object) -> bytes:
+    try:
+        return base64.b64decode(text(value))
+    except ValueError as error:
+        raise UnfitError("holds no base64") from error
+
+
+def _read_uuid(value: object) -> uuid.UUID:
+    try:
+        return uuid.UUID(text(value))
+    except ValueError as error:
+        raise UnfitError("holds no UUID") from error
+
+
+def _read_buckets(value: object) -> dict[int, str]:
+    try:
+        return {int(bucket): text(file_id) for bucket, file_id in json_map(value).items()}
+    except ValueError as error:
+        raise UnfitError("holds something else than buckets") from error
+
+
+_read_groups = map_of(_read_buckets)
+
+
+def _unfit(error: UnfitError) -> CorruptFileError | UnsupportedTableError:
+    if error.unknown:
+        return UnsupportedTableError(f"the table's CONFIG slot: {error}", fix="Upgrade headgate-tables.")
+    return CorruptFileError(f"the table's CONFIG slot is damaged: {error}", fix="Restore it from a copy of the table.")
 
 
 def read_schema(data: bytes) -> pa.Schema:
@@ -243,7 +276,8 @@ def read_schema(data: bytes) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(
-            f"a table's definition holds no Arrow schema: {error}", fix="Ask the operators of the cluster."
+            f"a table's definition holds no Arrow schema: {error}",
+            fix="Restore the commit log from a copy of the table; bring all services of a cluster to the same version.",
         ) from error
 
 

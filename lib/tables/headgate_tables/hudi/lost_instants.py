@@ -5,9 +5,10 @@ Who reads without one shows rows missing, old ones again, or both a base file an
 
 from collections.abc import Collection, Mapping, Sequence
 
+from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files, given_up
-from headgate_tables.commitlog.slot import Kind, Slot
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError, MissingFileError
@@ -32,7 +33,7 @@ def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[s
     """
     unpublished: set[str] = set()
     for slot in reversed(slots):
-        unpublished.add(str(slot.body.get("instant", "")))
+        unpublished.add(slot.instant)
         if slot.kind not in (Kind.FENCE, Kind.ADOPT):
             break
     gone = state.commits.keys() - timeline.completed.keys() - unpublished

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from headgate_tables.commitlog.commit_log import CommitLog
-from headgate_tables.commitlog.publish import DataFile, data_files, given_up
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.publish import given_up
+from headgate_tables.commitlog.records import DataFile, Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.guard import check_features
@@ -116,7 +116,7 @@ class Opened:
         slots = self.log.unfolded if self.log else ()
         dead = given_up(slots)
         for slot in slots:
-            yield from (file for file in data_files(slot) if file.path not in dead)
+            yield from (file for file in slot.files if file.path not in dead)
 
     def _is_ours(self, write: Instant) -> bool:
         """Whether a slot that this handle knows of decided it."""

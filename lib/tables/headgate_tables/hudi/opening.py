@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from headgate_tables.commitlog.state import Holder
+from headgate_tables.commitlog.records import Holder
 from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opened import Opened

@@ -1,10 +1,10 @@
 """The owning half of a table handle: the fence, transactions, channels, and what puts commit log and timeline in order."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
+from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.face.results import AdoptResult, Repaired
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -43,8 +43,8 @@ class TableOwner(TableReader, TableServices):
         self._maintainer = Maintainer()
 
     @property
-    def channels(self) -> Mapping[str, Sequence[Any]]:
-        """Channel records as slots have them: name to [incarnation, committed offset, principal, time] (rules CH4, CH5)."""
+    def channels(self) -> Channels:
+        """Channel records as slots have them, by name (rules CH4, CH5)."""
         return self._opened.log.state.channels if self._opened.log else {}
 
     @property
@@ -88,11 +88,11 @@ class TableOwner(TableReader, TableServices):
             self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
         )
 
-    def win_offsets(self, channels: Mapping[str, Sequence[Any]], forget: Sequence[str] = ()) -> None:
+    def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
 
-        ``channels``: name to [incarnation, committed offset, principal, time], those that changed; ``forget``: names that go
-        (rule CH5). Open transactions stay open. Raises as ``own``, and OutcomeUnknownError.
+        ``channels``: records that changed; ``forget``: names that go (rule CH5). Open transactions stay open.
+        Raises as ``own``, and OutcomeUnknownError.
         """
         log, _ = self._own()
         if not self._store.stages:

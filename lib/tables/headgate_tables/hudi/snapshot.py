@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.past import Past

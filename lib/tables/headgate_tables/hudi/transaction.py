@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate_tables.commitlog.commit_log import CommitLog
-from headgate_tables.commitlog.publish import DerivedFile
+from headgate_tables.commitlog.records import Channels, DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
@@ -112,12 +112,12 @@ class Transaction:
     def commit(
         self,
         extra_metadata: Mapping[str, str] | None = None,
-        channels: Mapping[str, Sequence[Any]] | None = None,
+        channels: Channels | None = None,
         decided: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
 
-        ``channels``: records that change with these rows, name to [incarnation, committed offset, principal, time].
+        ``channels``: records that change with these rows.
         ``decided`` is called once when the slot is won, before readers see it (rule C6: ack level durable); it must not raise.
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
@@ -136,7 +136,7 @@ class Transaction:
         self.result = self._summary(completion)
         return self.result
 
-    def _decide(self, metadata: bytes, channels: Mapping[str, Sequence[Any]] | None, decided: Callable[[], None] | None) -> str:
+    def _decide(self, metadata: bytes, channels: Channels | None, decided: Callable[[], None] | None) -> str:
         self._sent = True
         try:
             files = [status.file for status in self.statuses]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from headgate_tables.commitlog.publish import data_files, derived_files, given_up
+from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
@@ -45,7 +45,7 @@ def verify(store: Store, history_folder: str) -> Verification:
     except CorruptFileError as error:
         return Verification(0, len(timeline.writes()), 0, [Finding(LOG_LAYOUT.slot_path(0).rpartition("/")[0], str(error))])
     dead = given_up(slots)
-    expected = {file.path for slot in slots for file in data_files(slot)} - dead
+    expected = {file.path for slot in slots for file in slot.files} - dead
     findings = [finding for slot in slots for finding in _check_slot(store, slot, dead)]
     findings += _check_timeline(timeline, state)
     findings += _check_lost(store, history_folder, slots)
@@ -72,7 +72,7 @@ def _check_slot(store: Store, slot: Slot, dead: Collection[str]) -> Iterator[Fin
         # Spark and the metadata guard rewrite the properties; its own checksum covers it. A partition's file may be anybody's.
         if found != content and path != PROPERTIES_PATH and not is_usable(path, found):
             yield Finding(path, f"its bytes are not those of slot {slot.n}")
-    for file in data_files(slot):
+    for file in slot.files:
         if file.path not in dead:
             yield from _check_file(store, file.path, file.size, file.sha256)
 
@@ -99,7 +99,7 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
 
 def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Iterator[Finding]:
     """Instants of slots that are left have their files looked for one by one."""
-    left = {str(slot.body.get("instant", "")) for slot in slots}
+    left = {slot.instant for slot in slots}
     for instant, completion in LostInstants(store, history_folder, None).look_again()[0].items():
         if instant not in left:
             yield Finding(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.owned import Owned
 
@@ -13,5 +13,5 @@ def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.of(after)
     if after != before:
-        owned.log.decide(Kind.CONFIG, lambda _: {"settings": after})
+        owned.log.decide(lambda _: Configured(settings=after))
     return settings

@@ -129,7 +129,7 @@ class Maintainer:
         horizon = age_horizon(settings, now)
         readable = min(retained.completion, horizon) if retained else horizon
         straddling = slices.straddling(
-            retained.completion if retained else NEVER, [saved["point"] for saved in state.savepoints.values()]
+            retained.completion if retained else NEVER, [saved.point for saved in state.savepoints.values()]
         )
         walls = [
             *state.reserved,

@@ -1,10 +1,7 @@
 """Savepoints, and taking the table back to one (rule CH8)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from headgate_tables.commitlog.publish import encode_derived
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.records import Channels, Saved, encode_derived
+from headgate_tables.commitlog.service_bodies import Restore, Save, Unsave
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.services.owned import Owned
@@ -35,7 +32,7 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
     for part in view.latest_slices():
         files.setdefault(part.partition, []).extend(part.names)
 
-    def body(time: str) -> dict[str, Any]:
+    def body(time: str) -> Save:
         derived = [
             (Instant(saved.time, "savepoint", State.INFLIGHT).path, b""),
             (
@@ -43,32 +40,27 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
                 encode_savepoint(user=user, at_ms=owned.clock.now_ms(), comment=comment, files=files),
             ),
         ]
-        return {
-            "saved": saved.time,
-            "point": saved.completion,
-            "completion": time,
-            "channels": dict(owned.log.state.channels),
-            "publish": encode_derived(derived),
-        }
+        channels, publish = dict(owned.log.state.channels), encode_derived(derived)
+        return Save(saved=saved.time, point=saved.completion, completion=time, channels=channels, publish=publish)
 
-    owned.log.decide(Kind.SAVEPOINT, body)
+    owned.log.decide(body)
     return saved.time
 
 
 def remove_savepoint(owned: Owned, instant: str) -> None:
     """Lets the files of a savepoint go with the next cleaning. Raises OptionError for one that is not there."""
     names = savepoint_files(instant, _saved(owned, instant))
-    owned.log.decide(Kind.SAVEPOINT, lambda _: {"removed": instant, "names": names})
+    owned.log.decide(lambda _: Unsave(removed=instant, names=names))
     owned.log.dead_names.delete_given_up()
 
 
-def savepoint_files(instant: str, saved: Mapping[str, Any]) -> list[str]:
+def savepoint_files(instant: str, saved: Saved) -> list[str]:
     """A savepoint's files on the timeline."""
-    done = Instant(instant, "savepoint", State.COMPLETED, saved["completion"])
+    done = Instant(instant, "savepoint", State.COMPLETED, saved.completion)
     return [done.path, Instant(instant, "savepoint", State.INFLIGHT).path]
 
 
-def _saved(owned: Owned, instant: str) -> Mapping[str, Any]:
+def _saved(owned: Owned, instant: str) -> Saved:
     savepoints = owned.log.state.savepoints
     if instant not in savepoints:
         there = ", ".join(sorted(savepoints)) or "none"
@@ -85,8 +77,8 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
     saved = _saved(owned, instant)
     owned.check()
     view, state = owned.view(), owned.log.state
-    writes = [each for each in view.timeline.writes() if each.completion > saved["point"]]
-    later = [time for time, other in state.savepoints.items() if other["point"] > saved["point"]]
+    writes = [each for each in view.timeline.writes() if each.completion > saved.point]
+    later = [time for time, other in state.savepoints.items() if other.point > saved.point]
     plans = owned.plans
     data = _files_of(view, {each.time for each in writes})
     names = [each.path for each in reversed(writes)]
@@ -99,24 +91,24 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = owned.log.next_time()
 
-    def body(time: str) -> dict[str, Any]:
+    def body(time: str) -> Restore:
         derived = [
             (Instant(started, "restore", State.REQUESTED).path, encode_restore_plan(instant, writes)),
             (Instant(started, "restore", State.INFLIGHT).path, b""),
             (Instant(started, "restore", State.COMPLETED, time).path, encode_restore(started, writes, data)),
         ]
-        return {
-            "instant": started,
-            "completion": time,
-            "to": instant,
-            "undone": [*undone, *plans, *later],
-            "outputs": {plan.instant: plan_names(plan) for plan in plans.values()},
-            "names": names,
-            "channels": taken_back(state.channels, saved["channels"]),
-            "publish": encode_derived(derived),
-        }
+        return Restore(
+            instant=started,
+            completion=time,
+            to=instant,
+            undone=[*undone, *plans, *later],
+            outputs={plan.instant: plan_names(plan) for plan in plans.values()},
+            names=names,
+            channels=taken_back(state.channels, saved.channels),
+            publish=encode_derived(derived),
+        )
 
-    owned.log.decide(Kind.RESTORE, body)
+    owned.log.decide(body)
     owned.log.dead_names.delete_given_up()
     owned.snapshots.forget()
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
@@ -125,12 +117,12 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
 _PENDING = (State.INFLIGHT, State.REQUESTED)
 
 
-def taken_back(now: Mapping[str, Sequence[Any]], saved: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+def taken_back(now: Channels, saved: Channels) -> Channels:
     """Channel records after a restore: offsets as they were saved, 0 for channels that are younger; the greater incarnation."""
-    records = {name: [record[0], 0, *record[2:]] for name, record in now.items()}
+    records = {name: record._replace(offset=0) for name, record in now.items()}
     for name, record in saved.items():
         known = now.get(name)
-        records[name] = [max(record[0], known[0]) if known else record[0], *record[1:]]
+        records[name] = record._replace(incarnation=max(record.incarnation, known.incarnation)) if known else record
     return records
 
 

@@ -5,9 +5,10 @@ It stands in the commit log (``LogState.stuck``), so that a takeover neither for
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from headgate_tables.backoff import Backoff
+from headgate_tables.commitlog.fields import Fields, UnfitError, flag, number, text
+from headgate_tables.commitlog.records import Stuck
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -55,9 +56,30 @@ class StuckSlice:
         """Whether it is not planned at ``now``, in milliseconds. A clock that was ahead for a while makes no rest longer."""
         return self.aside or now < self.again <= now + LONGEST_REST_MS
 
-    def encode(self) -> dict[str, Any]:
+    def encode(self) -> Stuck:
         """As it stands in a slot."""
         return asdict(self)
+
+    @classmethod
+    def decode(cls, entry: Stuck) -> "StuckSlice":
+        """Raises CorruptFileError."""
+        try:
+            fields = Fields({**entry})
+            found = cls(
+                partition=fields.take("partition", text),
+                file_id=fields.take("file_id", text),
+                why=fields.take("why", text),
+                tries=fields.take("tries", number),
+                again=fields.take("again", number),
+                aside=fields.take("aside", flag),
+            )
+            fields.end()
+        except UnfitError as error:
+            raise CorruptFileError(
+                f"what the commit log says of a file slice that is not compacted is damaged: {error}",
+                fix="Upgrade headgate-tables to the version that wrote it, or restore the log from a copy of the table.",
+            ) from error
+        return found
 
 
 def name_of(key: Key) -> str:
@@ -68,7 +90,7 @@ def name_of(key: Key) -> str:
 
 def stuck_slices(state: LogState) -> Mapping[Key, StuckSlice]:
     """As the newest slot says, by key."""
-    return {slice_.key: slice_ for slice_ in (StuckSlice(**entry) for entry in state.stuck.values())}
+    return {slice_.key: slice_ for slice_ in map(StuckSlice.decode, state.stuck.values())}
 
 
 def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> StuckSlice:
@@ -80,10 +102,7 @@ def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> Stuc
 
 def after_plan(
     known: Mapping[Key, StuckSlice], finished: Collection[Key], dropped: Mapping[Key, str], now: int
-) -> dict[str, Any]:
-    """What the slot that ends a plan says: which slices it went on without, and why; which are compacted at last."""
+) -> tuple[dict[str, Stuck], list[str]]:
+    """What the slot that ends a plan says: which slices it went on without, and why; the names of those compacted at last."""
     stuck = [failed_again(known.get(key), key, why, now) for key, why in dropped.items()]
-    return {
-        "stuck": {each.name: each.encode() for each in stuck},
-        "freed": [name_of(key) for key in finished if key in known],
-    }
+    return {each.name: each.encode() for each in stuck}, [name_of(key) for key in finished if key in known]

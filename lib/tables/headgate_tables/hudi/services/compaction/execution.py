@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, mask_array, pc
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.operation import Compacted, Operation
 from headgate_tables.face.settings import TableSettings

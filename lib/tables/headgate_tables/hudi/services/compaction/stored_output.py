@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.publish import DataFile
+from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.operation import Compacted, Operation
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet

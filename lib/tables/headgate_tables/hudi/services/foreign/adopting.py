@@ -6,9 +6,11 @@ takeover goes on with the rest.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.fields import Json
+from headgate_tables.commitlog.records import Saved
+from headgate_tables.commitlog.service_bodies import Adopt
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
@@ -44,9 +46,9 @@ class Adoption:
 
     foreign: Foreign
     newest: str
-    plans: Mapping[str, list[Any]]
+    plans: Mapping[str, Sequence[Json]]
     rolled_back: Sequence[str]
-    body: Mapping[str, Any]
+    body: Adopt
     snapshot: Snapshot
 
     @property
@@ -117,19 +119,19 @@ def survey(
     ]
     dead = {time: foreign_work.data_of(lying, {time}) for time in gone}
     dead |= {time: paths for time, paths in late.items() if time in foreign.removed}
-    body = {
-        "completed": {time: each.completion for time, each in foreign.completed.items()},
-        "removed": sorted({*foreign.removed, *(time for time in foreign.archived if time > lying.timeline.start)} - dead.keys()),
-        "dead": dead,
-        "plans": plans,
-        "refused": {time: paths for time, paths in late.items() if time in foreign.finished},
-        "savepoints": {time: _savepoint(each, lying, state) for time, each in foreign.saved.items()},
-        "unsaved": sorted(foreign.unsaved),
-        "archived": max((time for time in lying.archive if time < lying.timeline.start), default=""),
-        "cleaned": max((kept_since(each, lying.timeline) for each in _cleanings(store, foreign)), default=""),
-        "config": {"groups": encode_groups(groups), "schema": encode_schema(schema)},
-        "names": list(dict.fromkeys(names)),
-    }
+    body = Adopt(
+        completed={time: each.completion for time, each in foreign.completed.items()},
+        removed=sorted({*foreign.removed, *(time for time in foreign.archived if time > lying.timeline.start)} - dead.keys()),
+        dead=dead,
+        plans=plans,
+        refused={time: paths for time, paths in late.items() if time in foreign.finished},
+        savepoints={time: _savepoint(each, lying, state) for time, each in foreign.saved.items()},
+        unsaved=sorted(foreign.unsaved),
+        archived=max((time for time in lying.archive if time < lying.timeline.start), default=""),
+        cleaned=max((kept_since(each, lying.timeline) for each in _cleanings(store, foreign)), default=""),
+        config={"groups": encode_groups(groups), "schema": encode_schema(schema)},
+        names=list(dict.fromkeys(names)),
+    )
     return Adoption(foreign, lying.newest, plans, sorted(gone), body, snapshot)
 
 
@@ -241,12 +243,12 @@ def _below(store: Store, folder: str) -> Iterator[str]:
         yield from _below(store, f"{folder}/{name}")
 
 
-def _savepoint(instant: Instant, lying: Lying, state: LogState) -> dict[str, Any]:
+def _savepoint(instant: Instant, lying: Lying, state: LogState) -> Saved:
     """Which offsets belong to the saved commit is known when nothing of ours came later; otherwise clients send all again."""
     point = lying.timeline.completion(instant.time) or lying.archive.get(instant.time, instant.time)
     moved = any(completion > point for completion in state.commits.values())
-    channels = {name: [record[0], 0, *record[2:]] if moved else list(record) for name, record in state.channels.items()}
-    return {"completion": instant.completion, "point": point, "channels": channels}
+    channels = {name: record._replace(offset=0) if moved else record for name, record in state.channels.items()}
+    return Saved(instant.completion, point, channels)
 
 
 def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:

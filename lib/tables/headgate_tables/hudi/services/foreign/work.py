@@ -3,7 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate_tables.commitlog.publish import DataFile, data_files, derived_files, given_up
+from headgate_tables.commitlog.publish import derived_files, given_up
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.commitlog.service_bodies import Save
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, MissingFileError
@@ -115,8 +117,8 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
     it is not folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
     """
     timeline, start = lying.timeline, lying.timeline.start
-    unpublished = {slot.body.get("instant") for slot in unfolded}
-    saved_now = {slot.body.get("saved") for slot in unfolded}
+    unpublished = {slot.instant for slot in unfolded}
+    saved_now = {slot.body.saved for slot in unfolded if isinstance(slot.body, Save)}
 
     def undone(time: str) -> bool:
         return time < start or time in lying.undone or time not in unpublished or not _has_inputs(state, time, lying)
@@ -162,10 +164,10 @@ def not_to_be_published(foreign: Foreign, lying: Lying, slots: Sequence[Slot], v
     bases = {(group.partition, group.file_id): max(group.bases, default="") for group in view.groups()}
     names: list[str] = []
     for slot in slots:
-        instant = str(slot.body.get("instant", ""))
+        instant = slot.instant
         names += [path for path, _ in derived_files(slot) if _is_over(path, foreign, over)]
         published = instant in lying.timeline.completed or instant in foreign.archived
-        for file in data_files(slot):
+        for file in slot.files:
             if file.path in dead:
                 continue
             if instant in foreign.removed or instant in foreign.completed:

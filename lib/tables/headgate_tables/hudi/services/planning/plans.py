@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from headgate_tables.commitlog.publish import encode_derived
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog import service_bodies
+from headgate_tables.commitlog.records import Stuck, encode_derived
+from headgate_tables.commitlog.service_bodies import PlanCancelled, PlanDone
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Compacted, Operation, Plan
 from headgate_tables.hudi.services.owned import Owned
@@ -60,16 +61,14 @@ def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
     if not slices:
         return None
 
-    def body(time: str) -> dict[str, object]:
+    def body(time: str) -> service_bodies.Plan:
         plan = Plan(time, operations_of(slices, time))
         requested = Instant(time, "compaction", State.REQUESTED).path
-        return {
-            "instant": time,
-            "operations": [each.encode() for each in plan.operations],
-            "publish": encode_derived([(requested, encode_plan(plan))]),
-        }
+        operations = [each.encode() for each in plan.operations]
+        publish = encode_derived([(requested, encode_plan(plan))])
+        return service_bodies.Plan(instant=time, operations=operations, publish=publish)
 
-    instant = owned.log.decide(Kind.PLAN, body)
+    instant = owned.log.decide(body)
     return owned.plans[instant]
 
 
@@ -103,21 +102,24 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropp
     owned.check()
     metadata = encode_compaction(instant, finished, owned.schema)
 
-    def body(time: str) -> dict[str, object]:
+    stuck, freed = _remembered(owned, [each.operation for each in finished], dropped)
+
+    def body(time: str) -> PlanDone:
         derived = [
             (Instant(instant, "compaction", State.INFLIGHT).path, b""),
             (Instant(instant, "commit", State.COMPLETED, time).path, metadata),
         ]
-        return {
-            "instant": instant,
-            "completion": time,
-            "files": [each.file.encode() for each in finished],
-            "names": [each.path for each in dropped],
-            "publish": encode_derived(derived),
-            **_remembered(owned, [each.operation for each in finished], dropped),
-        }
+        return PlanDone(
+            instant=instant,
+            completion=time,
+            files=[each.file for each in finished],
+            names=[each.path for each in dropped],
+            publish=encode_derived(derived),
+            stuck=stuck,
+            freed=freed,
+        )
 
-    completion = owned.log.decide(Kind.PLAN_DONE, body)
+    completion = owned.log.decide(body)
     names: dict[str, dict[str, int]] = {}
     for each in finished:
         names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
@@ -134,12 +136,15 @@ def cancel_plan(owned: Owned, instant: str, dropped: Mapping[Operation, str] | N
     plan = owned.plans.get(instant)
     if plan is None:
         return
-    names = plan_names(plan)
-    owned.log.decide(Kind.PLAN_CANCELLED, lambda _: {"instant": instant, "names": names, **_remembered(owned, (), dropped or {})})
+    stuck, freed = _remembered(owned, (), dropped or {})
+    body = PlanCancelled(instant=instant, names=plan_names(plan), stuck=stuck, freed=freed)
+    owned.log.decide(lambda _: body)
     drop_staged(owned.store, owned.log, instant)
 
 
-def _remembered(owned: Owned, finished: Sequence[Operation], dropped: Mapping[Operation, str]) -> dict[str, object]:
+def _remembered(
+    owned: Owned, finished: Sequence[Operation], dropped: Mapping[Operation, str]
+) -> tuple[Mapping[str, Stuck], Sequence[str]]:
     keys = [(each.partition, each.file_id) for each in finished]
     return after_plan(
         owned.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, owned.clock.now_ms()

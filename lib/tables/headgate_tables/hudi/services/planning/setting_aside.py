@@ -4,9 +4,8 @@ A slice that is set aside is not planned for compaction, and the cluster refuses
 """
 
 from dataclasses import replace
-from typing import Any
 
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.service_bodies import Slice
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, name_of
@@ -44,8 +43,8 @@ def take_in(owned: Owned, name: str) -> None:
 
 
 def _decide(owned: Owned, name: str, entry: StuckSlice | None) -> None:
-    body: dict[str, Any] = {"name": name, "entry": entry.encode() if entry else None}
-    owned.log.decide(Kind.SLICE, lambda _: body)
+    body = Slice(name=name, entry=entry.encode() if entry else None)
+    owned.log.decide(lambda _: body)
 
 
 def _key(name: str) -> Key:

@@ -1,10 +1,9 @@
 """Cleaning and archiving: what nobody needs any more goes, names into a slot first, then the files (rules D1 to D4)."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from headgate_tables.commitlog.publish import encode_derived
-from headgate_tables.commitlog.slot import Kind
+from headgate_tables.commitlog.records import encode_derived
+from headgate_tables.commitlog.service_bodies import Archive, Clean
 from headgate_tables.face.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.leases import drop_expired_leases, live_leases
 from headgate_tables.hudi.services.owned import Owned
@@ -46,7 +45,7 @@ def _choose_dead(owned: Owned) -> Cleanable:
         completion_of=view.completion_of,
         replaced=[(group, view.completion_of(instant) or instant) for group, instant in view.replaced_groups()],
         unfinished=owned.log.open_instants,
-        savepoints=[saved["point"] for saved in state.savepoints.values()],
+        savepoints=[saved.point for saved in state.savepoints.values()],
         leases=live_leases(owned.store, now),
         plans=owned.plans.values(),
         cleaned=state.cleaned,
@@ -65,21 +64,16 @@ def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
         earliest_action=chosen.earliest.action if chosen.earliest else "",
     )
 
-    def body(time: str) -> dict[str, Any]:
+    def body(time: str) -> Clean:
         derived = [
             (Instant(started, "clean", State.REQUESTED).path, encode_clean_plan(cleaned, owned.store.url)),
             (Instant(started, "clean", State.INFLIGHT).path, b""),
             (Instant(started, "clean", State.COMPLETED, time).path, encode_clean(cleaned)),
         ]
-        return {
-            "instant": started,
-            "completion": time,
-            "names": chosen.paths,
-            "earliest": earliest,
-            "publish": encode_derived(derived),
-        }
+        publish = encode_derived(derived)
+        return Clean(instant=started, completion=time, names=chosen.paths, earliest=earliest, publish=publish)
 
-    completion = owned.log.decide(Kind.CLEAN, body)
+    completion = owned.log.decide(body)
     owned.snapshots.take_in(started, completion, {}, "clean")
     return started
 
@@ -103,7 +97,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
     # Pending states first and the oldest instant first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(owned.store, folder)
-    owned.log.decide(Kind.ARCHIVE, lambda _: {"until": chosen[-1].time, "names": names})
+    owned.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
     owned.log.dead_names.delete_given_up()
     owned.view().timeline.drop_until(chosen[-1].time)
     return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
@@ -112,7 +106,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
 def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
     view, state, settings = owned.view(), owned.log.state, owned.settings
     retained = earliest_retained(view.timeline.writes(), settings, now=owned.clock.now_ms(), unfinished=owned.log.open_instants)
-    points = [saved["point"] for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
+    points = [saved.point for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
     straddling = straddling_instants(view.groups(), retained=retained, savepoints=points, completion_of=view.completion_of)
     return choose_archivable(
         owned.snapshots.timeline(),

@@ -1,0 +1,223 @@
+"""What slots decide, apart from table services: a record for each kind, with the keys and the order that it has on disk."""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypedDict, cast
+
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, map_of, number, text, texts
+from headgate_tables.commitlog.records import (
+    Channels,
+    DataFile,
+    EncodedFile,
+    Holder,
+    read_ahead,
+    read_channels,
+    read_files,
+    read_names_by_instant,
+    read_published,
+)
+from headgate_tables.commitlog.times import Ahead
+
+
+class Kind(enum.StrEnum):
+    """What a slot decides. A kind that is not here is refused, never skipped: it may carry what we must not overlook."""
+
+    CONFIG = "CONFIG"
+    FENCE = "FENCE"
+    RESERVE = "RESERVE"
+    COMMIT = "COMMIT"
+    OFFSETS = "OFFSETS"
+    DEAD = "DEAD"
+    PLAN = "PLAN"
+    PLAN_DONE = "PLAN_DONE"
+    PLAN_CANCELLED = "PLAN_CANCELLED"
+    CLEAN = "CLEAN"
+    SAVEPOINT = "SAVEPOINT"
+    RESTORE = "RESTORE"
+    ARCHIVE = "ARCHIVE"
+    ADOPT = "ADOPT"
+    SLICE = "SLICE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What any slot may say besides; None where it says nothing. On disk it comes behind a kind's own keys, or in ``KEYS``.
+
+    ``time``: when it was decided; ``reserved``: the instants alive from then on (rule TM4); ``deleted``: keys of
+    ``LogState.deleting`` whose files are gone.
+    """
+
+    KIND: ClassVar[Kind]
+    KEYS: ClassVar[Sequence[str]] = ()
+
+    time: str | None = None
+    reserved: Sequence[str] | None = None
+    min_reader: int | None = None
+    min_writer: int | None = None
+    deleted: Sequence[str] | None = None
+
+    def encode(self) -> dict[str, Json]:
+        """As it stands in a slot."""
+        return {key: value for key in self.KEYS or keys_of(type(self)) if (value := getattr(self, key)) is not None}
+
+
+def keys_of(kind: type[Decision]) -> tuple[str, ...]:
+    """A kind's own keys, then those of every kind."""
+    common = [each.name for each in dataclasses.fields(Decision)]
+    return (*(each.name for each in dataclasses.fields(kind) if each.name not in common), *common)
+
+
+class Common(TypedDict, total=False):
+    """The fields of ``Decision`` that are there."""
+
+    time: str
+    reserved: Sequence[str]
+    min_reader: int
+    min_writer: int
+    deleted: Sequence[str]
+
+
+_COMMON: Mapping[str, Callable[[object], object]] = {
+    "time": text,
+    "reserved": texts,
+    "min_reader": number,
+    "min_writer": number,
+    "deleted": texts,
+}
+read_texts_by_key = map_of(text)
+
+
+def common(fields: Fields) -> Common:
+    """Reads them; nothing else may be left. Raises UnfitError."""
+    found = fields.rest()
+    for key in found:
+        read = _COMMON.get(key)
+        if read is None:
+            raise UnfitError("is not known to this version", key, unknown=True)
+        try:
+            read(found[key])
+        except UnfitError as error:
+            raise error.below(key) from None
+    return cast("Common", found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created(Decision):
+    """Slot 0. ``config``: what the table is, in the format's own keys."""
+
+    KIND = Kind.CONFIG
+
+    config: Mapping[str, Json]
+    publish: Sequence[EncodedFile]
+
+    def encode(self) -> dict[str, Json]:
+        """The config's keys stand beside the log's."""
+        return {**self.config, "time": self.time, "publish": self.publish}
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Created":
+        """Raises UnfitError, as all below. The format looks at its keys itself."""
+        time, publish = fields.take("time", text), fields.take("publish", read_published)
+        return cls(config=fields.rest(), time=time, publish=publish)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured(Decision):
+    """``settings``: all that are set, by key."""
+
+    KIND = Kind.CONFIG
+
+    settings: Mapping[str, str]
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Configured":
+        return cls(settings=fields.take("settings", read_texts_by_key), **common(fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence(Decision):
+    """A new epoch. ``ahead``: its holder accepts times that are in the future."""
+
+    KIND = Kind.FENCE
+    KEYS = ("holder", "reserved", "ahead")
+
+    holder: Holder
+    ahead: Ahead | None = None
+
+    def encode(self) -> dict[str, Json]:
+        """As it stands in a slot."""
+        return {**Decision.encode(self), "holder": self.holder.encode()}
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Fence":
+        return cls(holder=fields.take("holder", Holder.decode), ahead=fields.maybe("ahead", read_ahead), **common(fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve(Decision):
+    """Nothing but new instants. ``ahead``: as in ``Fence``."""
+
+    KIND = Kind.RESERVE
+    KEYS = ("reserved", "ahead", "deleted")
+
+    ahead: Ahead | None = None
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Reserve":
+        return cls(ahead=fields.maybe("ahead", read_ahead), **common(fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(Decision):
+    """``publish`` is empty where it commits offsets alone (rule RO5)."""
+
+    KIND = Kind.COMMIT
+    KEYS = ("instant", "completion", "reserved", "files", "channels", "min_reader", "min_writer", "publish", "deleted")
+
+    instant: str
+    completion: str
+    files: Sequence[DataFile]
+    channels: Channels
+    publish: Sequence[EncodedFile]
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Commit":
+        return cls(
+            instant=fields.take("instant", text),
+            completion=fields.take("completion", text),
+            files=fields.take("files", read_files),
+            channels=fields.take("channels", read_channels),
+            publish=fields.take("publish", read_published),
+            **common(fields),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offsets(Decision):
+    """Channel records without rows, and names of channels to ``forget``."""
+
+    KIND = Kind.OFFSETS
+
+    channels: Channels
+    forget: Sequence[str]
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Offsets":
+        return cls(channels=fields.take("channels", read_channels), forget=fields.take("forget", texts), **common(fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead(Decision):
+    """``named``: dead instants with names that may now be deleted; ``swept``: those whose files are gone (rule D1)."""
+
+    KIND = Kind.DEAD
+    KEYS = ("named", "swept", "reserved", "deleted")
+
+    named: Mapping[str, Sequence[str]]
+    swept: Sequence[str]
+
+    @classmethod
+    def decode(cls, fields: Fields) -> "Dead":
+        return cls(named=fields.take("named", read_names_by_instant), swept=fields.take("swept", texts), **common(fields))

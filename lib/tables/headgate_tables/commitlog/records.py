@@ -1,0 +1,145 @@
+"""What slots and folds hold more than once: files, channel records, savepoints, who owns the table. No format."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, list_of, map_of, number, text, texts
+from headgate_tables.commitlog.times import Ahead
+
+
+class DataFile(NamedTuple):
+    """One data file of a commit. ``stage`` is where its bytes wait (local disks), or "" when they are in place."""
+
+    path: str
+    size: int
+    sha256: str
+    stage: str
+
+
+class EncodedFile(NamedTuple):
+    """A file that a slot derives. ``content``: base64."""
+
+    path: str
+    content: str
+
+
+class ChannelRecord(NamedTuple):
+    """What a slot says of a channel (rules CH4, CH5). ``time``: of its last commit, in milliseconds of the wall clock."""
+
+    incarnation: int
+    offset: int
+    principal: str
+    time: int
+
+
+DerivedFile: TypeAlias = tuple[str, bytes]
+"""Path and content of a file that a slot derives."""
+Channels: TypeAlias = Mapping[str, ChannelRecord]
+"""By name."""
+Stuck: TypeAlias = Mapping[str, Json]
+"""What the format keeps of a file slice that cannot be compacted; ``aside``, a flag, is known here."""
+
+
+# Rows are told apart by hand: a log has very many of them, and anything more general takes longer.
+
+
+def _read_file(value: object) -> DataFile:
+    if type(value) is list and len(value) == 4:
+        path, size, sha256, stage = value
+        if type(path) is str and type(size) is int and type(sha256) is str and type(stage) is str:
+            return DataFile(path, size, sha256, stage)
+    raise UnfitError("holds no list of path, size, sha256 and stage")
+
+
+def _read_encoded(value: object) -> EncodedFile:
+    if type(value) is list and len(value) == 2:
+        path, content = value
+        if type(path) is str and type(content) is str:
+            return EncodedFile(path, content)
+    raise UnfitError("holds no list of path and content")
+
+
+def _read_record(value: object) -> ChannelRecord:
+    if type(value) is list and len(value) == 4:
+        incarnation, offset, principal, time = value
+        if type(incarnation) is int and type(offset) is int and type(principal) is str and type(time) is int:
+            return ChannelRecord(incarnation, offset, principal, time)
+    raise UnfitError("holds no list of incarnation, offset, principal and time")
+
+
+def read_ahead(value: object) -> Ahead:
+    """Raises UnfitError."""
+    if type(value) is list and len(value) == 2:
+        floor, at = value
+        if type(floor) is str and type(at) is int:
+            return Ahead(floor, at)
+    raise UnfitError("holds no list of floor and time")
+
+
+read_files = list_of(_read_file)
+read_published = list_of(_read_encoded)
+read_channels = map_of(_read_record)
+read_names_by_instant = map_of(texts)
+
+
+def encode_derived(files: Sequence[DerivedFile]) -> list[EncodedFile]:
+    """As they stand in a slot."""
+    return [EncodedFile(path, base64.b64encode(content).decode()) for path, content in files]
+
+
+def read_stuck(value: object) -> Stuck:
+    """Raises UnfitError."""
+    content = json_map(value)
+    Fields({**content}).take("aside", flag)
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A savepoint. ``completion``: its own; ``point``: of what it saves."""
+
+    completion: str
+    point: str
+    channels: Channels
+
+    def encode(self) -> dict[str, Json]:
+        """As it stands in an ADOPT slot and a fold."""
+        return {"completion": self.completion, "point": self.point, "channels": self.channels}
+
+    @classmethod
+    def decode(cls, content: object) -> "Saved":
+        """Raises UnfitError."""
+        fields = Fields(content)
+        saved = cls(fields.take("completion", text), fields.take("point", text), fields.take("channels", read_channels))
+        fields.end()
+        return saved
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who won the newest FENCE: a ``library`` process or a ``cluster`` (its address is where to connect)."""
+
+    kind: str
+    host: str
+    pid: int
+    address: str = ""
+
+    def describe(self) -> str:
+        """For messages."""
+        return f"the cluster at {self.address}" if self.kind == "cluster" else f"process {self.pid} on {self.host}"
+
+    def encode(self) -> dict[str, Json]:
+        """As it stands in a FENCE slot."""
+        return {"kind": self.kind, "host": self.host, "pid": self.pid, "address": self.address}
+
+    @classmethod
+    def decode(cls, content: object) -> "Holder":
+        """Raises UnfitError."""
+        fields = Fields(content)
+        holder = cls(
+            fields.take("kind", text), fields.take("host", text), fields.take("pid", number), fields.take("address", text)
+        )
+        fields.end()
+        return holder
