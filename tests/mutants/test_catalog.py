@@ -18,6 +18,7 @@ def test_mutants_have_names_of_their_own() -> None:
 def test_a_mutant_replaces_text_that_is_there_once_and_names_tests_that_are_there(mutant: Mutant) -> None:
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert mutant.applied_to(source) != source
+    compile(mutant.applied_to(source), mutant.file, "exec")  # code that cannot be read fails every test, whatever it guards
     assert mutant.tests
     for test in mutant.tests:
         assert (ROOT / test.partition("::")[0]).exists(), test
