@@ -18,11 +18,11 @@ from headgate_tables.hudi.timeline.history_files import (
     HistoryFile,
     HistoryFolder,
     Manifest,
-    column_of,
     completions_of,
     data_file,
     encode_file,
     manifest_numbers,
+    metadata_of,
     rows_of,
 )
 from headgate_tables.storage.store import Outcome, Store
@@ -60,7 +60,7 @@ def archived_metadata(store: Store, history_folder: str, instants: Collection[st
         if file.may_hold(instants):
             rows = folder.read(file.name, ["instantTime", "metadata"])
             rows = rows.filter(pc.and_(pc.is_in(rows["instantTime"], wanted), pc.is_valid(rows["metadata"])))
-            found.update(column_of(rows))
+            found.update(metadata_of(rows))
     return found
 
 

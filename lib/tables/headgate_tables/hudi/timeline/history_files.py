@@ -9,12 +9,13 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables.arrow import Field, pc
+from headgate_tables.commitlog.fields import Fields, UnfitError, list_of, number, text
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Store
@@ -113,9 +114,9 @@ class HistoryFolder:
         """The manifests of these numbers but those that cannot be read: a program that does not create files atomically may have
         been killed while it wrote one, and nobody was told of it.
         """
-        for number in numbers:
+        for each in numbers:
             with contextlib.suppress(CorruptFileError):
-                yield self.manifest(number)
+                yield self.manifest(each)
 
     def manifest(self, number: int) -> Manifest:
         """Number 0 is empty."""
@@ -123,9 +124,9 @@ class HistoryFolder:
             return Manifest(0, ())
         path = self.at(f"manifest_{number}")
         try:
-            entries: Any = json.loads(self._store.get(path).to_pybytes())["files"]
-            return Manifest(number, tuple(_history_file(entry["fileName"], entry["fileLen"]) for entry in entries))
-        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+            entries = Fields(json.loads(self._store.get(path).to_pybytes())).take("files", _read_entries)
+            return Manifest(number, tuple(entries))
+        except (FileNotFoundError, ValueError, UnfitError) as error:
             _damaged(path, error)
 
     def read(self, name: str, columns: Sequence[str]) -> pa.Table:
@@ -140,7 +141,7 @@ class HistoryFolder:
 
     def instants(self, files: Iterable[HistoryFile]) -> set[str]:
         """All that these files hold."""
-        columns: list[Any] = [self.read(file.name, ["instantTime"])["instantTime"].to_pylist() for file in files]
+        columns = [self.read(file.name, ["instantTime"]).to_pydict()["instantTime"] for file in files]
         return {instant for column in columns for instant in column}
 
     def _version(self) -> int:
@@ -169,10 +170,18 @@ def _history_file(name: str, size: int) -> HistoryFile:
     return HistoryFile(found[1], found[2], int(found[3]), size)
 
 
+def _read_entry(value: object) -> HistoryFile:
+    fields = Fields(value)
+    return _history_file(fields.take("fileName", text), fields.take("fileLen", number))
+
+
+_read_entries = list_of(_read_entry)
+
+
 def rows_of(entries: Sequence[Archived]) -> pa.Table:
     """By instant."""
     ordered = sorted(entries, key=lambda entry: entry.instant)
-    columns: dict[str, Any] = {
+    columns: dict[str, list[str] | list[bytes | None] | list[int]] = {
         "instantTime": [entry.instant for entry in ordered],
         "completionTime": [entry.completion for entry in ordered],
         "action": [entry.action for entry in ordered],
@@ -186,8 +195,15 @@ def rows_of(entries: Sequence[Archived]) -> pa.Table:
 def encode_file(rows: pa.Table) -> pa.Buffer:
     """One Parquet file. ``rows`` as of ``SCHEMA``."""
     sink = pa.BufferOutputStream()
-    how: Any = {"compression": "gzip", "use_dictionary": ["action", "version"], "write_statistics": _SHORT}
-    with pq.ParquetWriter(sink, SCHEMA, store_schema=False, write_page_checksum=True, **how) as writer:
+    with pq.ParquetWriter(
+        sink,
+        SCHEMA,
+        store_schema=False,
+        write_page_checksum=True,
+        compression="gzip",
+        use_dictionary=["action", "version"],  # type: ignore[arg-type]
+        write_statistics=_SHORT,
+    ) as writer:
         writer.write_table(rows.cast(SCHEMA))
         writer.add_key_value_metadata(_FOOTER)
     return sink.getvalue()
@@ -195,13 +211,14 @@ def encode_file(rows: pa.Table) -> pa.Buffer:
 
 def completions_of(rows: pa.Table) -> dict[str, str]:
     """Instant time to completion time; an instant without one completed when it began, as for Hudi."""
-    return column_of(rows.set_column(1, "completionTime", pc.coalesce(rows["completionTime"], rows["instantTime"])))
+    columns = rows.set_column(1, "completionTime", pc.coalesce(rows["completionTime"], rows["instantTime"])).to_pydict()
+    return dict(zip(columns["instantTime"], columns["completionTime"], strict=True))
 
 
-def column_of(rows: pa.Table) -> dict[str, Any]:
-    """Instant time to the other one of two columns."""
-    instants, values = rows["instantTime"].to_pylist(), rows.column(1).to_pylist()
-    return dict(zip(instants, values, strict=True))  # type: ignore[arg-type]
+def metadata_of(rows: pa.Table) -> dict[str, bytes]:
+    """Instant time to the bytes of the completed file; no row may lack them."""
+    columns = rows.to_pydict()
+    return dict(zip(columns["instantTime"], columns["metadata"], strict=True))
 
 
 def _damaged(path: str, error: Exception) -> NoReturn:
