@@ -19,6 +19,7 @@ import duckdb
 import fastavro
 import pyarrow as pa
 
+from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log.reader import RowsBlock, open_parquet, read_log_file
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
@@ -49,13 +50,13 @@ completion. Of a delete only ``id``, ``part`` and ``ts`` are known (``ts`` null 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file that a completed instant names. ``path`` from the table's root."""
+    """One data file that a completed instant names. ``version``: of a log. ``path`` from the table's root."""
 
     instant: str
     rank: int
     partition: str
     file_id: str
-    version: int
+    version: int | None
     path: str
 
 
@@ -82,12 +83,21 @@ def ours(store: Store) -> pa.Table:
     }
     found = []
     for rank, time in enumerate(sorted(metadata, key=completed.__getitem__)):
-        for partition, files in sorted(decode_commit(metadata[time], time).stats.items()):
-            for stat in files:
-                path = stat["path"]
-                file = LogFile(time, rank, partition, stat["fileId"], stat["logVersion"], path)
-                found.append((file, _read_by_ours(store, path, completed)))
+        for partition, files in sorted(decode_commit(metadata[time], time).files.items()):
+            for each in files:
+                file_id, version = _place(each.name)
+                file = LogFile(time, rank, partition, file_id, version, each.path)
+                found.append((file, _read_by_ours(store, each.path, completed)))
     return _entries(iter(found))
+
+
+def _place(name: str) -> tuple[str, int | None]:
+    """File id and version, None of a base file."""
+    if log := parse_log_name(name):
+        return log.file_id, log.version
+    base = parse_base_name(name)
+    assert base is not None, name
+    return base.file_id, None
 
 
 def named_files(store: Store) -> list[LogFile]:

@@ -22,7 +22,7 @@ from headgate_tables.hudi.timeline.clean_metadata import (
     encode_clean,
     encode_clean_plan,
 )
-from headgate_tables.hudi.timeline.commit_metadata import decode_commit, encode_compaction
+from headgate_tables.hudi.timeline.commit_metadata import WrittenFile, decode_commit, encode_compaction
 from headgate_tables.hudi.timeline.compaction_plan import decode_plan, encode_plan
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
@@ -160,11 +160,20 @@ def test_the_commit_of_a_first_base_file_has_no_file_before_it() -> None:
     operation = Operation("p", "0-0", None, (log,), base_name("0-0", "0-0-0", "2" * 17))
     file = DataFile(operation.path, 500, "sha", "")
     data = encode_compaction("2" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
-    (stat,) = decode_commit(data, "commit").stats["p"]
+    assert decode_commit(data, "commit").files == {"p": [WrittenFile(f"p/{operation.output}", 500, 3, 0)]}
+    (stat,) = avro(data)["partitionToWriteStats"]["p"]
     assert (stat["prevCommit"], stat["prevBaseFile"], stat["path"]) == ("null", None, f"p/{operation.output}")
     assert (stat["numWrites"], stat["totalLogFilesCompacted"], stat["totalLogSizeCompacted"]) == (3, 1, 70)
     with pytest.raises(ValueError, match="no base file of instant 333"):
         encode_compaction("3" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
+
+
+def test_a_stat_without_a_path_is_of_no_file() -> None:
+    data = encode_compaction("2" * 17, [], "{}")
+    stats = {"p": [{"path": None, "numWrites": 0}, {"path": "p/x", "numWrites": 2, "fileSizeInBytes": None}]}
+    other = io.BytesIO()
+    fastavro.writer(other, fastavro.reader(io.BytesIO(data)).writer_schema, [avro(data) | {"partitionToWriteStats": stats}])
+    assert decode_commit(other.getvalue(), "commit").files == {"p": [WrittenFile("p/x", 0, 2, 0)]}
 
 
 def test_cleanings_of_spark_are_read_and_written_again_with_the_same_fields(tmp_path: Path) -> None:

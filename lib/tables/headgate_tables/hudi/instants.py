@@ -19,6 +19,6 @@ def _told(store: Store, instant: Instant) -> InstantInfo:
     if not instant.completion or instant.action not in WRITE_ACTIONS:
         return InstantInfo(*known)
     metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
-    stats = [stat for group in metadata.stats.values() for stat in group]
-    rows, deletes, size = (sum(stat[name] or 0 for stat in stats) for name in ("numWrites", "numDeletes", "fileSizeInBytes"))
-    return InstantInfo(*known, files=len(stats), rows=rows, deletes=deletes, bytes=size)
+    files = list(metadata.written())
+    rows, deletes = sum(file.rows for file in files), sum(file.deletes for file in files)
+    return InstantInfo(*known, files=len(files), rows=rows, deletes=deletes, bytes=sum(file.size for file in files))

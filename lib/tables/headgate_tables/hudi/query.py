@@ -94,8 +94,8 @@ def _view_of(
     """The files that these commits wrote, as if there were no others."""
     view = FileSystemView(timeline, replaced, lambda _: {})
     for instant in commits:
-        for partition, stats in snapshots.metadata(instant).stats.items():
-            view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})
+        for partition, files in snapshots.metadata(instant).files.items():
+            view.add_files(partition, {file.name: file.size for file in files})
     return view
 
 

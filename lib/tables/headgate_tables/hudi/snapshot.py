@@ -124,8 +124,8 @@ class Snapshots:
         self._current = None
         view.follow(timeline)
         for commit in commits:
-            for partition, stats in commit.stats.items():
-                view.add_files(partition, {stat["path"].rpartition("/")[2]: stat["fileSizeInBytes"] or 0 for stat in stats})
+            for partition, files in commit.files.items():
+                view.add_files(partition, {file.name: file.size for file in files})
         for clean in cleaned:
             for partition, names in clean.files.items():
                 view.remove_files(partition, names)

@@ -132,7 +132,7 @@ def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Col
     }
     contents |= archived_metadata(store, history_folder, [instant for instant in instants if instant not in contents])
     metadata = (decode_commit(content, f"the metadata of {instant}") for instant, content in contents.items())
-    return {stat["path"] for each in metadata for stats in each.stats.values() for stat in stats}
+    return {file.path for each in metadata for file in each.written()}
 
 
 def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) -> Iterator[Finding]:
@@ -161,14 +161,14 @@ def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
         except CorruptFileError as error:
             yield Finding(instant.path, error.message)
             continue
-        for stat in (stat for stats in metadata.stats.values() for stat in stats):
-            if _is_strange(stat["path"].rpartition("/")[2]):
-                yield Finding(stat["path"], f"named by {instant.name}, but in a name of no kind that is known here")
-            size = store.size(stat["path"])
+        for file in metadata.written():
+            if _is_strange(file.name):
+                yield Finding(file.path, f"named by {instant.name}, but in a name of no kind that is known here")
+            size = store.size(file.path)
             if size is None:
-                yield Finding(stat["path"], f"named by {instant.name}, but not there (cleaned, or lost)")
-            elif size < stat["fileSizeInBytes"]:
-                yield Finding(stat["path"], f"has {size} bytes, {instant.name} says {stat['fileSizeInBytes']}")
+                yield Finding(file.path, f"named by {instant.name}, but not there (cleaned, or lost)")
+            elif size < file.size:
+                yield Finding(file.path, f"has {size} bytes, {instant.name} says {file.size}")
 
 
 def _is_strange(name: str) -> bool:

@@ -4,47 +4,48 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import fastavro
 from fastavro.schema import SchemaParseException
 
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, text
 from headgate_tables.errors import CorruptFileError
 
-STRING = {"type": "string", "avro.java.string": "String"}
+STRING: dict[str, Json] = {"type": "string", "avro.java.string": "String"}
 """With Hudi's own hint: its Java classes hold Strings."""
-VERSION = {"name": "version", "type": ["int", "null"], "default": 1}
+VERSION: dict[str, Json] = {"name": "version", "type": ["int", "null"], "default": 1}
 _NAMESPACE = "org.apache.hudi.avro.model"
 _SYNC = bytes(range(16))
 """What ends a block in a container; any 16 bytes. Fixed, as a slot's takeover must find the bytes that the slot decided."""
 _DECODE_ERRORS = (
-    *(ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError),
+    *(UnfitError, ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError),
     *(StopIteration, EOFError, struct.error, zlib.error, SchemaParseException),
 )
 _T = TypeVar("_T")
 
 
-def required(name: str, kind: Any) -> dict[str, Any]:
+def required(name: str, kind: Json) -> dict[str, Json]:
     """A field that is always there."""
     return {"name": name, "type": kind}
 
 
-def optional(name: str, kind: Any) -> dict[str, Any]:
+def optional(name: str, kind: Json) -> dict[str, Json]:
     """A field that is null unless it is set."""
     return {"name": name, "type": ["null", kind], "default": None}
 
 
-def array(items: Any) -> dict[str, Any]:
+def array(items: Json) -> dict[str, Json]:
     """A list."""
     return {"type": "array", "items": items}
 
 
-def mapping(values: Any) -> dict[str, Any]:
+def mapping(values: Json) -> dict[str, Json]:
     """A map with texts as keys."""
     return {"type": "map", "values": values, "avro.java.string": "String"}
 
 
-def record(name: str, fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def record(name: str, fields: Sequence[dict[str, Json]]) -> dict[str, Json]:
     """A record of Hudi's model."""
     return {"type": "record", "name": f"{_NAMESPACE}.{name}", "fields": list(fields)}
 
@@ -52,30 +53,30 @@ def record(name: str, fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
 class Container:
     """Files of one kind, with one schema."""
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    def __init__(self, schema: dict[str, Json]) -> None:
         self._schema = fastavro.parse_schema(schema)
         out = io.BytesIO()
         fastavro.writer(out, self._schema, [], sync_marker=_SYNC)
         self._header = out.getvalue()  # holds the schema, which costs more to write than most records do
 
-    def encode(self, content: Mapping[str, Any]) -> bytes:
+    def encode(self, content: Mapping[str, Json]) -> bytes:
         """The whole file; the same content always gives the same bytes. Fields that are left out take their defaults."""
         body = io.BytesIO()
         fastavro.schemaless_writer(body, self._schema, content)
         return self._header + _varint(1) + _varint(body.tell()) + body.getvalue() + _SYNC
 
 
-def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[dict[str, Any]], _T]) -> _T:
+def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[Fields], _T]) -> _T:
     """``make`` of the record in a file that any version of Hudi wrote, with that version's fields. ``names``: what it may be.
 
     Raises CorruptFileError for anything that is no Avro container with such a record, and when ``make`` misses something in it.
     """
     try:
         reader = fastavro.reader(io.BytesIO(data))
-        written: Any = reader.writer_schema
-        found: Any = next(iter(reader))
-        if written["name"].rpartition(".")[2] not in names:
-            raise ValueError(written["name"])
+        name = text(json_map(reader.writer_schema)["name"])
+        found = Fields(next(iter(reader)))
+        if name.rpartition(".")[2] not in names:
+            raise ValueError(name)
         return make(found)
     except _DECODE_ERRORS as error:
         raise CorruptFileError(f"{path} is no {names[0]}: {error!r}", fix="Restore the file from a copy of the table.") from error

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
+from headgate_tables.commitlog.fields import Fields, Json, list_of, map_of, nullable, text, texts
 from headgate_tables.hudi.timeline.avro_container import (
     STRING,
     VERSION,
@@ -43,7 +43,7 @@ class Cleaned:
 def _plan_container() -> Container:
     instant = record("HoodieActionInstant", [required(name, STRING) for name in ("timestamp", "action", "state")])
     file = record("HoodieCleanFileInfo", [optional("filePath", STRING), optional("isBootstrapBaseFile", "boolean")])
-    fields = [
+    fields: list[dict[str, Json]] = [
         optional("earliestInstantToRetain", instant),
         {"name": "lastCompletedCommitTimestamp", "type": STRING, "default": ""},
         required("policy", STRING),
@@ -61,7 +61,7 @@ def _container() -> Container:
     lists = [required(name, array(STRING)) for name in ("deletePathPatterns", "successDeleteFiles", "failedDeleteFiles")]
     names = [required("partitionPath", STRING), required("policy", STRING), *lists, optional("isPartitionDeleted", "boolean")]
     partition = record("HoodieCleanPartitionMetadata", names)
-    fields = [
+    fields: list[dict[str, Json]] = [
         required("startCleanTime", STRING),
         required("timeTakenInMillis", "long"),
         required("totalFilesDeleted", "int"),
@@ -80,11 +80,11 @@ def encode_clean_plan(cleaned: Cleaned, url: str) -> bytes:
     cleaning unfinished deletes by them.
     """
     earliest = {"timestamp": cleaned.earliest, "action": cleaned.earliest_action, "state": "COMPLETED"}
-    paths = {
+    paths: Json = {
         partition: [{"filePath": "/".join(filter(None, (url, partition, name))), "isBootstrapBaseFile": False} for name in names]
         for partition, names in cleaned.files.items()
     }
-    content: dict[str, Any] = {
+    content: dict[str, Json] = {
         "earliestInstantToRetain": earliest if cleaned.earliest else None,
         "lastCompletedCommitTimestamp": cleaned.last_completed,
         "policy": cleaned.policy,
@@ -99,7 +99,7 @@ def encode_clean_plan(cleaned: Cleaned, url: str) -> bytes:
 
 def encode_clean(cleaned: Cleaned) -> bytes:
     """The content of ``T_C.clean``. A file that is gone already counts as deleted."""
-    partitions = {
+    partitions: Json = {
         partition: {
             "partitionPath": partition,
             "policy": cleaned.policy,
@@ -110,7 +110,7 @@ def encode_clean(cleaned: Cleaned) -> bytes:
         }
         for partition, names in cleaned.files.items()
     }
-    content = {
+    content: dict[str, Json] = {
         "startCleanTime": cleaned.instant,
         "timeTakenInMillis": 0,
         "totalFilesDeleted": sum(map(len, cleaned.files.values())),
@@ -129,28 +129,50 @@ def decode_clean(data: bytes, path: str) -> Cleaned:
     return decode(data, path, ["HoodieCleanMetadata"], _decode)
 
 
-def _decode(content: Mapping[str, Any]) -> Cleaned:
-    partitions = content["partitionMetadata"]
+def _decode(fields: Fields) -> Cleaned:
+    partitions = fields.take("partitionMetadata", _read_partitions)
     return Cleaned(
-        content["startCleanTime"],
-        next((each["policy"] for each in partitions.values()), ""),
-        content["earliestCommitToRetain"],
-        content["lastCompletedCommitTimestamp"],
-        {partition: _names(each["successDeleteFiles"]) for partition, each in partitions.items()},
+        fields.take("startCleanTime", text),
+        next((policy for policy, _ in partitions.values()), ""),
+        fields.take("earliestCommitToRetain", text),
+        fields.take("lastCompletedCommitTimestamp", text),
+        {partition: _names(paths) for partition, (_, paths) in partitions.items()},
     )
+
+
+def _read_partition(value: object) -> tuple[str, Sequence[str]]:
+    """Its policy, and the files that were deleted."""
+    fields = Fields(value)
+    return fields.take("policy", text), fields.take("successDeleteFiles", texts)
+
+
+_read_partitions = map_of(_read_partition)
 
 
 def decode_clean_plan(data: bytes, path: str, instant: str) -> Cleaned:
     """A cleaning that another program began; ``instant`` is the one of its file. Raises CorruptFileError."""
 
-    def make(content: Mapping[str, Any]) -> Cleaned:
-        earliest = content["earliestInstantToRetain"] or {"timestamp": "", "action": ""}
-        planned = content.get("filePathsToBeDeletedPerPartition") or {}
-        files = {partition: _names([file["filePath"] for file in each]) for partition, each in planned.items()}
-        completed = content["lastCompletedCommitTimestamp"]
-        return Cleaned(instant, content["policy"], earliest["timestamp"], completed, files, earliest["action"])
+    def make(fields: Fields) -> Cleaned:
+        earliest, action = fields.take("earliestInstantToRetain", nullable(_read_earliest)) or ("", "")
+        planned = fields.maybe("filePathsToBeDeletedPerPartition", nullable(_read_planned)) or {}
+        files = {partition: _names(paths) for partition, paths in planned.items()}
+        completed = fields.take("lastCompletedCommitTimestamp", text)
+        return Cleaned(instant, fields.take("policy", text), earliest, completed, files, action)
 
     return decode(data, path, ["HoodieCleanerPlan"], make)
+
+
+def _read_earliest(value: object) -> tuple[str, str]:
+    """Instant and action."""
+    fields = Fields(value)
+    return fields.take("timestamp", text), fields.take("action", text)
+
+
+def _read_path(value: object) -> str:
+    return Fields(value).take("filePath", text)
+
+
+_read_planned = map_of(list_of(_read_path))
 
 
 def _names(paths: Sequence[str]) -> tuple[str, ...]:

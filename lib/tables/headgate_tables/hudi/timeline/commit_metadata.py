@@ -1,10 +1,12 @@
 """What a completed write holds: HoodieCommitMetadata as an Avro container."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
+from headgate_tables.commitlog.fields import Fields, Json, json_map, list_of, map_of, nullable, number, text, texts
 from headgate_tables.face.files import WriteStat
 from headgate_tables.face.operation import Compacted
 from headgate_tables.hudi.log.names import parse_base_name
@@ -15,7 +17,7 @@ _LONGS_IN_ORDER = "numWrites numDeletes numUpdateWrites totalWriteBytes totalWri
 _LOG_LONGS = "totalLogRecords totalLogFiles totalUpdatedRecordsCompacted numInserts totalLogBlocks totalCorruptLogBlock"
 
 
-def _write_stat_schema() -> dict[str, Any]:
+def _write_stat_schema() -> dict[str, Json]:
     longs = [optional(name, "long") for name in _LONGS_IN_ORDER.split()]
     log_longs = [optional(name, "long") for name in [*_LOG_LONGS.split(), "totalRollbackBlocks", "fileSizeInBytes"]]
     runtime = record("HoodieRuntimeStats", [optional(n, "long") for n in ("totalScanTime", "totalCreateTime", "totalUpsertTime")])
@@ -41,13 +43,13 @@ _ZERO_COUNTS = (
     *(name for name in _LOG_LONGS.split() if name != "totalLogFiles"),
     *("totalRollbackBlocks", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted", "numUpdates"),
 )
-_NO_TIMES = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0}
+_NO_TIMES: Json = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0}
 
 
-def _encode_stat(file: WriteStat, instant: str) -> dict[str, Any]:
+def _encode_stat(file: WriteStat, instant: str) -> dict[str, Json]:
     """As Spark-Hudi fills it in version 8: a log names itself and its own instant, a new base file "null"."""
     is_log = file.log_version > 0
-    stat: dict[str, Any] = dict.fromkeys(_ZERO_COUNTS, 0)
+    stat: dict[str, Json] = dict.fromkeys(_ZERO_COUNTS, 0)
     stat |= {"fileId": file.file_id, "path": file.path, "prevCommit": instant if is_log else "null"}
     stat |= {"numWrites": file.rows, "numDeletes": file.deletes, "partitionPath": file.partition}
     stat |= {"numUpdateWrites" if is_log else "numInserts": file.rows}
@@ -58,22 +60,43 @@ def _encode_stat(file: WriteStat, instant: str) -> dict[str, Any]:
     return stat
 
 
+class WrittenFile(NamedTuple):
+    """What a commit of any program says of a file that it wrote.
+
+    ``path``: from the table's root. ``size``: bytes. A number is 0 where the commit has none.
+    """
+
+    path: str
+    size: int
+    rows: int
+    deletes: int
+
+    @property
+    def name(self) -> str:
+        """Without folder."""
+        return self.path.rpartition("/")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
     """A completed commit, deltacommit or replacecommit, read back.
 
-    ``stats`` maps a partition path to raw HoodieWriteStat records; ``replaced`` a partition path to file ids that left the table.
+    ``files``: those that it wrote, by partition. ``replaced`` maps a partition path to file ids that left the table.
     """
 
-    stats: Mapping[str, Sequence[Mapping[str, Any]]]
+    files: Mapping[str, Sequence[WrittenFile]]
     operation: str
     extra: Mapping[str, str]
     replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    def written(self) -> Iterator[WrittenFile]:
+        """The files of all partitions."""
+        return itertools.chain.from_iterable(self.files.values())
+
 
 def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operation: str, extra: Mapping[str, str]) -> bytes:
     """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6)."""
-    by_partition: dict[str, list[dict[str, Any]]] = {}
+    by_partition: dict[str, list[Json]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition, []).append(_encode_stat(stat, instant))
     return _encode(by_partition, False, {**extra, "schema": schema}, operation)
@@ -84,7 +107,7 @@ def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) 
 
     Raises ValueError for a file that does not carry the instant in its name: no reader would take it for this compaction's.
     """
-    by_partition: dict[str, list[dict[str, Any]]] = {}
+    by_partition: dict[str, list[Json]] = {}
     for each in finished:
         name = parse_base_name(each.operation.output)
         if name is None or name.instant != instant:
@@ -93,10 +116,10 @@ def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) 
     return _encode(by_partition, True, {"schema": schema}, "COMPACT")
 
 
-def _compaction_stat(compacted: Compacted) -> dict[str, Any]:
+def _compaction_stat(compacted: Compacted) -> dict[str, Json]:
     """As Spark-Hudi fills it: the new base file, what it was made of, and nothing of the delta fields."""
     operation, base = compacted.operation, compacted.operation.base
-    stat: dict[str, Any] = dict.fromkeys(_ZERO_COUNTS, 0)
+    stat: dict[str, Json] = dict.fromkeys(_ZERO_COUNTS, 0)
     stat |= {"fileId": operation.file_id, "path": operation.path, "partitionPath": operation.partition}
     stat |= {"prevCommit": base_instant(operation) if base else "null", "prevBaseFile": base.name if base else None}
     stat |= {"numWrites": compacted.rows, "numInserts": compacted.inserts}
@@ -109,8 +132,8 @@ def _compaction_stat(compacted: Compacted) -> dict[str, Any]:
     return stat
 
 
-def _encode(by_partition: Mapping[str, Any], compacted: bool, extra: Mapping[str, str], operation: str) -> bytes:
-    content = {"partitionToWriteStats": by_partition, "compacted": compacted, "extraMetadata": extra}
+def _encode(by_partition: Mapping[str, Sequence[Json]], compacted: bool, extra: Mapping[str, str], operation: str) -> bytes:
+    content: dict[str, Json] = {"partitionToWriteStats": by_partition, "compacted": compacted, "extraMetadata": extra}
     return _container().encode({**content, "version": None, "operationType": operation})
 
 
@@ -119,10 +142,29 @@ def decode_commit(data: bytes, path: str) -> CommitMetadata:
     return decode(data, path, ["HoodieCommitMetadata", "HoodieReplaceCommitMetadata"], _decode)
 
 
-def _decode(content: Mapping[str, Any]) -> CommitMetadata:
+def _decode(fields: Fields) -> CommitMetadata:
+    stats = fields.take("partitionToWriteStats", _read_stats) or {}
+    extra = fields.take("extraMetadata", _read_extra) or {}
+    replaced = fields.maybe("partitionToReplaceFileIds", _read_replaced)
     return CommitMetadata(
-        content["partitionToWriteStats"] or {},
-        content["operationType"] or "",
-        content["extraMetadata"] or {},
-        content.get("partitionToReplaceFileIds") or {},
+        # A stat without a path is of no file.
+        {partition: [file for file in files if file.path] for partition, files in stats.items()},
+        fields.take("operationType", nullable(text)) or "",
+        {key: value for key, value in extra.items() if value is not None},
+        replaced or {},
     )
+
+
+def _read_stat(value: object) -> WrittenFile:
+    stat = json_map(value)  # not Fields, which takes three times as long: a commit may have thousands of files
+    return WrittenFile(
+        text(stat["path"] or ""),
+        number(stat["fileSizeInBytes"] or 0),
+        number(stat["numWrites"] or 0),
+        number(stat["numDeletes"] or 0),
+    )
+
+
+_read_stats = nullable(map_of(list_of(_read_stat)))
+_read_extra = nullable(map_of(nullable(text)))
+_read_replaced = nullable(map_of(texts))

@@ -6,8 +6,8 @@ Java reads every pending plan when it builds a file-system view, so the file is 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
+from headgate_tables.commitlog.fields import Fields, Json, list_of, nullable, text, texts
 from headgate_tables.face.operation import Operation, PinnedFile, Plan
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
@@ -43,7 +43,7 @@ def _container() -> Container:
 
 def encode_plan(plan: Plan) -> bytes:
     """The content of ``T.compaction.requested``, as Spark-Hudi writes it for table version 8."""
-    content = {
+    content: dict[str, Json] = {
         "operations": [_encode(operation) for operation in plan.operations],
         "extraMetadata": {},
         "version": _BARE_NAMES,
@@ -54,7 +54,7 @@ def encode_plan(plan: Plan) -> bytes:
     return _container().encode(content)
 
 
-def _encode(operation: Operation) -> dict[str, Any]:
+def _encode(operation: Operation) -> dict[str, Json]:
     base = operation.base
     return {
         "baseInstantTime": base_instant(operation),
@@ -106,18 +106,28 @@ class PlannedSlice:
 
 def decode_plan(data: bytes, path: str) -> tuple[PlannedSlice, ...]:
     """The operations of any plan of Hudi, in its order. Raises CorruptFileError."""
-    return decode(data, path, ["HoodieCompactionPlan"], lambda plan: tuple(_decode(each) for each in plan["operations"] or ()))
+    return decode(data, path, ["HoodieCompactionPlan"], _decode)
 
 
-def _decode(operation: Mapping[str, Any]) -> PlannedSlice:
-    logs = [_name(path) for path in operation["deltaFilePaths"] or ()]
+def _decode(plan: Fields) -> tuple[PlannedSlice, ...]:
+    operations = plan.take("operations", _read_operations)
+    return tuple(operations or ())
+
+
+def _read_operation(value: object) -> PlannedSlice:
+    fields = Fields(value)
+    base = fields.take("dataFilePath", nullable(text))
+    logs = [_name(path) for path in fields.take("deltaFilePaths", nullable(texts)) or ()]
     return PlannedSlice(
-        operation["partitionPath"] or "",
-        operation["fileId"],
-        operation["baseInstantTime"],
-        _name(operation["dataFilePath"]) if operation["dataFilePath"] else None,
+        fields.take("partitionPath", nullable(text)) or "",
+        fields.take("fileId", text),
+        fields.take("baseInstantTime", nullable(text)) or "",
+        _name(base) if base else None,
         tuple(sorted(logs, key=_merge_order)),
     )
+
+
+_read_operations = nullable(list_of(_read_operation))
 
 
 def _name(path: str) -> str:

@@ -4,19 +4,19 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
+from headgate_tables.commitlog.fields import Json
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, mapping, optional, record, required
 from headgate_tables.hudi.timeline.instant import Instant
 
 
-def _instant_info() -> dict[str, Any]:
+def _instant_info() -> dict[str, Json]:
     return record("HoodieInstantInfo", [required("commitTime", STRING), required("action", STRING)])
 
 
 @cache
 def _plan_container() -> Container:
-    fields: list[dict[str, Any]] = [
+    fields: list[dict[str, Json]] = [
         {"name": "instantsToRollback", "type": array(_instant_info()), "default": []},
         {"name": "version", "type": ["int", "null"], "default": 2},
         optional("savepointToRestoreTimestamp", STRING),
@@ -49,7 +49,7 @@ def _container() -> Container:
             {"name": "instantsRollback", "type": array(_instant_info()), "default": []},
         ],
     )
-    fields = [
+    fields: list[dict[str, Json]] = [
         required("startRestoreTime", STRING),
         required("timeTakenInMillis", "long"),
         required("instantsToRollback", array(STRING)),
@@ -62,7 +62,7 @@ def _container() -> Container:
 
 def encode_restore_plan(savepoint: str, undone: Sequence[Instant]) -> bytes:
     """The content of ``R.restore.requested``. ``undone``: instants that go, in any order."""
-    content = {"instantsToRollback": _infos(undone), "version": 2, "savepointToRestoreTimestamp": savepoint}
+    content: dict[str, Json] = {"instantsToRollback": _infos(undone), "version": 2, "savepointToRestoreTimestamp": savepoint}
     return _plan_container().encode(content)
 
 
@@ -70,7 +70,7 @@ def encode_restore(instant: str, undone: Sequence[Instant], files: Mapping[str, 
     """The content of ``R_C.restore``. ``instant``: R. ``files``: paths, from the table's root, of the data files that went, by
     undone instant.
     """
-    content = {
+    content: dict[str, Json] = {
         "startRestoreTime": instant,
         "timeTakenInMillis": 0,
         "instantsToRollback": [each.time for each in _newest_first(undone)],
@@ -81,23 +81,26 @@ def encode_restore(instant: str, undone: Sequence[Instant], files: Mapping[str, 
     return _container().encode(content)
 
 
-def _rollback(restore: str, undone: Instant, paths: Sequence[str]) -> dict[str, Any]:
+def _rollback(restore: str, undone: Instant, paths: Sequence[str]) -> dict[str, Json]:
     """Files by their names alone, so that the table can be moved; Hudi looks at the last part of a path only."""
-    partitions: dict[str, dict[str, Any]] = {}
+    files: dict[str, list[str]] = {}
     for path in paths:
         partition, _, name = path.rpartition("/")
-        empty: dict[str, Any] = {"partitionPath": partition, "successDeleteFiles": [], "failedDeleteFiles": []}
-        empty |= {"rollbackLogFiles": {}, "logFilesFromFailedCommit": {}}
-        partitions.setdefault(partition, empty)["successDeleteFiles"].append(name)
+        files.setdefault(partition, []).append(name)
     return {
         "startRollbackTime": restore,
         "timeTakenInMillis": 0,
         "totalFilesDeleted": len(paths),
         "commitsRollback": [undone.time],
-        "partitionMetadata": partitions,
+        "partitionMetadata": {partition: _deleted(partition, names) for partition, names in files.items()},
         "version": 1,
         "instantsRollback": _infos([undone]),
     }
+
+
+def _deleted(partition: str, names: Sequence[str]) -> dict[str, Json]:
+    deleted: dict[str, Json] = {"partitionPath": partition, "successDeleteFiles": names, "failedDeleteFiles": []}
+    return {**deleted, "rollbackLogFiles": {}, "logFilesFromFailedCommit": {}}
 
 
 def _infos(undone: Sequence[Instant]) -> list[dict[str, str]]:

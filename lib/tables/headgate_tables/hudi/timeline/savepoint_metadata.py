@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
+from headgate_tables.commitlog.fields import Fields, Json, map_of, number, text, texts
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, record, required
 
 
@@ -29,8 +29,8 @@ def _container() -> Container:
 
 def encode_savepoint(*, user: str, at_ms: int, comment: str, files: Mapping[str, Sequence[str]]) -> bytes:
     """``files``: names of base and log files of the latest slices as of the saved instant, by partition."""
-    partitions = {name: {"partitionPath": name, "savepointDataFile": list(names)} for name, names in files.items()}
-    content = {"savepointedBy": user, "savepointedAt": at_ms, "comments": comment}
+    partitions: Json = {name: {"partitionPath": name, "savepointDataFile": list(names)} for name, names in files.items()}
+    content: dict[str, Json] = {"savepointedBy": user, "savepointedAt": at_ms, "comments": comment}
     return _container().encode({**content, "partitionMetadata": partitions, "version": 1})
 
 
@@ -39,10 +39,14 @@ def decode_savepoint(data: bytes, path: str) -> SavedFiles:
     return decode(data, path, ["HoodieSavepointMetadata"], _decode)
 
 
-def _decode(content: Mapping[str, Any]) -> SavedFiles:
-    # Old versions gave paths.
-    files = {
-        partition: tuple(path.rpartition("/")[2] for path in saved["savepointDataFile"])
-        for partition, saved in content["partitionMetadata"].items()
-    }
-    return SavedFiles(content["savepointedBy"], content["savepointedAt"], content["comments"], files)
+def _decode(fields: Fields) -> SavedFiles:
+    user, at_ms = fields.take("savepointedBy", text), fields.take("savepointedAt", number)
+    return SavedFiles(user, at_ms, fields.take("comments", text), fields.take("partitionMetadata", _read_partitions))
+
+
+def _read_names(value: object) -> tuple[str, ...]:
+    """Old versions gave paths."""
+    return tuple(path.rpartition("/")[2] for path in Fields(value).take("savepointDataFile", texts))
+
+
+_read_partitions = map_of(_read_names)

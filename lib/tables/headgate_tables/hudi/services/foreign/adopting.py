@@ -143,7 +143,7 @@ def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogStat
     contents = {time: store.get(foreign.completed[time].path).to_pybytes() for time in late if time in foreign.completed}
     contents |= archived_metadata(store, layout.history_folder, [time for time in foreign.archived if time in late])
     commits = [decode_commit(content, f"the metadata of {time}") for time, content in contents.items()]
-    theirs = {stat["path"] for each in commits for stats in each.stats.values() for stat in stats}
+    theirs = {file.path for each in commits for file in each.written()}
     return {time: [path for path in paths if path not in theirs] for time, paths in late.items()}
 
 

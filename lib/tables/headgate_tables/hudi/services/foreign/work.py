@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate_tables.commitlog.fields import Fields, list_of, text, texts
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.commitlog.service_bodies import Save
@@ -70,8 +71,8 @@ def look(store: Store, layout: Layout, state: LogState) -> Lying:
 def _undone_by(store: Store, instant: Instant) -> list[str]:
     data = store.get(instant.path).to_pybytes()
     if instant.action == "rollback":
-        return decode(data, instant.path, ["HoodieRollbackMetadata"], lambda content: list(content["commitsRollback"]))
-    return decode(data, instant.path, ["HoodieRestoreMetadata"], lambda content: list(content["instantsToRollback"]))
+        return decode(data, instant.path, ["HoodieRollbackMetadata"], lambda fields: list(fields.take("commitsRollback", texts)))
+    return decode(data, instant.path, ["HoodieRestoreMetadata"], lambda fields: list(fields.take("instantsToRollback", texts)))
 
 
 def targets(store: Store, instant: Instant) -> list[str]:
@@ -82,8 +83,12 @@ def targets(store: Store, instant: Instant) -> list[str]:
     except FileNotFoundError:
         return []
     if instant.action == "rollback":
-        return decode(data, path, ["HoodieRollbackPlan"], lambda plan: [plan["instantToRollback"]["commitTime"]])
-    return decode(data, path, ["HoodieRestorePlan"], lambda plan: [each["commitTime"] for each in plan["instantsToRollback"]])
+        return decode(data, path, ["HoodieRollbackPlan"], lambda plan: [plan.take("instantToRollback", _read_time)])
+    return decode(data, path, ["HoodieRestorePlan"], lambda plan: plan.take("instantsToRollback", list_of(_read_time)))
+
+
+def _read_time(value: object) -> str:
+    return Fields(value).take("commitTime", text)
 
 
 def _is_ours(instant: Instant, state: LogState) -> bool:
