@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +12,7 @@ from headgate_tables.arrow import ChunkedArray, Field, pc
 from headgate_tables.hudi.bloom import DynamicBloomFilter
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout, write_batch
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY
+from headgate_tables.storage.store import SpooledBytes
 
 GROUP_ROWS = 131_072
 """Of a row group, at most. More: as much more memory here and in readers."""
@@ -20,10 +20,16 @@ GROUP_BYTES = 32 * 1024 * 1024
 
 
 class BaseFileWriter:
-    """``sink``: a file object. ``schema``: meta columns first. ``name``: of the file, which every row gets."""
+    """``schema``: meta columns first. ``name``: of the file, which every row gets."""
 
     def __init__(
-        self, sink: Any, schema: pa.Schema, name: str, avro_schema: str, layout: ParquetLayout, bloom: DynamicBloomFilter | None
+        self,
+        sink: SpooledBytes,
+        schema: pa.Schema,
+        name: str,
+        avro_schema: str,
+        layout: ParquetLayout,
+        bloom: DynamicBloomFilter | None,
     ) -> None:
         self._sink = sink
         self._schema = schema
@@ -75,7 +81,7 @@ class BaseFileWriter:
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:
         self._types = rows.schema
         self._writer = pq.ParquetWriter(
-            self._sink,
+            self._sink,  # type: ignore[arg-type]  # the stubs do not know that any file object will do
             rows.schema,
             store_schema=False,
             write_page_checksum=True,
@@ -85,8 +91,8 @@ class BaseFileWriter:
         return self._writer
 
     def _named(self, rows: pa.Table) -> pa.Table:
-        zeros: Any = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, pa.py_buffer(bytes(rows.num_rows))])
-        names: Any = pa.DictionaryArray.from_arrays(zeros, self._name, safe=False)
+        zeros = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, pa.py_buffer(bytes(rows.num_rows))])
+        names = pa.DictionaryArray.from_arrays(zeros, self._name, safe=False)
         at = self._schema.get_field_index(FILE_NAME)
         return rows.add_column(at, pa.field(FILE_NAME, names.type), names)
 

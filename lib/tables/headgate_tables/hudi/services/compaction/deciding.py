@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,9 +67,9 @@ class _Deciding:
         self._reader = reader
         self._target = pa.schema([schema.field(name) for name in reader.key_names])
         self._beat = beat
-        self._keep: Any = np.ones(base.rows if base is not None else 0, dtype=bool)
+        self._keep: Mask = np.ones(base.rows if base is not None else 0, dtype=bool)
         self._counts: list[int] = []
-        self._alive: Any = np.zeros(0, dtype=bool)
+        self._alive: Mask = np.zeros(0, dtype=bool)
         self._updates = 0
         self._deletes = 0
         self._read: list[pa.Table] | None = None

@@ -7,7 +7,6 @@ twice: here a key costs about 100 bytes while a share of the logs is decided, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from headgate_tables.hudi.merge import (
     winning_entries,
 )
 
-Fingerprint = Callable[[Any], Fingerprints]
+Fingerprint = Callable[[Array], Fingerprints]
 _FILTER_BITS = 3
 """The filter has 8 to 16 slots for each winner: of base rows that match nothing one in ten gets past it."""
 _STEPS = 16

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from headgate_tables.arrow import Field, pc
@@ -64,7 +64,7 @@ class ParquetBatches:
         self._texts = texts
         self._buffer = 0 if remote else _PAGE_BYTES
         try:
-            self._file: Any = open_parquet(source, buffer_size=self._buffer)
+            self._file = open_parquet(source, buffer_size=self._buffer)
             self.stored: pa.Schema = self._file.schema_arrow
             self._sizes = check_counts(self._file, path)
         except PARQUET_ERRORS as error:
@@ -106,7 +106,7 @@ class ParquetBatches:
         """All rows of these columns in stored types."""
         return self._read(self._file, names)
 
-    def _read(self, file: Any, names: Sequence[str]) -> Iterator[pa.Table]:
+    def _read(self, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
         rows = min(BATCH_ROWS, max(_LEAST_ROWS, int(BATCH_BYTES / self._width(names))))
         # One group at a time: asked for several, Arrow keeps the bytes of all.
         for group, size in enumerate(self._sizes):
@@ -124,7 +124,7 @@ class ParquetBatches:
         except PARQUET_ERRORS as error:
             raise damaged(self._path, error) from error
 
-    def _reopened(self, dictionaries: Collection[str]) -> Any:
+    def _reopened(self, dictionaries: Collection[str]) -> pq.ParquetFile:
         try:
             return open_parquet(self._source, buffer_size=self._buffer, dictionaries=dictionaries)
         except PARQUET_ERRORS as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,8 +96,8 @@ def _hashes(rows: pa.Table, definition: Definition, path: str) -> Hashes:
         paths = partition_paths(rows, PartitionSpec(definition.partition_by, definition.hive_style, definition.url_encode))[1]
     except TablesError as error:
         raise _otherwise(path, f"holds keys or partition values that cannot be written here: {error.message}") from error
-    stored: Any = one_array(rows[RECORD_KEY])
-    if not records.keys.equals(stored):
+    stored = one_array(rows[RECORD_KEY])
+    if not stored.equals(records.keys):
         at = next(at for at, (ours, theirs) in enumerate(zip(records.keys, stored, strict=True)) if ours != theirs)
         raise _otherwise(
             path, f"has the record key {stored[at].as_py()!r} where this library writes {records.keys[at].as_py()!r}"
