@@ -1,7 +1,6 @@
 """What a caller hands in becomes tables of the right columns and types, in chunks of bounded size."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ FLUSH_BYTES = 256 * 1024 * 1024
 """Arrow bytes of a stream that become one set of files. More: fewer, larger files and as much more memory."""
 
 
-def table_chunks(data: Any) -> Iterator[pa.Table]:
+def table_chunks(data: object) -> Iterator[pa.Table]:
     """Tables of about ``FLUSH_BYTES`` from anything with ``__arrow_c_stream__``; what is in memory already comes whole."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])

@@ -106,7 +106,7 @@ class TableOwner(TableReader, TableServices):
     def bury_dead(self) -> bool:
         """Makes rolled-back instants that others have seen dead in a slot now (rule RO4). Lists nothing; False: there are none.
 
-        Any other slot does it too, ``tidy``'s among them.
+        Every other slot does it too, ``tidy``'s among them.
         """
         return self._own()[0].bury_given_up()
 

@@ -1,7 +1,6 @@
 """The reading half of a table handle: rows as they are or were, commits, files, settings, and whether all of it is whole."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -80,7 +79,7 @@ class TableReader:
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        partitions: Sequence[str | Mapping[str, object]] | None = None,
         filter: Filter | None = None,  # noqa: A002 - pyarrow's own name for it
         *,
         meta_columns: bool = False,

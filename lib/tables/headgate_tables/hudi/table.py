@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 from headgate_tables.face.results import CommitResult
 from headgate_tables.hudi.owning import TableOwner
@@ -12,7 +11,7 @@ from headgate_tables.hudi.transaction import Transaction
 class Table(TableOwner):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
 
-    def upsert(self, data: Any) -> CommitResult:
+    def upsert(self, data: object) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
 
         ``data``: anything with ``__arrow_c_stream__`` (pyarrow, polars, pandas, duckdb), with all of the table's columns.
@@ -20,7 +19,7 @@ class Table(TableOwner):
         """
         return self._one_call(lambda transaction: transaction.upsert(data))
 
-    def delete(self, keys: Any) -> CommitResult:
+    def delete(self, keys: object) -> CommitResult:
         """Deletes rows by key, in one commit. ``keys``: the record key, partition and ordering columns.
 
         A delete obeys event time: it removes a row whose ordering value is not larger than its own.

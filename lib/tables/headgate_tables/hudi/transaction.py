@@ -6,7 +6,6 @@ write statuses that its writers report.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 
@@ -66,7 +65,7 @@ class Transaction:
         self._ended = False
         self._sent = False
 
-    def upsert(self, data: Any) -> None:
+    def upsert(self, data: object) -> None:
         """Inserts rows or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, with all columns.
 
         Raises a FixCall for bad data and writes nothing of that chunk; roll back then.
@@ -76,7 +75,7 @@ class Transaction:
             self._write(changes, beaten)
             del changes  # or the next chunk would fill up beside this one
 
-    def delete(self, keys: Any) -> None:
+    def delete(self, keys: object) -> None:
         """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
         self._check_open()
         for changes, beaten in map(self._sifted_keys, table_chunks(keys)):
