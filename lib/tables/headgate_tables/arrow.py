@@ -35,3 +35,9 @@ def mask_array(mask: npt.NDArray[np.bool_]) -> Array:
     bits = pa.py_buffer(np.packbits(mask, bitorder="little").data)
     made: Array = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
     return made
+
+
+def buffer_bytes(array: Array, number: int) -> memoryview:
+    """One of the array's buffers, without a copy; empty where the array has none. The offset is the caller's to apply."""
+    buffer = array.buffers()[number]
+    return memoryview(b"") if buffer is None else memoryview(buffer)

@@ -9,7 +9,6 @@ import base64
 import math
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,7 @@ def positions(keys: Array, bits: int, hashes: int) -> tuple[npt.NDArray[np.int64
     """int64[k, n], the bits of each key, and int64[n], which row of ``keys`` each column is for."""
     prepared = HashedKeys(keys)
     found = np.empty((hashes, len(prepared)), dtype=np.int64)
-    seeds: Any = np.uint32(0)
+    seeds: npt.NDArray[np.uint32] | np.uint32 = np.uint32(0)
     for number in range(hashes):
         seeds = prepared.hash(seeds)
         np.abs(seeds.view(np.int32).astype(np.int64), out=found[number])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ class EntryReader:
 
     def __init__(self, schema: pa.Schema, ordering: str | None) -> None:
         self.ordering = ordering
-        self.kind: Any = schema.field(ordering).type if ordering else None
+        self.kind: pa.DataType | None = schema.field(ordering).type if ordering else None
         self.key_names = [RECORD_KEY, *([ordering] if ordering else [])]
         """Columns that decide between rows of base files."""
         self._target: pa.Schema | None = pa.schema([pa.field(ordering, schema.field(ordering).type)]) if ordering else None
@@ -83,15 +82,14 @@ def one_array(column: ChunkedArray) -> Array:
 
 def nulls(length: int, kind: pa.DataType) -> Array:
     """Of this type."""
-    make: Any = pa.nulls
-    made: Array = make(length, kind)
+    made: Array = pa.nulls(length, kind)  # type: ignore[call-overload]
     return made
 
 
 def _row_deletes(rows: pa.Table) -> Mask:
-    deletes: Any = np.zeros(rows.num_rows, dtype=bool)
+    deletes: Mask = np.zeros(rows.num_rows, dtype=bool)
     if IS_DELETED in rows.column_names:
         deletes |= pc.fill_null(one_array(rows[IS_DELETED]), False).to_numpy(zero_copy_only=False)
     if OPERATION in rows.column_names:
         deletes |= pc.fill_null(pc.equal(one_array(rows[OPERATION]), _DELETE_OPERATION), False).to_numpy(zero_copy_only=False)
-    return deletes  # type: ignore[no-any-return]
+    return deletes

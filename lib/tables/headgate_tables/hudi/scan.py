@@ -5,7 +5,6 @@ winning log rows follow. Memory holds the keys of one slice's logs and one batch
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +20,7 @@ from headgate_tables.hudi.slice_reader import SliceReader, Wanted
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
 
-Partition = str | Mapping[str, Any]
+Partition = str | Mapping[str, object]
 
 
 class Scan:
@@ -102,7 +101,7 @@ class Scan:
         values = self._values(path)
         return all(values[name] == value for name, value in partition.items())
 
-    def _values(self, path: str) -> dict[str, Any]:
+    def _values(self, path: str) -> dict[str, object]:
         layout = self._layout
         spec = PartitionSpec(layout.partition_by, layout.hive_style, layout.url_encode)
         return parse_partition_path(path, spec, [self._snapshot.schema.field(name).type for name in layout.partition_by])
@@ -132,7 +131,7 @@ def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, 
     return [partition if isinstance(partition, str) else _typed(partition, layout, schema) for partition in partitions]
 
 
-def _typed(partition: Any, layout: Layout, schema: pa.Schema) -> dict[str, Any]:
+def _typed(partition: object, layout: Layout, schema: pa.Schema) -> dict[str, object]:
     columns = ", ".join(layout.partition_by)
     if not isinstance(partition, Mapping) or partition.keys() - set(layout.partition_by):
         raise OptionError(
@@ -151,7 +150,7 @@ def _typed(partition: Any, layout: Layout, schema: pa.Schema) -> dict[str, Any]:
         ) from error
 
 
-def _used_by(expression: Any, schema: pa.Schema) -> list[str]:
+def _used_by(expression: object, schema: pa.Schema) -> list[str]:
     """Columns that the expression cannot do without. Raises SchemaError when it names others, OptionError for no expression."""
     if expression is None:
         return []
@@ -182,7 +181,7 @@ def _holds_floats(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind) or any(_holds_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.Schema) -> bool:
+def _may_match(expression: pc.Expression, values: Mapping[str, object], schema: pa.Schema) -> bool:
     """Whether a row with these partition values can pass the filter, as Arrow's own simplification sees it."""
     known = [pc.field(name) == pa.scalar(value, schema.field(name).type) for name, value in values.items() if value is not None]
     if not known:
@@ -193,7 +192,7 @@ def _may_match(expression: pc.Expression, values: Mapping[str, Any], schema: pa.
     import pyarrow.dataset as ds  # brings pandas along, if that is installed: only who filters pays for it
 
     # A stand-in that is never read: only its partition expression is asked.
-    parquet: Any = ds.ParquetFileFormat()
-    fragment = parquet.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)
+    parquet = ds.ParquetFileFormat()
+    fragment = parquet.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)  # type: ignore[arg-type]
     dataset = ds.FileSystemDataset([fragment], with_meta(schema), parquet)
     return any(True for _ in dataset.get_fragments(filter=expression))

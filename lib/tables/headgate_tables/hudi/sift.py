@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,7 @@ def _winners(
     keys = _joined([_some(batch.keys, positions) for batch, positions in zip(batches, chosen, strict=True)])
     values = None
     if ordering is not None:
-        columns: list[Any] = [batch.rows[ordering].chunk(0) for batch in batches]
+        columns = [batch.rows[ordering].chunks[0] for batch in batches]
         values = _joined([_some(column, positions) for column, positions in zip(columns, chosen, strict=True)])
     buckets = np.concatenate([each[positions] >> 1 for each, positions in zip(ranks, chosen, strict=True)])
     if hashes is None:

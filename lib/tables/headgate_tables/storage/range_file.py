@@ -2,7 +2,7 @@
 
 import io
 import os
-from typing import Any, Protocol
+from typing import Protocol
 
 TAIL_BYTES = 256 * 1024
 """Fetched when the file is opened: size, footer, and the whole of a small log file in one request."""
@@ -30,7 +30,7 @@ class RangeFile(io.RawIOBase):
         self._part = (0, memoryview(b""))
         self._position = 0
 
-    def read(self, length: int = -1) -> Any:
+    def read(self, length: int = -1) -> memoryview:
         """At most ``length`` bytes from here, all that are left when negative; a memoryview."""
         start = min(self._position, self._size)
         stop = self._size if length < 0 else min(start + length, self._size)

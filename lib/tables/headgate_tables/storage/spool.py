@@ -3,16 +3,21 @@
 A base file may be larger than memory, so it cannot be handed over whole as other files are.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headgate_tables.errors import DeposedError
 from headgate_tables.storage.local_files import errors_of_writes, publish, sync_open, unlink_if_there
 from headgate_tables.storage.store import Outcome
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class HashedFile(io.RawIOBase):
@@ -28,7 +33,7 @@ class HashedFile(io.RawIOBase):
         self._size = 0
         self._ended = False
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         """All of ``data``. Raises the library's own errors for those of the disk."""
         whole = memoryview(data).cast("B")
         if self._ended:

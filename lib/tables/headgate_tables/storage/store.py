@@ -7,13 +7,18 @@ Errors raised by every method: StoreUnavailableError, StoreDeniedError, StoreFul
 is not there raise FileNotFoundError (the caller knows whether that is news or damage).
 """
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Buffers = Sequence[bytes | memoryview | pa.Buffer]
 """A file's content in pieces, written one after the other (no copy into one)."""
@@ -43,7 +48,7 @@ class SpooledBytes(Protocol):
     def closed(self) -> bool:
         """No."""
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         """All of ``data``, which has the buffer protocol."""
 
     def close(self) -> None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, index_array, pc
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.hudi.keys.java_hash import Int32s, java_string_hash, utf8_parts
 from headgate_tables.hudi.keys.record_key import EMPTY, NULL, KeySpec, RecordKeys
@@ -68,7 +67,7 @@ def buckets_of_text(keys: pa.StringArray, spec: KeySpec, buckets: int) -> Int32s
     pattern = ",".join(
         f"{_quoted(field)}:(?P<v{i}>{'.*' if i + 1 == len(spec.fields) else '.*?'})" for i, field in enumerate(spec.fields)
     )
-    found: Any = pc.extract_regex(keys, pattern=f"(?s)^{pattern}$")
+    found: pa.StructArray = pc.extract_regex(keys, pattern=f"(?s)^{pattern}$")
     parts = [pc.struct_field(found, [i]) for i in range(len(spec.fields))]
     values = tuple(pc.if_else(pc.is_in(part, pa.array([NULL, EMPTY])), None, part) for part in parts)
     hashes = _list_hash(values)
@@ -156,9 +155,9 @@ def _taken_apart_otherwise(records: RecordKeys, spec: KeySpec) -> npt.NDArray[np
     return rows
 
 
-def _hash_one_by_one(hashes: Hashes, rows: npt.NDArray[Any], keys: pa.StringArray, spec: KeySpec) -> None:
+def _hash_one_by_one(hashes: Hashes, rows: npt.NDArray[np.intp], keys: pa.StringArray, spec: KeySpec) -> None:
     """Overwrites ``hashes[rows]``, but for keys that Hudi can never write: for these the usual hash is as good."""
-    lists = [index_values(str(key), spec.fields) for key in keys.take(pa.array(rows)).to_pylist()]
+    lists = [index_values(str(key), spec.fields) for key in keys.take(index_array(rows)).to_pylist()]
     strings = pa.array([value for values in lists for value in values or ()], pa.string())
     of_strings = iter(java_string_hash(strings).tolist())
     for row, values in zip(rows.tolist(), lists, strict=True):
@@ -174,7 +173,7 @@ def _holds(values: pa.StringArray, character: str) -> bool:
     return bool((utf8_parts(values)[0] == ord(character)).any())
 
 
-def _true(mask: Any) -> npt.NDArray[np.bool_]:
+def _true(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
 
 

@@ -8,7 +8,6 @@ Seen with Hudi 1.2.0: integers, booleans, dates (ISO) and decimals agree. Timest
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,7 +65,7 @@ def _is_text(of: pa.DataType) -> bool:
 
 def _check_years(values: Array, name: str, use: str) -> None:
     """Java prints a sign before years past 9999 and Arrow does not; years before 1 have no common text either."""
-    span: Any = pc.min_max(values.cast(pa.int32()))
+    span: pa.StructScalar = pc.min_max(values.cast(pa.int32()))
     low, high = span["min"].as_py(), span["max"].as_py()
     if low is not None and (low < _day(dt.date.min) or high > _day(dt.date.max)):
         raise FixCall(f"{use} column {name!r} holds a date outside the years 1 to 9999", fix="Correct these dates.")

@@ -5,12 +5,10 @@ Equal keys have equal fingerprints; unequal ones nearly always have others, and 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, buffer_bytes
 
 Fingerprints = npt.NDArray[np.uint64]
 _WORD = 8
@@ -41,12 +39,11 @@ def _chunk(keys: Array) -> Fingerprints:
 
 def _text(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The keys' bytes with 8 zeros behind, and where each begins, and the last ends."""
-    buffers: Any = keys.buffers()
-    offsets = np.frombuffer(buffers[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    offsets = np.frombuffer(buffer_bytes(keys, 1), dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.zeros(last - first + _WORD, dtype=np.uint8)
     if last > first:
-        data[: last - first] = np.frombuffer(buffers[2], dtype=np.uint8)[first:last]
+        data[: last - first] = np.frombuffer(buffer_bytes(keys, 2), dtype=np.uint8)[first:last]
     return data, offsets.astype(np.int64) - first
 
 

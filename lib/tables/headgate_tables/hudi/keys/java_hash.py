@@ -8,7 +8,7 @@ That needs no loop over keys and no equal lengths. The sums run in blocks, so th
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ def java_string_hash(values: Array) -> Int32s:
 def utf8_parts(values: Array) -> tuple[npt.NDArray[np.uint8], Int64s]:
     """The bytes of all values, uint8, and the n + 1 offsets of the values in them, int64, from 0. No copy of the bytes."""
     if pa.types.is_string(values.type):
-        width: Any = np.dtype(np.int32)
+        width: np.dtype[np.int32] | np.dtype[np.int64] = np.dtype(np.int32)
     elif pa.types.is_large_string(values.type):
         width = np.dtype(np.int64)
     else:

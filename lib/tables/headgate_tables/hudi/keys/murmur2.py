@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, buffer_bytes
 
 Hashes = npt.NDArray[np.uint32]
 _MULTIPLIER = np.uint32(0x5BD1E995)
@@ -47,7 +45,7 @@ class HashedKeys:
         found ^= found >> np.uint32(15)
         return found
 
-    def sorted_back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def sorted_back(self, values: Hashes) -> Hashes:
         """Values of the rows as ``hash`` has them, in the order of the keys."""
         if self._order is None:
             return values
@@ -69,8 +67,7 @@ def hash_keys(keys: Array, seed: int = 0) -> Hashes:
 
 def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The text, where each key begins in it, and how long it is. Seven bytes stand before the text and behind it."""
-    buffers: Any = keys.buffers()
-    _, offsets, text = buffers
+    offsets = buffer_bytes(keys, 1)
     ends = (
         np.frombuffer(offsets, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64) if offsets else _NONE
     )
@@ -79,7 +76,7 @@ def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], n
     first, last = int(ends[0]), int(ends[-1])
     data = np.zeros(last - first + 2 * _PAD, dtype=np.uint8)
     if last > first:
-        data[_PAD:-_PAD] = np.frombuffer(text, dtype=np.uint8)[first:last]
+        data[_PAD:-_PAD] = np.frombuffer(buffer_bytes(keys, 2), dtype=np.uint8)[first:last]
     return data, ends[:-1] - first + _PAD, np.diff(ends)
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, index_array
 from headgate_tables.errors import CorruptFileError, OptionError, PartitionValueError, UnsupportedTypeError
 from headgate_tables.hudi.keys import columns
 from headgate_tables.hudi.keys.java_hash import Int32s, Int64s
@@ -53,7 +53,7 @@ class PartitionSpec:
                 raise OptionError(f"{field!r} cannot be a partition field", fix="Rename the column to letters, digits and '_'.")
 
 
-def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tuple[Int32s, list[str], list[tuple[Any, ...]]]:
+def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tuple[Int32s, list[str], list[tuple[object, ...]]]:
     """One dictionary over all rows: the int32 code of each row, and per code the path and the values, one per field.
 
     Every code occurs. Fields may be string, int8 to int64, bool or date32, dictionary-encoded or chunked.
@@ -61,7 +61,7 @@ def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tu
     """
     codes: Int64s = np.zeros(table.num_rows, np.int64)
     paths: list[str] = [""] if table.num_rows else []
-    values: list[tuple[Any, ...]] = [()] if table.num_rows else []
+    values: list[tuple[object, ...]] = [()] if table.num_rows else []
     for field in spec.fields:
         field_codes, distinct = _distinct(table, field)
         folders = _folders(distinct, field, spec)
@@ -73,7 +73,7 @@ def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tu
     return codes.astype(np.int32), paths, values
 
 
-def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.DataType]) -> dict[str, Any]:
+def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.DataType]) -> dict[str, object]:
     """The partition values of a folder of the table, by field; ``types`` are those of the fields, in their order.
 
     ``__HIVE_DEFAULT_PARTITION__`` is None. A single field takes the whole path, as Spark reads ``2026/11/20`` of tables that
@@ -83,7 +83,7 @@ def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.Data
     folders = [path] if len(spec.fields) == 1 else path.split("/") if path else []
     if len(folders) != len(spec.fields):
         _no_partition(path, f"has {len(folders)} folders for {len(spec.fields)} partition columns")
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for field, folder, of in zip(spec.fields, folders, types, strict=True):
         written = folder
         if spec.hive_style:
@@ -101,7 +101,7 @@ def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, Arr
     values = columns.column(table, field, _USE)
     if pa.types.is_nested(values.type):
         _refuse_type(values.type, field)
-    nulls: Any = pc.is_null(values)
+    nulls: pa.BooleanArray = pc.is_null(values)
     if isinstance(values, pa.DictionaryArray) and values.dictionary.null_count:
         nulls = pc.is_null(values.dictionary.take(values.indices))
     if nulls.true_count:
@@ -111,14 +111,14 @@ def _distinct(table: pa.Table | pa.RecordBatch, field: str) -> tuple[Int64s, Arr
             fix="Give these rows a value, for example 'unknown', or leave them out.",
         )
     if not isinstance(values, pa.DictionaryArray):
-        encoded: Any = values.dictionary_encode()
+        encoded = values.dictionary_encode()
         return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
     codes = values.indices.to_numpy().astype(np.int64)
     encoded = values.dictionary.dictionary_encode()  # a given dictionary may hold a value twice, or values of no row
     if encoded.null_count or len(encoded.dictionary) != len(encoded):
         codes = encoded.indices.fill_null(0).to_numpy().astype(np.int64)[codes]
     codes, used = dense(codes, len(encoded.dictionary))
-    return codes, encoded.dictionary.take(pa.array(used))
+    return codes, encoded.dictionary.take(index_array(used))
 
 
 def dense(codes: Int64s, possible: int) -> tuple[Int64s, Int64s]:
@@ -176,7 +176,7 @@ def _refuse(value: str, field: str, why: str) -> NoReturn:
     )
 
 
-def _typed(text: str, path: str, field: str, of: pa.DataType) -> Any:
+def _typed(text: str, path: str, field: str, of: pa.DataType) -> object:
     if isinstance(of, pa.DictionaryType):
         of = of.value_type
     if pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of):

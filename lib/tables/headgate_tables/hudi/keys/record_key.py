@@ -7,11 +7,10 @@ and ``__empty__`` for what is missing (ComplexKeyGenerator, NonpartitionedKeyGen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from headgate_tables.arrow import pc
 from headgate_tables.errors import FixCall, NullKeyError, OptionError
 from headgate_tables.hudi.keys import columns
 
@@ -70,7 +69,7 @@ def read_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> RecordKeys:
     if not spec.named:
         return RecordKeys(values[0], values)
     _refuse_ambiguous(spec, values)
-    pieces: list[Any] = []
+    pieces: list[str | pa.StringArray] = []
     for position, (field, each) in enumerate(zip(spec.fields, values, strict=True)):
         pieces += [f",{field}:" if position else f"{field}:", _with_placeholders(each, missing[position])]
     return RecordKeys(pc.binary_join_element_wise(*pieces, ""), values)
@@ -78,12 +77,12 @@ def read_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> RecordKeys:
 
 def _missing(values: pa.StringArray) -> pa.BooleanArray | None:
     """True where null or empty; None if no value is."""
-    missing: Any = pc.equal(pc.binary_length(values), pa.scalar(0, pa.int32())).fill_null(True)
+    missing: pa.BooleanArray = pc.equal(pc.binary_length(values), pa.scalar(0, pa.int32())).fill_null(True)
     return missing if missing.true_count else None
 
 
 def _refuse_without_key(spec: KeySpec, missing: list[pa.BooleanArray | None]) -> None:
-    without: Any = missing[0]
+    without: pa.BooleanArray | None = missing[0]
     for each in missing[1:]:
         without = None if without is None or each is None else pc.and_(without, each)
     if without is None or not without.true_count:
@@ -95,7 +94,7 @@ def _refuse_without_key(spec: KeySpec, missing: list[pa.BooleanArray | None]) ->
     )
 
 
-def _refuse_ambiguous(spec: KeySpec, values: tuple[Any, ...]) -> None:
+def _refuse_ambiguous(spec: KeySpec, values: tuple[pa.StringArray, ...]) -> None:
     """With these refused, different values never give one text: the first ``,f2:`` after ``f1:`` ends the first value.
 
     test_two_different_keys_never_have_one_text would find the pair.
@@ -121,5 +120,5 @@ def _with_placeholders(values: pa.StringArray, missing: pa.BooleanArray | None) 
     return filled
 
 
-def _first(mask: Any) -> int:
+def _first(mask: pa.BooleanArray) -> int:
     return int(pc.index(mask, True).as_py())

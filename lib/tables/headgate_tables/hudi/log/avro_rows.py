@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import ChunkedArray
+from headgate_tables.arrow import ChunkedArray, buffer_bytes
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
@@ -72,7 +72,7 @@ def _decode_columns(content: pa.Buffer, count: int, shape: Any, names: list[str]
     decoded = decode_records(fields, count, run, [_LENGTH, *names])
     if decoded is None:
         return None
-    lengths = np.frombuffer(_one(decoded.column(_LENGTH)).buffers()[1], dtype=">i4", count=count).astype(np.int64)
+    lengths = np.frombuffer(buffer_bytes(_one(decoded.column(_LENGTH)), 1), dtype=">i4", count=count).astype(np.int64)
     return decoded if _in_step(lengths, np.frombuffer(memoryview(run), dtype=np.uint8)) else None
 
 

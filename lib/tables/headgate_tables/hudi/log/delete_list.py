@@ -7,6 +7,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+from fastavro.types import DictSchema, Schema
 
 from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
@@ -15,7 +16,7 @@ NO_ORDERING = 0
 """The IntWrapper value that stands for "no ordering value" (Hudi's OrderingValues default)."""
 
 _MODEL = "org.apache.hudi.avro.model"
-_WRAPPERS: dict[str, tuple[Any, pa.DataType]] = {
+_WRAPPERS: dict[str, tuple[Schema, pa.DataType]] = {
     "BooleanWrapper": ("boolean", pa.bool_()),
     "IntWrapper": ("int", pa.int32()),
     "LongWrapper": ("long", pa.int64()),
@@ -31,12 +32,12 @@ _WRAPPERS: dict[str, tuple[Any, pa.DataType]] = {
 """In the union's order (Hudi's HoodieDeleteRecord.avsc), after null."""
 
 
-def _record(name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+def _record(name: str, fields: list[DictSchema]) -> DictSchema:
     return {"type": "record", "name": name, "namespace": _MODEL, "fields": fields}
 
 
-def _schema() -> Any:
-    wrappers: list[Any] = [_record(name, [{"name": "value", "type": value}]) for name, (value, _) in _WRAPPERS.items()]
+def _schema() -> Schema:
+    wrappers: list[Schema] = [_record(name, [{"name": "value", "type": value}]) for name, (value, _) in _WRAPPERS.items()]
     local_date = _record("LocalDateWrapper", [{"name": "value", "type": "int"}])
     items = {"type": "array", "items": ["null", *(f"{_MODEL}.{name}" for name in _WRAPPERS), local_date]}
     array = _record("ArrayWrapper", [{"name": "wrappedValues", "type": ["null", items], "default": None}])

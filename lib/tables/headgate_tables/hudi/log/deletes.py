@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
+from fastavro.types import DictSchema, Schema
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, Scalar, buffer_bytes, pc
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
 from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varint_sizes, varints
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
@@ -28,11 +27,11 @@ _HEAD = struct.Struct(">ii")
 _SMALL = 1024
 """Bytes up to which reading record by record is faster than starting the columnar decoder."""
 _DECIMAL = pa.decimal128(30, 15)
-_DECIMAL_JSON = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
+_DECIMAL_JSON: DictSchema = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
 
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMAL_ORDINAL, _TIME_US, _TIMESTAMP_US = range(1, 12)
 
-_WRAPPED: dict[int, tuple[Any, pa.DataType]] = {
+_WRAPPED: dict[int, tuple[Schema, pa.DataType]] = {
     _BOOLEAN: ("boolean", pa.bool_()),
     _INT: ("int", pa.int32()),
     _LONG: ("long", pa.int64()),
@@ -97,7 +96,7 @@ def encode(keys: Array, partition: str, ordering: Array | None) -> pa.Buffer:
     """
     tail = b"\x02" + varint(len(partition.encode())) + partition.encode()
     raw = keys.cast(pa.binary())
-    parts: list[Any] = [pa.scalar(b"\x02"), varints(_lengths(raw)), raw]
+    parts: list[Array | Scalar] = [pa.scalar(b"\x02"), varints(_lengths(raw)), raw]
     if ordering is None:
         parts.append(pa.scalar(tail + varint(_INT) + varint(0)))
     else:
@@ -146,7 +145,7 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     run = payload.slice(start, payload.size - start - 1)
     # The union branches are read as the plain integers that they are stored as: the decoder would take any but 0 for a value.
     plain = {"key_branch": "int", "key": "string", "partition_branch": "int", "partition": "string", "ordinal": "int"}
-    fields = [{"name": name, "type": kind} for name, kind in plain.items()]
+    fields: list[DictSchema] = [{"name": name, "type": kind} for name, kind in plain.items()]
     if ordinal:
         fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
     table = decode_records(fields, count, run, None)
@@ -201,9 +200,9 @@ def _wrap(ordering: Array) -> tuple[int, Array]:
     raise UnsupportedTypeError(f"Deletes cannot be ordered by {kind}", fix="Order by an integer or a timestamp('us').")
 
 
-def decimal_bytes(values: Any) -> Array:
+def decimal_bytes(values: Array) -> Array:
     """Unscaled values as Java's BigInteger writes them: big-endian two's complement in the fewest bytes."""
-    raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)[16 * values.offset : 16 * (values.offset + len(values))]
+    raw = np.frombuffer(buffer_bytes(values, 1), dtype=np.uint8)[16 * values.offset : 16 * (values.offset + len(values))]
     cells = raw.reshape(-1, 16)[:, ::-1]
     sign = (cells[:, :1] >> 7) * np.uint8(0xFF)
     repeats_sign = (cells[:, :-1] == sign) & ((cells[:, 1:] ^ sign) < 0x80)
@@ -212,18 +211,18 @@ def decimal_bytes(values: Any) -> Array:
     return ragged(cells, used)
 
 
-def _joined(*parts: Any) -> Array:
+def _joined(*parts: Array | Scalar) -> Array:
     """Row by row one after the other; scalars stand in every row."""
     joined: Array = pc.binary_join_element_wise(*parts, b"")
     return joined
 
 
-def _cells(numbers: npt.NDArray[Any]) -> Array:
+def _cells(numbers: npt.NDArray[np.number]) -> Array:
     raw = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), -1)
     return ragged(raw, np.ones(raw.shape, dtype=bool))
 
 
-def _lengths(values: Any) -> npt.NDArray[np.int64]:
+def _lengths(values: Array) -> npt.NDArray[np.int64]:
     lengths: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return lengths
 
@@ -247,7 +246,7 @@ def _value_size(values: Array, ordinal: int) -> int:
     return int(varint_sizes(plain.astype(np.int64)).sum())
 
 
-def _bytes_of(records: Any) -> pa.Buffer:
+def _bytes_of(records: Array) -> pa.Buffer:
     data = records.buffers()[2]
     return data.slice(0, pc.sum(pc.binary_length(records)).as_py() or 0) if data is not None else pa.py_buffer(b"")
 

@@ -93,7 +93,7 @@ class FilePart(io.RawIOBase):
         self._length = length
         self._position = 0
 
-    def read(self, length: int = -1) -> Any:
+    def read(self, length: int = -1) -> bytes:
         """At most ``length`` bytes from here, all that are left when negative."""
         left = max(0, self._length - self._position)
         wanted = left if length < 0 else min(length, left)

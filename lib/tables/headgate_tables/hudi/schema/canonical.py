@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -71,7 +70,7 @@ def stored_type(kind: pa.DataType, path: str) -> pa.DataType:
         item = kind.value_field
         return pa.list_(pa.field("element", stored_type(item.type, f"{path}.element"), nullable=item.nullable))
     if isinstance(kind, pa.MapType):
-        return _stored_map(kind, path)
+        return _stored_map(kind.key_type, kind.item_field, path)
     if isinstance(kind, pa.StructType) and kind.num_fields:
         fields = [kind.field(i) for i in range(kind.num_fields)]
         _check_names([field.name for field in fields], path)
@@ -100,12 +99,12 @@ _STORED_AS: dict[pa.DataType, pa.DataType] = {
 }
 
 
-def _stored_map(kind: pa.MapType[Any, Any, Any], path: str) -> pa.DataType:
-    if stored_type(kind.key_type, f"{path}.key") != pa.string():
+def _stored_map(key: pa.DataType, item: Field, path: str) -> pa.DataType:
+    if stored_type(key, f"{path}.key") != pa.string():
         raise UnsupportedTypeError(
-            f"Column {path!r} is a map whose keys are {kind.key_type}", fix="Use a map with string keys, or a list of structs."
+            f"Column {path!r} is a map whose keys are {key}", fix="Use a map with string keys, or a list of structs."
         )
-    value = pa.field("value", stored_type(kind.item_type, f"{path}.value"), nullable=kind.item_field.nullable)
+    value = pa.field("value", stored_type(item.type, f"{path}.value"), nullable=item.nullable)
     return map_of(value)
 
 

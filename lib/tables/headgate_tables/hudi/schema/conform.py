@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -162,9 +161,14 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
-def _decoded(array: pa.DictionaryArray[Any, Any]) -> Array:
-    """The values. Under a null struct an index may point past the dictionary; what stands there does not matter."""
-    inside: Any = pc.less(array.indices, len(array.dictionary))
+def _decoded(array: Array) -> Array:
+    """The values of a dictionary; anything else as it is.
+
+    Under a null struct an index may point past the dictionary; what stands there does not matter.
+    """
+    if not isinstance(array, pa.DictionaryArray):
+        return array
+    inside: pa.BooleanArray = pc.less(array.indices, len(array.dictionary))
     if pc.all(inside).as_py() is not False:
         return array.dictionary_decode()
     return array.dictionary.take(pc.if_else(inside, array.indices, pa.scalar(None, array.indices.type)))
@@ -178,13 +182,13 @@ def _plain_list(array: Array) -> Array:
     """
     if not isinstance(array, pa.LargeListArray | pa.FixedSizeListArray | pa.ListViewArray | pa.LargeListViewArray):
         return array
-    lengths: Any = pc.fill_null(pc.list_value_length(array), 0)
+    lengths: Array = pc.fill_null(pc.list_value_length(array), 0)
     ends = pc.cumulative_sum_checked(lengths.cast(pa.int64())).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field), mask=array.is_null())
 
 
-def _with_children(array: pa.ListArray[Any] | pa.MapArray[Any, Any], target: pa.DataType, children: Array) -> Array:
+def _with_children(array: Array, target: pa.DataType, children: Array) -> Array:
     """The same offsets and validity over other values (``values`` of a sliced list are the whole list's)."""
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[children])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -85,8 +83,8 @@ def sequence_numbers(instant: str, n: int, first: int = 1, ordinal: int = 0) -> 
     return pa.chunked_array(chunks, type=pa.string())
 
 
-def _constant(value: str, n: int) -> pa.DictionaryArray[Any, Any]:
-    indices: Any = _ZEROS.slice(0, n) if n <= len(_ZEROS) else _zeros(n)
+def _constant(value: str, n: int) -> Array:
+    indices = _ZEROS.slice(0, n) if n <= len(_ZEROS) else _zeros(n)
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()), safe=False)
 
 

@@ -7,13 +7,12 @@ nulls there. Arrow's Parquet writer would refuse them, so they are covered (test
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import ChunkedArray, Field
+from headgate_tables.arrow import Array, ChunkedArray, Field
 from headgate_tables.errors import SchemaError
 
 _Mask = npt.NDArray[np.bool_]
@@ -43,19 +42,19 @@ def _checked_chunks(column: ChunkedArray, field: Field, shown: _Mask) -> Chunked
     )
 
 
-def _suspect(array: Any, field: Field) -> bool:
+def _suspect(array: Array, field: Field) -> bool:
     """Whether null is anywhere in a part that forbids it, shown or not."""
     kind = field.type
     if not field.nullable and array.null_count:
         return True
-    if isinstance(kind, pa.StructType):
+    if isinstance(array, pa.StructArray):
         return any(_suspect(array.field(i), kind.field(i)) for i in range(kind.num_fields))
-    if isinstance(kind, pa.MapType):
+    if isinstance(array, pa.MapArray):
         return _suspect(array.items, kind.item_field)
-    return isinstance(kind, pa.ListType) and _suspect(array.values, kind.value_field)
+    return isinstance(array, pa.ListArray) and _suspect(array.values, kind.value_field)
 
 
-def _checked(array: Any, field: Field, path: str, shown: _Mask) -> Any:
+def _checked(array: Array, field: Field, path: str, shown: _Mask) -> Array:
     """``shown``: bool[n], the values that stand under no null."""
     if not _suspect(array, field):
         return array
@@ -67,30 +66,32 @@ def _checked(array: Any, field: Field, path: str, shown: _Mask) -> Any:
         )
     if isinstance(array, pa.StructArray):
         return _checked_struct(array, field, path, shown & valid)
-    buffers, children = array.buffers(), None
-    if isinstance(array, pa.ListArray):
-        buffers, children = buffers[:2], [_checked_items(array, path, shown & valid)]
+    buffers, kind = array.buffers(), array.type
+    children: list[Array] | None = None
+    if isinstance(array, pa.MapArray):
+        inside = _inside(array.offsets, len(array.items), shown & valid)
+        items = _checked(array.items, kind.item_field, f"{path}.value", inside)
+        entries = pa.StructArray.from_arrays([array.keys, items], fields=[kind.key_field, kind.item_field])
+        buffers, children = buffers[:2], [entries]
+    elif isinstance(array, pa.ListArray):
+        inside = _inside(array.offsets, len(array.values), shown & valid)
+        buffers, children = buffers[:2], [_checked(array.values, kind.value_field, f"{path}.element", inside)]
     if not field.nullable:
         buffers[0] = None
-    return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset, children=children)
+    return pa.Array.from_buffers(kind, len(array), buffers, offset=array.offset, children=children)
 
 
-def _checked_struct(array: Any, field: Field, path: str, shown: _Mask) -> Any:
+def _checked_struct(array: pa.StructArray, field: Field, path: str, shown: _Mask) -> Array:
     fields = [array.type.field(i) for i in range(array.type.num_fields)]
     parts = [_checked(array.field(i), part, f"{path}.{part.name}", shown) for i, part in enumerate(fields)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null() if field.nullable else None)
 
 
-def _checked_items(array: Any, path: str, shown: _Mask) -> Any:
-    """What all lists or maps of the array point into, in one array."""
-    kind = array.type
-    values = array.items if isinstance(array, pa.MapArray) else array.values
-    offsets = array.offsets.to_numpy()
-    depth = np.zeros(len(values) + 1, np.int64)
-    np.add.at(depth, offsets[:-1][shown], 1)
-    np.add.at(depth, offsets[1:][shown], -1)
-    inside = np.cumsum(depth[:-1]) > 0
-    if not isinstance(array, pa.MapArray):
-        return _checked(values, kind.value_field, f"{path}.element", inside)
-    values = _checked(values, kind.item_field, f"{path}.value", inside)
-    return pa.StructArray.from_arrays([array.keys, values], fields=[kind.key_field, kind.item_field])
+def _inside(offsets: Array, length: int, shown: _Mask) -> _Mask:
+    """bool[length]: the values that a shown list or map points to."""
+    bounds = offsets.to_numpy()
+    depth = np.zeros(length + 1, np.int64)
+    np.add.at(depth, bounds[:-1][shown], 1)
+    np.add.at(depth, bounds[1:][shown], -1)
+    inside: _Mask = np.cumsum(depth[:-1]) > 0
+    return inside
