@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -98,8 +98,8 @@ def _deletes(operation: int, column: Array | None, rows: int) -> pa.BooleanArray
     if column is None:
         refuse(errors_pb2.CODE_INVALID_ARGUMENT, f"operation {operation} is unknown", "Send UPSERT, DELETE or MIXED.")
     upsert, delete = _meanings(column.type)
-    deletes: Any = pc.equal(column, delete)
-    known: Any = pc.or_(deletes, pc.equal(column, upsert)).fill_null(False)
+    deletes: pa.BooleanArray = pc.equal(column, delete)
+    known: pa.BooleanArray = pc.or_(deletes, pc.equal(column, upsert)).fill_null(False)
     if known.true_count < rows:
         first = pc.index(known, False).as_py()
         what = f"the operation column says neither upsert nor delete in {rows - known.true_count} rows, first in row {first}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
+
+from headgate_tables.arrow import Array
 
 Sizes = npt.NDArray[np.int64]
 
@@ -26,30 +26,31 @@ def row_bytes(rows: pa.Table) -> Sizes:
     return total + fixed
 
 
-def value_bytes(array: Any) -> Sizes | int:
+def value_bytes(array: Array) -> Sizes | int:
     """int64[n] bytes of each value, or one number when all are equal."""
     kind = array.type
     if pat.is_null(kind):
         return 0
     if pat.is_boolean(kind):
         return 1
-    if pat.is_struct(kind):
+    if isinstance(array, pa.StructArray):
         sizes = [value_bytes(array.field(i)) for i in range(kind.num_fields)]
         return sum(sizes, start=0)
-    if pat.is_fixed_size_list(kind):
-        return _of_fixed_lists(array)
-    if pat.is_map(kind) or pat.is_list(kind) or pat.is_large_list(kind):
-        return _of_lists(array)
+    if isinstance(array, pa.FixedSizeListArray):
+        return _of_fixed_lists(array, array.values)
+    if isinstance(array, pa.MapArray):
+        return _of_lists(array, array.keys, array.items)
+    if isinstance(array, pa.ListArray | pa.LargeListArray):
+        return _of_lists(array, array.values)
     if not _has_offsets(kind):
         return int(kind.bit_width) // 8
     offsets = _offsets(array)
     return np.diff(offsets).astype(np.int64) + offsets.itemsize
 
 
-def _of_lists(array: Any) -> Sizes:
+def _of_lists(array: Array, *parts: Array) -> Sizes:
     offsets = _offsets(array)
     counts = np.diff(offsets).astype(np.int64)
-    parts = (array.keys, array.items) if pat.is_map(array.type) else (array.values,)
     sizes = counts * 0 + offsets.itemsize
     for part in parts:
         each = value_bytes(part)
@@ -61,9 +62,9 @@ def _of_lists(array: Any) -> Sizes:
     return sizes
 
 
-def _of_fixed_lists(array: Any) -> Sizes | int:
+def _of_fixed_lists(array: Array, values: Array) -> Sizes | int:
     length = int(array.type.list_size)
-    each = value_bytes(array.values)
+    each = value_bytes(values)
     if isinstance(each, int):
         return each * length
     start = array.offset * length
@@ -71,15 +72,16 @@ def _of_fixed_lists(array: Any) -> Sizes | int:
     return sizes
 
 
-def _offsets(array: Any) -> npt.NDArray[Any]:
+def _offsets(array: Array) -> npt.NDArray[np.int32] | npt.NDArray[np.int64]:
     kind = array.type
     large = pat.is_large_string(kind) or pat.is_large_binary(kind) or pat.is_large_list(kind)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(len(array) + 1, np.int32)
-    width = np.dtype(np.int64 if large else np.int32)
     # Not the whole buffer: a client's may be longer, by any number of bytes (test_damaged_bytes_are_refused_or_harmless).
-    return np.frombuffer(buffer, width, len(array) + 1, array.offset * width.itemsize)
+    if large:
+        return np.frombuffer(memoryview(buffer), np.int64, len(array) + 1, array.offset * 8)
+    return np.frombuffer(memoryview(buffer), np.int32, len(array) + 1, array.offset * 4)
 
 
 def _has_offsets(kind: pa.DataType) -> bool:
