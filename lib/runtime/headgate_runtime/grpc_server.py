@@ -37,7 +37,9 @@ class Server:
     more), OSError or ValueError if the files that the settings name are wrong.
     """
 
-    def __init__(self, settings: ServiceSettings, *, options: Sequence[tuple[str, Any]] = (), ids: Ids | None = None) -> None:
+    def __init__(
+        self, settings: ServiceSettings, *, options: Sequence[tuple[str, str | int]] = (), ids: Ids | None = None
+    ) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
         guard = _Guard(Principals(settings), ids or SystemIds())

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -44,7 +43,7 @@ def configure(settings: ServiceSettings) -> None:
     )
 
 
-def _printable(_logger: Any, _method: str, event: EventDict) -> EventDict:
+def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
     """A channel's name must not move the cursor or forge a line on the operator's terminal."""
     return {key: _escaped(value) if isinstance(value, str) else value for key, value in event.items()}
 

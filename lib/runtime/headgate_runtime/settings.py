@@ -5,10 +5,11 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin
+from typing import Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from headgate_runtime.values import Address, as_written
@@ -93,7 +94,7 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     raise AssertionError("parser.exit returned")
 
 
-def _from_file(path: str | None) -> Mapping[str, Any]:
+def _from_file(path: str | None) -> Mapping[str, object]:
     return tomllib.loads(Path(path).read_text(encoding="utf-8")) if path else {}
 
 
@@ -129,7 +130,7 @@ def _default(field: FieldInfo) -> str:
     return f"[{as_written(shown, field.metadata)}]" if shown not in ("", [], False, SecretStr("")) else ""
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _sentence(error: ErrorDetails) -> str:
     """One finding of pydantic, in the words of the command line."""
     place = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")

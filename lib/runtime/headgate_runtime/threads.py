@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 import structlog
 
 _log = structlog.get_logger()
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -24,7 +25,7 @@ class Threads(ThreadPoolExecutor):
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
 
-    def submit(self, work: Callable[..., _T], /, *arguments: Any, **named: Any) -> Future[_T]:
+    def submit(self, work: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> Future[_T]:
         """As of any executor; the future has the first fatal error instead of what is not to be trusted."""
         return super().submit(self._run, work, *arguments, **named)
 
@@ -40,7 +41,7 @@ class Threads(ThreadPoolExecutor):
         if self._first is not None:
             raise self._first
 
-    def _run(self, work: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
+    def _run(self, work: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
         if self._first is not None:
             raise self._first
         try:

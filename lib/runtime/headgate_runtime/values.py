@@ -4,7 +4,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator
 from pydantic_settings import NoDecode
@@ -31,13 +31,14 @@ def word_list(value: object) -> object:
     return _words(value) if isinstance(value, str) else value
 
 
-def as_written(value: Any, metadata: Sequence[Any]) -> str:
+def as_written(value: object, metadata: Sequence[object]) -> str:
     """A default as one would write it; ``metadata`` are the annotations of its field."""
     kinds = {note.func for note in metadata if isinstance(note, BeforeValidator)}
     units = _DURATION_UNITS if duration in kinds else _BYTE_UNITS if byte_size in kinds else {}
-    for unit, size in sorted(units.items(), key=lambda entry: -entry[1]):
-        if value >= size and value / size == round(value / size):
-            return f"{round(value / size)}{unit}"
+    if isinstance(value, int | float):
+        for unit, size in sorted(units.items(), key=lambda entry: -entry[1]):
+            if value >= size and value / size == round(value / size):
+                return f"{round(value / size)}{unit}"
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
