@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from headgate_tables.arrow import Array
+from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType, spelled_out
 
-Json = Any
 _SYNC = bytes(16)
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "string", "bytes"))
 
 
-def decode_records(fields: list[Json], count: int, run: pa.Buffer, columns: list[str] | None) -> pa.Table | None:
+def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns: list[str] | None) -> pa.Table | None:
     """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
 
     ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
@@ -48,12 +48,12 @@ def decode_records(fields: list[Json], count: int, run: pa.Buffer, columns: list
     return table if table.num_rows == count else None
 
 
-def physical(schema: Json) -> Json:
+def physical(schema: AvroSchema) -> AvroType:
     """The physical form of a record schema (parsed JSON that ``avro_to_arrow`` accepts)."""
-    return _Spelling().of(schema, "")
+    return spelled_out(_Spelling().of(schema, ""))
 
 
-def restore(array: Any, target: pa.DataType, shape: Json) -> Array:
+def restore(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
     """A decoded column (an Arrow array) of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
     if isinstance(shape, list):
         shape = next(branch for branch in shape if branch != "null")
@@ -61,18 +61,19 @@ def restore(array: Any, target: pa.DataType, shape: Json) -> Array:
         fields = [target.field(i) for i in range(target.num_fields)]
         # flatten() hands the record's nulls down: below one, a fixed has no bytes at all.
         children = [
-            restore(child, field.type, shape["fields"][i]["type"])
+            restore(child, field.type, spelled_out(shape)["fields"][i]["type"])
             for i, (child, field) in enumerate(zip(array.flatten(), fields, strict=True))
         ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(target, pa.ListType):
         short: Any = pc.cast(array, pa.list_(array.type.value_field))
-        values = restore(short.values, target.value_type, shape["items"])
+        values = restore(short.values, target.value_type, spelled_out(shape)["items"])
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[values])
     if isinstance(target, pa.MapType):
         short = pc.cast(array, pa.list_(array.type.value_field))
         keys, items = short.values.field(0), short.values.field(1)
-        pair = [restore(keys, target.key_type, "string"), restore(items, target.item_type, shape["items"]["fields"][1]["type"])]
+        pair_shape = spelled_out(spelled_out(shape)["items"])
+        pair = [restore(keys, target.key_type, "string"), restore(items, target.item_type, pair_shape["fields"][1]["type"])]
         entries = pa.StructArray.from_arrays(pair, fields=[target.key_field, target.item_field])
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[entries])
     if isinstance(shape, dict) and "symbols" in shape:
@@ -87,10 +88,10 @@ class _Spelling:
     """One schema's walk: names seen so far, each spelled out anew where it is used."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Json] = {}
+        self._named: dict[str, AvroType] = {}
         self._count = 0
 
-    def of(self, schema: Json, namespace: str) -> Json:
+    def of(self, schema: AvroSchema, namespace: str) -> AvroSchema:
         if isinstance(schema, list):
             return [self.of(branch, namespace) for branch in schema]
         if isinstance(schema, str):
@@ -101,45 +102,64 @@ class _Spelling:
         if kind == "array":
             return {"type": "array", "items": self.of(schema["items"], namespace)}
         if kind == "map":
-            pair = [{"name": "key", "type": "string"}, {"name": "value", "type": self.of(schema["values"], namespace)}]
-            return {"type": "array", "items": {"type": "record", "name": self._fresh(), "fields": pair}}
+            key: AvroField = {"name": "key", "type": "string"}
+            value: AvroField = {"name": "value", "type": self.of(schema["values"], namespace)}
+            return {"type": "array", "items": {"type": "record", "name": self._fresh(), "fields": [key, value]}}
         if kind == "enum":
             return self._name(schema, namespace, {"type": "int", "symbols": schema["symbols"]})
         if kind == "fixed" or schema.get("logicalType") == "decimal":
-            kept = {key: schema[key] for key in ("type", "size", "logicalType", "precision", "scale") if key in schema}
+            kept = _kept(schema)
             return self._name(schema, namespace, kept) if kind == "fixed" else kept
         return self.of(kind, namespace)
 
-    def _record(self, schema: Json, namespace: str) -> Json:
+    def _record(self, schema: AvroType, namespace: str) -> AvroType:
         inner = schema["name"].rpartition(".")[0] or schema.get("namespace", namespace)
-        fields = [{"name": field["name"], "type": self.of(field["type"], inner)} for field in schema["fields"]]
+        fields: list[AvroField] = [{"name": field["name"], "type": self.of(field["type"], inner)} for field in schema["fields"]]
         return self._name(schema, namespace, {"type": "record", "fields": fields})
 
-    def _name(self, schema: Json, namespace: str, spelled: Json) -> Json:
+    def _name(self, schema: AvroType, namespace: str, spelled: AvroType) -> AvroType:
         prefix = schema.get("namespace", namespace)
         full = schema["name"] if "." in schema["name"] or not prefix else f"{prefix}.{schema['name']}"
         self._named[full] = spelled
         return spelled | {"name": self._fresh()}
 
-    def _again(self, name: str, namespace: str) -> Json:
+    def _again(self, name: str, namespace: str) -> AvroSchema:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        spelled = self._named.get(full, self._named.get(name))
-        return self._renamed(spelled)
+        return self._renamed(self._named[full if full in self._named else name])
 
-    def _renamed(self, spelled: Json) -> Json:
+    def _renamed(self, spelled: AvroSchema) -> AvroSchema:
         """A copy with fresh names throughout: a decoder would take a repeated name for a redefinition."""
         if isinstance(spelled, list):
             return [self._renamed(part) for part in spelled]
         if not isinstance(spelled, dict):
             return spelled
-        copy = {key: self._renamed(value) if key in ("items", "type") else value for key, value in spelled.items()}
+        copy = spelled.copy()
+        copy["type"] = self._renamed(spelled["type"])
+        if "items" in spelled:
+            copy["items"] = self._renamed(spelled["items"])
         if "fields" in spelled:
             copy["fields"] = [{"name": field["name"], "type": self._renamed(field["type"])} for field in spelled["fields"]]
-        return copy | {"name": self._fresh()} if spelled["type"] in ("record", "fixed", "int") else copy
+        if spelled["type"] in ("record", "fixed", "int"):
+            copy["name"] = self._fresh()
+        return copy
 
     def _fresh(self) -> str:
         self._count += 1
         return f"n{self._count}"
+
+
+def _kept(schema: AvroType) -> AvroType:
+    """What a decoder has to know of a fixed or a decimal."""
+    kept: AvroType = {"type": schema["type"]}
+    if "size" in schema:
+        kept["size"] = schema["size"]
+    if "logicalType" in schema:
+        kept["logicalType"] = schema["logicalType"]
+    if "precision" in schema:
+        kept["precision"] = schema["precision"]
+    if "scale" in schema:
+        kept["scale"] = schema["scale"]
+    return kept
 
 
 def varint(number: int) -> bytes:

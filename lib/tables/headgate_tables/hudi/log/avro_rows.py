@@ -21,6 +21,7 @@ import pyarrow as pa
 from headgate_tables.arrow import ChunkedArray, buffer_bytes
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
+from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
 _LENGTH = "__length"
@@ -66,8 +67,8 @@ def row_count(content: pa.Buffer, where: str) -> int:
     return int(count)
 
 
-def _decode_columns(content: pa.Buffer, count: int, shape: Any, names: list[str]) -> pa.Table | None:
-    fields = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
+def _decode_columns(content: pa.Buffer, count: int, shape: AvroType, names: list[str]) -> pa.Table | None:
+    fields: list[AvroField] = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
     run = content.slice(_PREFIX)
     decoded = decode_records(fields, count, run, [_LENGTH, *names])
     if decoded is None:
@@ -87,12 +88,12 @@ def _in_step(lengths: npt.NDArray[np.int64], run: npt.NDArray[np.uint8]) -> bool
     return bool((stored == lengths).all())
 
 
-def _decode_rows(content: pa.Buffer, count: int, shape: Any, where: str) -> pa.Table:
+def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) -> pa.Table:
     """Row by row, for what the fast way cannot read: the judge of damaged blocks, so it trusts no length."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(shape)))
     view = memoryview(content).cast("B")
     at = _PREFIX
-    rows: list[Any] = []
+    rows: list[dict[str, object]] = []
     for _ in range(count):
         (length,) = struct.unpack_from(">i", view, at) if at + 4 <= len(view) else (-1,)
         end = at + 4 + length
@@ -100,7 +101,10 @@ def _decode_rows(content: pa.Buffer, count: int, shape: Any, where: str) -> pa.T
             raise _corrupt(where, f"row {len(rows)} ends outside of it")
         record = io.BytesIO(view[at + 4 : end])
         try:
-            rows.append(fastavro.schemaless_reader(record, parsed, None))
+            row = fastavro.schemaless_reader(record, parsed, None)
+            if not isinstance(row, dict):
+                raise TypeError(f"{row!r} is no record")
+            rows.append(row)
         except (
             ValueError,
             EOFError,
@@ -125,7 +129,7 @@ def _decode_rows(content: pa.Buffer, count: int, shape: Any, where: str) -> pa.T
         raise _corrupt(where, f"a value is out of range ({error})") from error
 
 
-def _physical_type(shape: Any) -> pa.DataType:
+def _physical_type(shape: AvroSchema) -> pa.DataType:
     if isinstance(shape, list):
         return _physical_type(next(branch for branch in shape if branch != "null"))
     if isinstance(shape, str):
@@ -136,7 +140,7 @@ def _physical_type(shape: Any) -> pa.DataType:
         return pa.struct([(field["name"], _physical_type(field["type"])) for field in shape["fields"]])
     if shape["type"] == "array":
         return pa.large_list(_physical_type(shape["items"]))
-    return _PHYSICAL[shape["type"]]
+    return _physical_type(shape["type"])
 
 
 _PHYSICAL: dict[str, pa.DataType] = {
@@ -152,7 +156,7 @@ _PHYSICAL: dict[str, pa.DataType] = {
 
 
 @lru_cache(maxsize=64)
-def _shape(schema_json: str) -> Any:
+def _shape(schema_json: str) -> AvroType:
     return physical(json.loads(schema_json))
 
 

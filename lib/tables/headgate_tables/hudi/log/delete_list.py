@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TypeAlias
 
 import fastavro
 import pyarrow as pa
@@ -14,6 +14,9 @@ from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 NO_ORDERING = 0
 """The IntWrapper value that stands for "no ordering value" (Hudi's OrderingValues default)."""
+
+_Wrapped: TypeAlias = tuple[str, dict[str, object]]
+"""An ordering value as fastavro reads it: the wrapper's full name and its fields."""
 
 _MODEL = "org.apache.hudi.avro.model"
 _WRAPPERS: dict[str, tuple[Schema, pa.DataType]] = {
@@ -63,7 +66,9 @@ def decode_list(payload: pa.Buffer, where: str) -> tuple[Array, Array, Array | N
     """Keys, partitions and ordering values as in ``deletes.DeleteRows``. Raises CorruptFileError, UnsupportedTableError."""
     stream = io.BytesIO(payload)
     try:
-        read: Any = fastavro.schemaless_reader(stream, DELETE_LIST, None, return_record_name=True)
+        read = fastavro.schemaless_reader(stream, DELETE_LIST, None, return_record_name=True)
+        if not isinstance(read, dict):
+            raise TypeError(f"{read!r} is no record")
         records = read["deleteRecordList"]
     except (
         ValueError,
@@ -85,8 +90,9 @@ def decode_list(payload: pa.Buffer, where: str) -> tuple[Array, Array, Array | N
     return keys, partitions, _ordering(wrapped, where)
 
 
-def _ordering(wrapped: list[Any], where: str) -> Array | None:
-    names = {value[0].rpartition(".")[2] for value in wrapped if not _is_unset(value)}
+def _ordering(wrapped: list[_Wrapped | None], where: str) -> Array | None:
+    given = [_given(value) for value in wrapped]
+    names = {value[0].rpartition(".")[2] for value in given if value is not None}
     if not names:
         return None
     if len(names) > 1 or not names <= _WRAPPERS.keys():
@@ -96,13 +102,14 @@ def _ordering(wrapped: list[Any], where: str) -> Array | None:
         )
     kind = _WRAPPERS[names.pop()][1]
     try:
-        return pa.array([None if _is_unset(value) else value[1]["value"] for value in wrapped], kind)
+        return pa.array([None if value is None else value[1]["value"] for value in given], kind)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise _corrupt(where, f"an ordering value is out of range ({error})") from error
 
 
-def _is_unset(value: Any) -> bool:
-    return value is None or (value[0] == f"{_MODEL}.IntWrapper" and value[1]["value"] == NO_ORDERING)
+def _given(value: _Wrapped | None) -> _Wrapped | None:
+    """None also for the value that stands for none."""
+    return None if value is None or (value[0] == f"{_MODEL}.IntWrapper" and value[1]["value"] == NO_ORDERING) else value
 
 
 def _corrupt(where: str, how: str) -> CorruptFileError:

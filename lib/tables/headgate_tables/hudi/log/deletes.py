@@ -15,23 +15,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
-from fastavro.types import DictSchema, Schema
 
 from headgate_tables.arrow import Array, Scalar, buffer_bytes, pc
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
 from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varint_sizes, varints
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
+from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
 _SMALL = 1024
 """Bytes up to which reading record by record is faster than starting the columnar decoder."""
 _DECIMAL = pa.decimal128(30, 15)
-_DECIMAL_JSON: DictSchema = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
+_DECIMAL_JSON: AvroType = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
 
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMAL_ORDINAL, _TIME_US, _TIMESTAMP_US = range(1, 12)
 
-_WRAPPED: dict[int, tuple[Schema, pa.DataType]] = {
+_WRAPPED: dict[int, tuple[AvroSchema, pa.DataType]] = {
     _BOOLEAN: ("boolean", pa.bool_()),
     _INT: ("int", pa.int32()),
     _LONG: ("long", pa.int64()),
@@ -145,7 +145,7 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     run = payload.slice(start, payload.size - start - 1)
     # The union branches are read as the plain integers that they are stored as: the decoder would take any but 0 for a value.
     plain = {"key_branch": "int", "key": "string", "partition_branch": "int", "partition": "string", "ordinal": "int"}
-    fields: list[DictSchema] = [{"name": name, "type": kind} for name, kind in plain.items()]
+    fields: list[AvroField] = [{"name": name, "type": kind} for name, kind in plain.items()]
     if ordinal:
         fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
     table = decode_records(fields, count, run, None)

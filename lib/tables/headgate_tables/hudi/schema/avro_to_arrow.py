@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 
 from headgate_tables.arrow import Field
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+from headgate_tables.hudi.schema.avro_json import AvroSchema, AvroType
 from headgate_tables.hudi.schema.canonical import map_of
 
 _PRIMITIVES: Mapping[str, pa.DataType] = {
@@ -21,7 +21,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
-_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
+_LOGICAL: Mapping[tuple[str, str | None], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
@@ -40,7 +40,7 @@ def arrow_schema(schema_json: str, where: str) -> pa.Schema:
     logical types that are not known here (an unknown one is ignored, as Avro demands).
     """
     try:
-        root = json.loads(schema_json)
+        root: AvroSchema = json.loads(schema_json)
         kind = _SchemaReader(where).type_of(root, "", "") if isinstance(root, dict) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _not_a_schema(where, repr(error)) from error
@@ -60,7 +60,7 @@ class _SchemaReader:
         self._where = where
         self._named: dict[str, pa.DataType | None] = {}
 
-    def field_of(self, name: str, schema: Any, namespace: str, path: str) -> Field:
+    def field_of(self, name: str, schema: AvroSchema, namespace: str, path: str) -> Field:
         """``schema`` may be a union with null on either side."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
@@ -69,14 +69,14 @@ class _SchemaReader:
             return pa.field(name, self.type_of(branches[0], namespace, path), nullable=len(schema) > 1)
         return pa.field(name, self.type_of(schema, namespace, path), nullable=False)
 
-    def type_of(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+    def type_of(self, schema: AvroSchema, namespace: str, path: str) -> pa.DataType:
         if isinstance(schema, str):
             return _PRIMITIVES[schema] if schema in _PRIMITIVES else self._reference(schema, namespace, path)
         if isinstance(schema, list):
             kind_of_union: pa.DataType = self.field_of("", schema, namespace, path).type
             return kind_of_union
         kind = schema["type"]
-        build: Callable[[Any, str, str], pa.DataType] | None = {
+        build: Callable[[AvroType, str, str], pa.DataType] | None = {
             "record": self._record,
             "fixed": self._fixed,
             "array": self._array,
@@ -95,25 +95,25 @@ class _SchemaReader:
             else self.type_of(kind, namespace, path)
         )
 
-    def _record(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+    def _record(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         name, inner = _full_name(schema, namespace)
         self._named[name] = None
         fields = [self.field_of(field["name"], field["type"], inner, f"{path}.{field['name']}") for field in schema["fields"]]
         return self._remember(name, pa.struct(fields))
 
-    def _fixed(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+    def _fixed(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         decimal = schema.get("logicalType") == "decimal"
         return self._remember(
             _full_name(schema, namespace)[0], self._decimal(schema, path) if decimal else pa.binary(int(schema["size"]))
         )
 
-    def _array(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+    def _array(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         return pa.list_(self.field_of("element", schema["items"], namespace, path))
 
-    def _map(self, schema: Any, namespace: str, path: str) -> pa.DataType:
+    def _map(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         return map_of(self.field_of("value", schema["values"], namespace, path))
 
-    def _decimal(self, schema: Any, path: str) -> pa.DataType:
+    def _decimal(self, schema: AvroType, path: str) -> pa.DataType:
         precision, scale = int(schema["precision"]), int(schema.get("scale", 0))
         if not 0 < precision <= 38 or not 0 <= scale <= precision:
             raise self._unsupported(path, f"decimal({precision}, {scale})")
@@ -136,7 +136,7 @@ class _SchemaReader:
         )
 
 
-def _full_name(schema: Any, namespace: str) -> tuple[str, str]:
+def _full_name(schema: AvroType, namespace: str) -> tuple[str, str]:
     """A named type's full name, and the namespace of what it encloses."""
     name = schema["name"]
     if "." in name:
