@@ -1,16 +1,28 @@
 """Describes a table to clients, alike in every service."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from headgate_proto.api.v1.tables_pb2 import TableDescription
+
+
+class Serialized(Protocol):
+    """Bytes in Arrow's memory."""
+
+    def to_pybytes(self) -> bytes: ...
+
+
+class SerializableSchema(Protocol):
+    """What is asked of a pyarrow schema."""
+
+    def serialize(self) -> Serialized: ...
 
 
 class DefinitionLike(Protocol):
     """What ``headgate_tables.face.definition.Definition`` says of a table; ``schema`` is a pyarrow schema."""
 
     @property
-    def schema(self) -> Any: ...
+    def schema(self) -> SerializableSchema: ...
 
     @property
     def record_key(self) -> Sequence[str]: ...
