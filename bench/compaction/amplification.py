@@ -6,7 +6,6 @@ Runs in a process of its own. Every file that was created is still there at the 
 from collections import deque
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
@@ -24,7 +23,7 @@ LAG = 2
 """Commits between a plan and its end: compactors work while rows come in."""
 
 
-def run(folder: str, feed: str, oracle: str, commits: int, loaded: int) -> dict[str, Any]:
+def run(folder: str, feed: str, oracle: str, commits: int, loaded: int) -> dict[str, object]:
     """``loaded``: rows of the feed that lie in base files before the first commit; the others are spread over ``commits``.
 
     Bytes without what was there before: ``logs``, ``bases``, ``all`` with the timeline and commit log, ``arrow`` as handed in.

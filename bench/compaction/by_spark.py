@@ -7,11 +7,14 @@ that helps it.
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bench.tables.contenders.contender import KEY, ORDERING
 from bench.tables.contenders.spark import start_session
 from bench.tables.usage import Moment, peak_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SETTINGS = {
     "hoodie.datasource.write.recordkey.field": KEY,
@@ -32,7 +35,7 @@ _SETTINGS = {
 }
 
 
-def compact(warm_up: Sequence[str], tables: Sequence[str], buckets: int) -> dict[str, Any]:
+def compact(warm_up: Sequence[str], tables: Sequence[str], buckets: int) -> dict[str, object]:
     """Folders; the clock runs for ``tables`` alone. Returns ``cpu`` and ``wall`` seconds of each, and the ``peak`` in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         session = start_session(Path(folder))
@@ -48,11 +51,11 @@ def compact(warm_up: Sequence[str], tables: Sequence[str], buckets: int) -> dict
             session.stop()
 
 
-def _measured(session: Any, table: str, java: Sequence[int]) -> Moment:
+def _measured(session: "SparkSession", table: str, java: Sequence[int]) -> Moment:
     begin = Moment.now(java)
     _run(session, table)
     return Moment.now(java) - begin
 
 
-def _run(session: Any, table: str) -> None:
+def _run(session: "SparkSession", table: str) -> None:
     session.sql(f"call run_compaction(op => 'scheduleAndExecute', path => '{table}')").collect()

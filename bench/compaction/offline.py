@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
@@ -50,10 +49,10 @@ def rate(figures: Figures, checkpoints: int, *, spark: bool) -> None:
             _spark(figures, table, folder, checkpoints, oracle)
 
 
-def _compacted(table: Path, folder: Path, oracle: str, **how: str) -> Any:
+def _compacted(table: Path, folder: Path, oracle: str, **how: str) -> dict[str, float]:
     """What it took to compact a copy of the table in ``folder``; ``how``: as ``whole_table.compact`` has it."""
     copy = copy_of(table, folder)
-    used = run_child(f"{_WHOLE_TABLE}:compact", folder=str(copy), **how)
+    used: dict[str, float] = run_child(f"{_WHOLE_TABLE}:compact", folder=str(copy), **how)
     check(copy, oracle)
     return used
 

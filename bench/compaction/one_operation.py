@@ -1,7 +1,5 @@
 """Runs in a process of its own: one slice is compacted, or read to see that nothing was lost."""
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +14,7 @@ def build(base_rows: int, log_rows: list[int], buckets: int = 1) -> str:
     return str(slice_table(base_rows, log_rows, buckets))
 
 
-def compact(folder: str) -> dict[str, Any]:
+def compact(folder: str) -> dict[str, object]:
     """Plans, merges and commits. ``rows``: in the new base file; ``bytes``: of it; ``cpu`` and ``wall`` in seconds."""
     from headgate_tables import hudi
 

@@ -9,16 +9,19 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.tables import CACHE, ROOT
 from bench.tables.progress import say
 from headgate_tables import hudi
+from headgate_tables.arrow import index_array
 from support.events import EVENTS_SCHEMA, event_ids, events
+
+Ints = npt.NDArray[np.int64]
 
 _CHUNK = 500_000
 _DRAWN = 500_000
@@ -70,7 +73,7 @@ def end_totals(base_rows: int, log_rows: Sequence[int], names: Sequence[str]) ->
     return [len(newest), *map(int, sums)]
 
 
-def _newest(base_rows: int, log_rows: Sequence[int]) -> Any:
+def _newest(base_rows: int, log_rows: Sequence[int]) -> Ints:
     """int64[keys]: the largest version of each."""
     logs = list(_logs(np.random.default_rng(_SEED), base_rows, log_rows))
     newest = np.zeros(1 + max([base_rows - 1, *(int(numbers.max()) for numbers, _ in logs)]), np.int64)
@@ -103,7 +106,7 @@ def _remove_old_slices(folder: Path) -> None:
             file.unlink()
 
 
-def _logs(rng: Any, base_rows: int, log_rows: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+def _logs(rng: np.random.Generator, base_rows: int, log_rows: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
     known = base_rows
     before = np.arange(min(base_rows, 1000))
     for log, rows in enumerate(log_rows):
@@ -118,8 +121,8 @@ def _logs(rng: Any, base_rows: int, log_rows: Sequence[int]) -> Iterator[tuple[A
         yield numbers[order], versions[order]
 
 
-def _rows(drawn: pa.Table, numbers: Any, versions: Any) -> pa.Table:
-    values = drawn.take(pa.array(numbers % _DRAWN))
+def _rows(drawn: pa.Table, numbers: Ints, versions: Ints) -> pa.Table:
+    values = drawn.take(index_array(numbers % _DRAWN))
     replaced = {"event_id": event_ids(numbers), "version": pa.array(versions.astype(np.int64))}
     return pa.table([replaced.get(name, values[name]) for name in EVENTS_SCHEMA.names], schema=EVENTS_SCHEMA)
 

@@ -4,14 +4,13 @@ And what no compaction can be faster than by much: the base files alone, read an
 """
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from bench.tables.usage import Moment, peak_bytes
 
 
-def compact(folder: str, warm_up: str = "") -> dict[str, Any]:
+def compact(folder: str, warm_up: str = "") -> dict[str, float]:
     """Opens the table, plans, merges and commits; before that, in another one, ``warm_up``.
 
     ``cpu`` and ``wall``: seconds of that; ``process_cpu``: of the process from its start on, imports too.
@@ -30,7 +29,7 @@ def compact(folder: str, warm_up: str = "") -> dict[str, Any]:
     return {"cpu": used.cpu, "wall": used.wall, "process_cpu": end.cpu, "peak": peak_bytes(), "bytes": result.bytes_written}
 
 
-def rewrite(folder: str) -> dict[str, Any]:
+def rewrite(folder: str) -> dict[str, float]:
     """Returns as ``compact``; warm, too."""
     files = sorted(Path(folder).glob("*.parquet"))
     pq.read_table(files[0])

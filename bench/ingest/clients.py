@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -12,7 +11,7 @@ from bench.ingest.workload import BATCH_ROWS
 from bench.tables.usage import Moment, peak_bytes
 
 
-def load(address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int]) -> dict[str, Any]:
+def load(address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int]) -> dict[str, float]:
     """The whole feed, spread over ``channels``, until it is queryable. ``warm_up``: batches sent before the clock starts.
 
     Returns ``rows``, ``wall`` and ``cpu`` seconds (this process and the cluster's ``processes``), ``client_cpu`` and ``peak``.
@@ -31,7 +30,7 @@ def load(address: str, table: str, feed: str, channels: int, warm_up: int, proce
     return {"rows": rows, "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu, "peak": peak_bytes()}
 
 
-def _send(channels: Sequence[Any], batches: pa.ipc.RecordBatchFileReader, numbers: range) -> None:
+def _send(channels: Sequence[headgate.Channel], batches: pa.ipc.RecordBatchFileReader, numbers: range) -> None:
     failed: list[BaseException] = []
 
     def work(at: int) -> None:
@@ -47,7 +46,7 @@ def _send(channels: Sequence[Any], batches: pa.ipc.RecordBatchFileReader, number
         raise failed[0]
 
 
-def _all(threads: Any) -> None:
+def _all(threads: Iterable[threading.Thread]) -> None:
     started = list(threads)
     for thread in started:
         thread.start()
@@ -62,7 +61,7 @@ def freshness(address: str, table: str, feed: str, rate: int, seconds: float, pi
     levels: tuple[headgate.Level, ...] = ("durable", "queryable")
     took: dict[str, list[float]] = {level: [] for level in levels}
     with headgate.connect(address) as hg, hg.table(table).channel("fresh") as channel:
-        sent: list[tuple[float, Any]] = []
+        sent: list[tuple[float, headgate.Receipt]] = []
         ended = threading.Event()
 
         def watch(level: headgate.Level) -> None:
@@ -91,7 +90,7 @@ def freshness(address: str, table: str, feed: str, rate: int, seconds: float, pi
     return took
 
 
-def single_rows(address: str, table: str, feed: str, channels: int, seconds: float, processes: Sequence[int]) -> dict[str, Any]:
+def single_rows(address: str, table: str, feed: str, channels: int, seconds: float, processes: Sequence[int]) -> dict[str, float]:
     """Each channel sends one row a call, as fast as it is taken. Returns ``rows``, ``wall``, ``cpu`` and ``client_cpu``."""
     rows = pa.ipc.open_file(pa.memory_map(feed)).get_batch(0)
     counts = [0] * channels
@@ -116,7 +115,7 @@ def single_rows(address: str, table: str, feed: str, channels: int, seconds: flo
     return {"rows": sum(counts), "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu}
 
 
-def overload(address: str, table: str, feed: str, seconds: float, channels: int) -> dict[str, Any]:
+def overload(address: str, table: str, feed: str, seconds: float, channels: int) -> dict[str, float]:
     """Sends as fast as it can, from many channels at once, for some seconds. Returns ``rows`` taken and ``wall``."""
     batches = pa.ipc.open_file(pa.memory_map(feed))
     counts = [0] * channels

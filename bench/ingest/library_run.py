@@ -9,11 +9,11 @@ import importlib
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from bench.tables.compare import differences
+from bench.tables.contenders.contender import Contender
 from bench.tables.progress import say
 from bench.tables.usage import Moment
 
@@ -44,7 +44,7 @@ class Checkpoints:
     """Commits of a feed into a table, one after the other."""
 
     name: str
-    table: Any
+    table: Contender
     batches: pa.ipc.RecordBatchFileReader
     at: int = 0
     pace: Pace = field(default_factory=Pace)
@@ -61,7 +61,7 @@ class Checkpoints:
         return rows.num_rows, seconds
 
 
-def run(name: str, contender: str, folder: str, feed: str, interval: float) -> dict[str, Any]:
+def run(name: str, contender: str, folder: str, feed: str, interval: float) -> dict[str, object]:
     """The whole feed into the table in ``folder``, which is made if it is not there. ``contender``: ``module:class``.
 
     Returns ``rounds`` (rows and seconds of each commit after the warm-up), ``wall`` and ``cpu`` seconds of all of them.
@@ -92,6 +92,7 @@ def compare(contender: str, folder: str, feed: str, oracle: str) -> dict[str, st
     return {reader: differences(state, oracle) for reader, state in table.states()}
 
 
-def _table(contender: str, folder: str, schema: pa.Schema) -> Any:
+def _table(contender: str, folder: str, schema: pa.Schema) -> Contender:
     module, _, name = contender.partition(":")
-    return getattr(importlib.import_module(module), name)(Path(folder), schema, partitioned=True)
+    table: Contender = getattr(importlib.import_module(module), name)(Path(folder), schema, partitioned=True)
+    return table

@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fastavro.types import Schema
 
 from bench.tables.usage import Moment, peak_bytes
 from support.events import events, with_meta
@@ -78,7 +79,7 @@ def _cpu(work: Callable[[], object], times: int) -> float:
     return median(used)
 
 
-def _avro_block(rows: pa.Table, schema: Any) -> pa.Buffer:
+def _avro_block(rows: pa.Table, schema: Schema) -> pa.Buffer:
     """Content version 3: version, row count, then each row's length and Avro bytes."""
     content = io.BytesIO()
     content.write(struct.pack(">ii", 3, rows.num_rows))
@@ -89,7 +90,7 @@ def _avro_block(rows: pa.Table, schema: Any) -> pa.Buffer:
     return pa.py_buffer(content.getvalue())
 
 
-def _records(content: pa.Buffer, schema: Any) -> Any:
+def _records(content: pa.Buffer, schema: Schema) -> Any:
     stream = io.BytesIO(content)
     _, count = struct.unpack(">ii", stream.read(8))
     for _ in range(count):

@@ -25,7 +25,7 @@ class ChildFailed(Exception):
     """A contender's process ended with an error, which it printed."""
 
 
-def run_child(function: str, python: str = sys.executable, environment: dict[str, str] | None = None, **arguments: Any) -> Any:
+def run_child(function: str, python: str = sys.executable, environment: dict[str, str] | None = None, **arguments: object) -> Any:
     """``function``: ``module:name``, called with ``arguments`` (JSON values) under ``python``, from the repository's root."""
     what = function.rpartition(".")[2]
     say(f"{what} {_brief(arguments)}".rstrip())
@@ -56,7 +56,7 @@ def _wait(child: "subprocess.Popen[str]", arguments: str, what: str) -> None:
             raise
 
 
-def _brief(arguments: dict[str, Any]) -> str:
+def _brief(arguments: dict[str, object]) -> str:
     """The short ones, for people."""
     texts = {name: str(value).rpartition("/")[2] for name, value in arguments.items() if isinstance(value, str | int | float)}
     return " ".join(f"{name}={text}" for name, text in texts.items() if len(text) < _BRIEF)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from bench.tables.figures import Figures, Goal
 
@@ -35,7 +34,7 @@ def options_of(bench: str, description: str, sections: Mapping[str, str], *, qui
 
 
 def report(
-    figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, packages: Sequence[str], **settings: Any
+    figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, packages: Sequence[str], **settings: object
 ) -> None:
     """Prints the figures and the goals; ``--json`` writes them. ``settings``: what else made this run what it was."""
     machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from bench.tables.progress import say
 
@@ -79,7 +78,7 @@ class Figures:
                 value = row.median(OURS)
                 yield goal, value, value >= goal.limit if row.more_is_better else value <= goal.limit
 
-    def as_json(self, goals: Sequence[Goal]) -> dict[str, Any]:
+    def as_json(self, goals: Sequence[Goal]) -> dict[str, object]:
         """Every value of every round, and the goals."""
         rows = [
             {

@@ -1,8 +1,8 @@
 """Reading what we wrote: the merge of base and log files, and how fast a long timeline opens; hudi-rs beside us."""
 
 import gc
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from support.events import EVENTS_SCHEMA
 _FEW = ["event_id", "amount", "version"]
 
 
-def snapshot(contender: str, folder: str, how: str, times: int, oracle: str | None) -> dict[str, Any]:
+def snapshot(contender: str, folder: str, how: str, times: int, oracle: str | None) -> dict[str, object]:
     """Reads the table ``times`` times after a first read that warms up. ``contender``: ``headgate`` or ``hudi-rs``.
 
     ``how``: ``table`` (all 12 columns at once), ``stream`` (the same as batches that are let go), ``few`` (3 columns at once).
@@ -35,7 +35,7 @@ def snapshot(contender: str, folder: str, how: str, times: int, oracle: str | No
     return {"walls": walls[1:], "cpus": cpus[1:], "rows": count, "peak": peak_bytes()}
 
 
-def opening(contender: str, folder: str) -> dict[str, Any]:
+def opening(contender: str, folder: str) -> dict[str, object]:
     """Opens the table and lists its newest file slices, once, in a process that has only done its imports."""
     if contender == "headgate":
         from headgate_tables import hudi
@@ -52,14 +52,14 @@ def opening(contender: str, folder: str) -> dict[str, Any]:
     return {"wall": used.wall, "cpu": used.cpu, "groups": groups, "peak": peak_bytes()}
 
 
-def _headgate(folder: str, columns: list[str], *, stream: bool) -> Any:
+def _headgate(folder: str, columns: list[str], *, stream: bool) -> Iterable[pa.RecordBatch]:
     from headgate_tables import hudi
 
     scan = hudi.open_table(f"file://{folder}").scan(columns)
     return scan.to_reader() if stream else scan.to_table().to_batches()
 
 
-def _hudi_rs(folder: str, columns: list[str], *, stream: bool) -> Any:
+def _hudi_rs(folder: str, columns: list[str], *, stream: bool) -> Iterable[pa.RecordBatch]:
     from hudi import HudiReadOptions, HudiTable
 
     table, options = HudiTable(f"file://{folder}"), HudiReadOptions(projection=columns)

@@ -4,18 +4,35 @@ import gc
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
 from bench.tables.compare import differences
+from bench.tables.contenders.contender import Contender
 from bench.tables.scratch import scratch_folder
 from bench.tables.usage import Moment, folder_bytes, peak_bytes
 
 
-def run(
-    contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, oracle: str | None
-) -> dict[str, Any]:
+class PhaseUse(TypedDict):
+    """What a phase took; see ``run``."""
+
+    walls: list[float]
+    cpus: list[float]
+    rows: int
+    kept: int
+    bytes: int
+
+
+class Answer(TypedDict):
+    """What ``run`` returns."""
+
+    phases: dict[str, PhaseUse]
+    peak: int
+    differences: dict[str, str]
+
+
+def run(contender: str, workload: str, phases: Mapping[str, tuple[int, int]], partitioned: bool, oracle: str | None) -> Answer:
     """Upserts every batch and measures each. ``contender``: ``module:class``; ``oracle``: the end state to compare with.
 
     Returns under ``phases`` the ``walls`` and ``cpus`` of the commits in seconds, ``rows`` handed in, ``kept`` (distinct keys of
@@ -34,7 +51,7 @@ def run(
         return {"phases": measured, "peak": peak, "differences": found}
 
 
-def _phase(table: Any, batches: pa.ipc.RecordBatchFileReader, count: int, folder: Path) -> dict[str, Any]:
+def _phase(table: Contender, batches: pa.ipc.RecordBatchFileReader, count: int, folder: Path) -> PhaseUse:
     walls, cpus, rows, kept = [], [], 0, 0
     before = folder_bytes(folder)
     gc.collect()

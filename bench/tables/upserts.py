@@ -5,10 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures
+from bench.tables.upsert_run import Answer
 from bench.tables.workload import Phases, oracle, prepare
 
 
@@ -50,19 +50,26 @@ def measure(
             if number < (entrant.rounds or rounds):
                 share = entrant.share(phases)
                 expected = oracle(workload, share) if number == 0 else None
-                table: dict[str, Any] = {"workload": workload, "phases": share, "partitioned": partitioned, "oracle": expected}
-                answer = run_child("bench.tables.upsert_run:run", entrant.python, contender=entrant.contender, **table)
+                answer = run_child(
+                    "bench.tables.upsert_run:run",
+                    entrant.python,
+                    contender=entrant.contender,
+                    workload=workload,
+                    phases=share,
+                    partitioned=partitioned,
+                    oracle=expected,
+                )
                 _check(entrant, layout, answer)
                 _record(figures, f"upsert, {layout}", entrant, share, answer)
 
 
-def _check(entrant: Entrant, layout: str, answer: Any) -> None:
+def _check(entrant: Entrant, layout: str, answer: Answer) -> None:
     wrong = {reader: text for reader, text in answer["differences"].items() if text}
     if wrong:
         raise AssertionError(f"{entrant.name}, {layout}: the table is not what the oracle says: {wrong}")
 
 
-def _record(figures: Figures, section: str, entrant: Entrant, phases: Phases, answer: Any) -> None:
+def _record(figures: Figures, section: str, entrant: Entrant, phases: Phases, answer: Answer) -> None:
     def add(figure: str, unit: str, value: float, *, more_is_better: bool = False) -> None:
         figures.add(section, figure, unit, entrant.name, value, more_is_better=more_is_better)
 
