@@ -112,7 +112,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         """``serve`` as a coroutine; an asynchronous generator's answers are written from here."""
         yields = isasyncgenfunction(serve)
 
-        async def guarded(request: Any, context: Any) -> Any:
+        async def guarded(request: object, context: "grpc.aio.ServicerContext[object, object]") -> Any:
             try:
                 metadata = dict(details.invocation_metadata or ())
                 _principal.set(self._principals.of(details.method, metadata.get("authorization")))
@@ -128,7 +128,7 @@ class _Guard(grpc.aio.ServerInterceptor):
 
         return guarded
 
-    async def _abort(self, context: Any, told: RpcError) -> None:
+    async def _abort(self, context: "grpc.aio.ServicerContext[object, object]", told: RpcError) -> None:
         trailing = ((METADATA_KEY, told.error.SerializeToString()),)
         await context.abort(status_of(told.error), told.error.message, trailing)
 

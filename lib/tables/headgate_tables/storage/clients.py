@@ -3,16 +3,21 @@
 A create is conditional with all of them: If-None-Match with S3 and Azure, ``x-goog-if-generation-match: 0`` with Google.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from headgate_tables.storage.address import Address, Service
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore, RetryConfig
 
 ENVIRONMENT = {Service.S3: "AWS_", Service.GCS: "GOOGLE_", Service.AZURE: "AZURE_"}
 """How the environment variables begin that fill in what storage options leave out."""
@@ -41,7 +46,7 @@ def bucket_of(address: Address, options: Mapping[str, str]) -> Bucket:
 
 
 @lru_cache(maxsize=16)
-def clients(bucket: Bucket) -> tuple[Any, Any]:
+def clients(bucket: Bucket) -> tuple[ObjectStore, ObjectStore]:
     """One for creates and one for all else, shared by the bucket's tables: each costs 5 ms, 100 kB and connections of its own.
 
     Raises obstore's UnknownConfigurationKeyError and GenericError for settings that are wrong or too few.
@@ -52,7 +57,7 @@ def clients(bucket: Bucket) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=16)
-def upload_client(bucket: Bucket) -> Any:
+def upload_client(bucket: Bucket) -> ObjectStore:
     """For creates of large files: as the one for creates, with more time."""
     prefix = ENVIRONMENT[bucket.service].lower()
     given = [name for name, _ in (*bucket.options, *bucket.environment)]
@@ -61,7 +66,7 @@ def upload_client(bucket: Bucket) -> Any:
     return _client(bucket, {"max_retries": 0}, {} if limited else {"timeout": f"{_UPLOAD_SECONDS} seconds"})
 
 
-def _client(bucket: Bucket, retries: Any, more: Mapping[str, str] | None = None) -> Any:
+def _client(bucket: Bucket, retries: RetryConfig, more: Mapping[str, str] | None = None) -> ObjectStore:
     # Conditions are named for S3, as the environment could turn them off.
     fixed = {"conditional_put": "etag"} if bucket.service is Service.S3 else {}
     config: Any = {**dict(bucket.options), **(more or {}), **fixed}

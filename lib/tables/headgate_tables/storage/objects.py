@@ -8,7 +8,7 @@ import mmap
 import tempfile  # noqa: TID251 - for a file without a name, which there is nothing to make up or to sweep for
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, ClassVar, NoReturn, cast
+from typing import ClassVar, NoReturn
 
 import obstore
 import pyarrow as pa
@@ -267,7 +267,7 @@ def _body(content: Buffers) -> bytes | memoryview:
     if len(content) != 1:
         return b"".join(content)
     only = content[0]
-    return only if isinstance(only, bytes) else memoryview(cast(Any, only)).cast("B")
+    return only if isinstance(only, bytes) else memoryview(only).cast("B")
 
 
 def _no_stage(paths: list[str]) -> RuntimeError:

@@ -5,14 +5,12 @@ Only for files in which block follows block. What lies between damaged stretches
 
 import io
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError
-from headgate_tables.hudi.log.block import MAGIC, Block, check_closing, check_content, decode_head
+from headgate_tables.hudi.log.block import MAGIC, Block, BlockKind, HeaderKey, check_closing, check_content, decode_head
 
 _I64 = struct.Struct(">q")
 _SIZED_FROM = len(MAGIC) + _I64.size
@@ -70,7 +68,7 @@ def _framed_end(file: pa.NativeFile, head: bytes, at: int, size: int) -> int | N
     return end if len(follows) < len(MAGIC) or follows == MAGIC else None
 
 
-def _head(file: pa.NativeFile, head: bytes, at: int, limit: int, where: str) -> tuple[Any, Mapping[Any, str], int, int]:
+def _head(file: pa.NativeFile, head: bytes, at: int, limit: int, where: str) -> tuple[BlockKind, dict[HeaderKey, str], int, int]:
     """``decode_head`` in the file's offsets; reads on until the headers are complete."""
     while True:
         complete = len(head) >= limit - at
