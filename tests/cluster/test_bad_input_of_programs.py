@@ -162,7 +162,7 @@ MISFITS = {
         "fewer rows",
     ),
     "an offset that goes back": Misfit(
-        lambda c: c.upsert([row("a")], offset=1), headgate.InvalidArgumentError, "1 is not beyond 1", "Offsets grow"
+        lambda c: c.upsert([row("a")], offset=1), headgate.InvalidArgumentError, "1 is not above 1", "Give growing offsets"
     ),
 }
 

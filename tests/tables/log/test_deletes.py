@@ -10,7 +10,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.errors import CorruptFileError, NullOrderingError, TablesError, UnsupportedTableError, UnsupportedTypeError
@@ -256,6 +256,7 @@ def test_a_block_cut_anywhere_is_an_error() -> None:
             decode(content.slice(0, cut), "f")
 
 
+@settings(deadline=None)  # what a library prints of its first panic takes 0.4 s
 @given(st.data())
 def test_damaged_bytes_are_a_typed_error_or_what_avro_makes_of_them(data: st.DataObject) -> None:
     long = "x" * data.draw(st.sampled_from([1, 600]))

@@ -59,6 +59,8 @@ class BucketedRows:
 
 def sift_batch(placed: Placed, ordering: str | None) -> list[Changes]:
     """One row of each record of a batch, by group in the order of ``placed.groups``; see ``sift``."""
+    if not placed.rows.num_rows:
+        return []  # its columns may have no chunk at all
     batches = [BucketedRows(placed.rows, placed.keys, placed.deletes, placed.group)]
     return sift(batches, np.arange(len(placed.groups)), placed.groups, ordering, hashes=placed.hashes)[0]
 
