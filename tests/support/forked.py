@@ -17,8 +17,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Final
 
-from headgate_runtime.lifecycle import MALLOC
-
 _SERVICE = ("support.stepping", "headgate_runtime.logs", "headgate_runtime.lifecycle", "headgate_runtime.settings")
 PRELOADED: Final[Mapping[str, Sequence[str]]] = {
     "headgate_coordinator": (*_SERVICE, "headgate_coordinator.service"),
@@ -103,6 +101,8 @@ class _Server:
     """One ``support.fork_server``."""
 
     def __init__(self, modules: Sequence[str], env: Mapping[str, str]) -> None:
+        from headgate_runtime.lifecycle import MALLOC  # here, since ./task interop has the table library alone
+
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "support.fork_server", str(theirs.fileno()), *modules]
         with theirs:
