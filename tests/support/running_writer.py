@@ -76,6 +76,7 @@ class Cluster:
 async def opened_channel(owner: ScriptedOwner, table: hudi.Table) -> AsyncIterator[tuple[WriterLink, OwnedTable, Producer]]:
     """Attaches the table to the next writer that connects to ``owner``, and opens a channel to that writer."""
     assert table.definition is not None
+    owner.tables.add(TABLE)  # the open may come to the writer before the attachment, and the writer then asks for the table
     link = await owner.writer()
     owned = OwnedTable(TABLE, table.url, table.definition)
     owned.attach([link])
