@@ -58,7 +58,7 @@ def attach_meta(
             _constant(file_name, rows.num_rows),
             *rows.columns,
         ],
-        names=[*META_COLUMNS, *rows.column_names],
+        names=[*META_COLUMNS, *rows.schema.names],  # `column_names` costs as much as a third of this function
     )
 
 
