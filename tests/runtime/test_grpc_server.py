@@ -19,6 +19,7 @@ from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.settings import ServiceSettings, load_settings
 from support.certificates import self_signed
+from support.raw_http2 import message_start, raw_connection
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -168,6 +169,24 @@ async def test_a_token_says_who_calls_and_without_one_nothing_but_health_answers
         with failing(errors_pb2.CODE_UNAUTHENTICATED):
             await stream.read()
         await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+async def test_of_a_call_without_a_known_token_nothing_is_read(token: str, tokens: list[str]) -> None:
+    """Else the messages that 120 strangers begin and never end would stay in memory: 9 MiB each."""
+    metadata = [("authorization", f"Bearer {token}")] if token else []
+    async with serving(*tokens) as (_, address), raw_connection(address) as connection:
+        calls = [connection.open_call("/headgate.api.v1.TableService/ListTables", metadata) for _ in range(120)]
+        for call in calls:
+            connection.send(call, message_start(MAX_MESSAGE_BYTES - 1))
+        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), 30)
+
+
+async def test_who_sends_a_large_message_without_a_known_token_gets_the_reason(tokens: list[str]) -> None:
+    async with serving(*tokens) as (_, address), connect(address, settings()) as channel:
+        with failing(errors_pb2.CODE_UNAUTHENTICATED):
+            request = tables_pb2.CreateTableRequest(schema=bytes(MAX_MESSAGE_BYTES - 64))
+            await tables_pb2_grpc.TableServiceStub(channel).CreateTable(request)
 
 
 async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: list[str]) -> None:

@@ -100,22 +100,35 @@ class _Guard(grpc.aio.ServerInterceptor):
         self._ids = ids
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        """Runs when a call's headers are there. A refused call gets a handler that reads nothing of it."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
+        try:
+            metadata = dict(handler_call_details.invocation_metadata or ())
+            caller = self._principals.of(handler_call_details.method, metadata.get("authorization"))
+        except RpcError as refused:
+            return self._refusal(refused)
         for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
             if (serve := getattr(handler, kind)) is not None:
-                return handler._replace(**{kind: self._guarded(serve, handler_call_details)})
+                return handler._replace(**{kind: self._guarded(serve, handler_call_details.method, caller)})
         raise AssertionError(f"{handler_call_details.method} has no behaviour")
 
-    def _guarded(self, serve: Any, details: Any) -> Any:
+    def _refusal(self, refused: RpcError) -> Any:
+        """A streaming handler, also of a unary method, whose whole request gRPC would read before it calls the handler."""
+
+        async def refuse(_requests: object, context: "grpc.aio.ServicerContext[object, object]") -> None:
+            await self._abort(context, refused)
+
+        return grpc.stream_stream_rpc_method_handler(refuse)
+
+    def _guarded(self, serve: Any, method: str, caller: str) -> Any:
         """``serve`` as a coroutine; an asynchronous generator's answers are written from here."""
         yields = isasyncgenfunction(serve)
 
         async def guarded(request: object, context: "grpc.aio.ServicerContext[object, object]") -> Any:
             try:
-                metadata = dict(details.invocation_metadata or ())
-                _principal.set(self._principals.of(details.method, metadata.get("authorization")))
+                _principal.set(caller)
                 if not yields:
                     return await serve(request, context)
                 async with aclosing(serve(request, context)) as answers:
@@ -124,7 +137,7 @@ class _Guard(grpc.aio.ServerInterceptor):
             except grpc.aio.BaseError:
                 raise
             except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
-                await self._abort(context, _only_rpc_error(e) or self._internal(e, details.method))
+                await self._abort(context, _only_rpc_error(e) or self._internal(e, method))
 
         return guarded
 
