@@ -24,6 +24,7 @@ class DevCluster:
         self.port = port or (USUAL_PORT if is_free(USUAL_PORT) else free_port())
         self.address = f"localhost:{self.port}"
         self.events: list[tuple[float, dict[str, Any]]] = []
+        self.logs = folder
         folder.mkdir(exist_ok=True)
         self._log = (folder / "dev.log").open("wb")
         command = [sys.executable, "-m", "headgate_cli", "dev", "--json", "--store", store, "--port", str(self.port)]

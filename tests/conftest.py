@@ -14,7 +14,13 @@ os.environ["PYTHONPATH"] = os.pathsep.join([_HERE, *filter(None, [os.environ.get
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _forked_services() -> Iterator[None]:
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What `headgate dev` keeps of its clusters, programs of tests find there, too; a short path, as sockets lie in it."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.getbasetemp() / "state")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_services(_own_state: None) -> Iterator[None]:
     """Services of clusters come from parents that have imported them once (support.forked)."""
     with forked.serving():
         yield

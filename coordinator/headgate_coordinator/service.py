@@ -8,6 +8,7 @@ import structlog
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.leadership.elections import Elections
 from headgate_coordinator.leadership.leases import Holder, Leases
+from headgate_coordinator.leadership.redis_access import plaintext_problem, redis_of
 from headgate_coordinator.leadership.witnesses import TimeWitnesses
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.services.compaction_service import CompactionService
@@ -74,11 +75,11 @@ async def serve(
         bound = await server.start()
         address = settings.advertised(bound)
         own = state.own = Holder(settings.name or address, world.ids.token(), address)
-        leases = Leases(settings.redis, settings.cluster, own, ttl_s=settings.lease_ttl)
+        leases = Leases(redis_of(settings), settings.cluster, own, ttl_s=settings.lease_ttl)
         witnesses = TimeWitnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
         elections = Elections(state, leases, storage, settings, world, figures, threads, created, guard, witnesses)
         try:
-            if problem := await leases.setup_problem():
+            for problem in filter(None, (plaintext_problem(settings.redis), await leases.setup_problem())):
                 _log.warning("redis is not set up for leases", problem=problem)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(threads.failed())

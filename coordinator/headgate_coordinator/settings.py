@@ -1,6 +1,7 @@
 """Settings of a coordinator. Each describes its cost and its relation to others."""
 
 import re
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -25,8 +26,14 @@ class CoordinatorSettings(ServiceSettings):
     )
     redis: str = Field(
         "redis://127.0.0.1:6379/0",
-        description="an instance for leases only (maxmemory-policy noeviction); losing it costs takeovers, never data",
+        repr=False,
+        description="an instance for leases only (maxmemory-policy noeviction); losing it costs takeovers, never data. "
+        "rediss://USER:PASSWORD@host:port/0 with TLS and an ACL user, unix://USER:PASSWORD@/path for a socket; with a password "
+        "in the environment or the file, not as a flag",
     )
+    redis_ca: str = Field("", description="PEM file of the authority that signed Redis's certificate; empty: the system's")
+    redis_cert: str = Field("", description="PEM file of this coordinator's certificate, for a Redis that asks for one")
+    redis_key: str = Field("", description="PEM file of its private key")
     cluster: str = Field("headgate", description="names the cluster in Redis; coordinators of one store share it")
     name: str = Field(
         "",
@@ -118,6 +125,7 @@ class CoordinatorSettings(ServiceSettings):
             value = getattr(self, name)
             if value and not _NAME.fullmatch(value):
                 raise ValueError(f"{name}={value!r}: want 1 to 255 visible ASCII characters without spaces")
+        self._check_redis()
         if self.checkpoint_min_interval > self.checkpoint_interval:
             raise ValueError("checkpoint_min_interval is above checkpoint_interval")
         if self.checkpoint_timeout <= self.writer_timeout:
@@ -127,3 +135,16 @@ class CoordinatorSettings(ServiceSettings):
         if self.lease_ttl < 3 * self.lease_renewal:
             raise ValueError("lease_ttl has to be at least three times lease_renewal: one lost renewal is no loss")
         return self
+
+    def _check_redis(self) -> None:
+        scheme, colon, _ = self.redis.partition("://")
+        if not colon or scheme not in ("redis", "rediss", "unix"):
+            raise ValueError("redis: want redis://host:port/0, rediss://host:port/0 or unix:///path")
+        files = {name: getattr(self, name) for name in ("redis_ca", "redis_cert", "redis_key")}
+        if scheme != "rediss" and (given := [name for name, path in files.items() if path]):
+            raise ValueError(f"{given[0]} is for TLS: write redis as rediss://host:port/0")
+        if bool(self.redis_cert) != bool(self.redis_key):
+            raise ValueError("redis_cert and redis_key belong together: give both or none")
+        for name, path in files.items():
+            if path and not Path(path).is_file():
+                raise ValueError(f"{name}: there is no file {path}")

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -190,6 +192,19 @@ def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate
             assert (code, done.get("files", 0), done.get("instants", [])) == (ExitCode.OK, 0, [])
     code, (adopted,), _ = headgate("table", "adopt", "served")
     assert (code, adopted["completed"]) == (ExitCode.OK, [])
+
+
+def test_no_secret_is_in_a_list_of_processes_a_log_or_an_answer(headgate: Any, cluster: DevCluster) -> None:
+    parts = [psutil.Process(fields["pid"]) for _, fields in cluster.events if fields["event"] == "serving"]
+    parts = [part for part in parts if part.is_running()]
+    urls = {part.environ()["HEADGATE_REDIS"] for part in parts if "HEADGATE_REDIS" in part.environ()}
+    [password] = {urlsplit(url).password for url in urls}
+    assert password
+    assert len(password) == 32
+    said = [json.dumps(headgate("status")), json.dumps(cluster.events)]
+    said += [word for part in (*parts, psutil.Process(parts[0].ppid())) for word in part.cmdline()]
+    said += [path.read_text() for path in cluster.logs.iterdir()]
+    assert not [text for text in said if password in text]
 
 
 @pytest.mark.slow

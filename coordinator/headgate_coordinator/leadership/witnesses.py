@@ -2,7 +2,6 @@
 
 import asyncio
 import http.client
-import ipaddress
 import os
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -10,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from headgate_coordinator.leadership.leases import Leases
+from headgate_coordinator.leadership.redis_access import host_of, is_this_host
 from headgate_coordinator.tables.guarded_clock import GuardedClock, TimeWitness
 from headgate_runtime.world import Clock
 
@@ -32,7 +32,7 @@ class TimeWitnesses:
         threads: Executor,
     ) -> None:
         self._leases = leases
-        self._redis = TimeWitness("Redis", independent=not is_this_host(urlsplit(redis).hostname or ""))
+        self._redis = TimeWitness("Redis", independent=not is_this_host(host_of(redis)))
         self._endpoint = endpoint_of(store, options)
         self._store = TimeWitness("the store", independent=not is_this_host(urlsplit(self._endpoint).hostname or ""))
         self._guard = guard
@@ -53,14 +53,6 @@ class TimeWitnesses:
             if ms is not None:
                 self._guard.note_reading(self._store, ms, (asked + self._clock.monotonic()) / 2)
             await self._clock.sleep(STORE_EVERY_S)
-
-
-def is_this_host(host: str) -> bool:
-    """Whether the text of a host name or address certainly means this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in ("", "localhost")
 
 
 def endpoint_of(store: str, options: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 from headgate_runtime.values import Address, as_written
 
 PREFIX = "HEADGATE_"
+_PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]+@")
 
 
 class ServiceSettings(BaseSettings):
@@ -83,6 +85,10 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     """
     parser = _parser(cls, prog, about)
     flags = vars(parser.parse_args(list(argv)))
+    for name in flags:
+        if _has_password(flags[name]):
+            elsewhere = f"{PREFIX}{name.upper()} or the file of --config"
+            parser.exit(2, f"{prog}: --{name.replace('_', '-')}: other users can read flags: give the password in {elsewhere}\n")
     path = flags.pop("config", None) or os.environ.get(f"{PREFIX}CONFIG")
     try:
         values = {**_from_file(path), **EnvSettingsSource(cls)(), **flags}
@@ -92,6 +98,11 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     except (OSError, tomllib.TOMLDecodeError) as e:
         parser.exit(2, f"{prog}: --config {path}: {e}\n")
     raise AssertionError("parser.exit returned")
+
+
+def _has_password(value: object) -> bool:
+    """Whether it is an address that holds one."""
+    return isinstance(value, str) and _PASSWORD.match(value) is not None
 
 
 def _from_file(path: str | None) -> Mapping[str, object]:

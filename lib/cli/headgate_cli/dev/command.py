@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import signal
 import socket
@@ -11,11 +12,14 @@ from urllib.parse import unquote
 
 import click
 
-from headgate_cli.dev.processes import Cluster, find_redis, redis_process, service_processes
+from headgate_cli.dev.private import PrivateFolder
+from headgate_cli.dev.processes import Cluster, redis_process, service_processes
+from headgate_cli.dev.redis import find_redis, prepare_redis
 from headgate_cli.dev.supervisor import EventFields, Supervisor, exit_text
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
+from headgate_tables.system import System
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -56,7 +60,7 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
     """Runs a cluster on this machine: Redis, coordinators, writers and compactors.
 
     Restarts processes that die. Ctrl-C stops all of them in order, a second Ctrl-C at once. The tables stay in the store, and the
-    next `headgate dev` continues with them. Everything listens on 127.0.0.1 only.
+    next `headgate dev` continues with them. Everything listens on 127.0.0.1 only, Redis on a socket of this user.
 
     \b
     Examples:
@@ -90,19 +94,18 @@ async def _run(supervisor: Supervisor, cluster: Cluster, printer: "_EventPrinter
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    waves = [[redis_process(cluster, find_redis())], service_processes(cluster)]
+    waves = [[redis_process(cluster.redis)], service_processes(cluster)]
     await supervisor.run(waves, printer.ready, stop)
 
 
 def _cluster(store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str) -> Cluster:
     for number in range(coordinators):
         _check_free(port + number)
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        redis_port = int(listener.getsockname()[1])
+    folder = PrivateFolder.of_cluster(port, os.environ)
+    redis = prepare_redis(folder, find_redis(), System.real().ids.token())
     url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
     options = {"coordinator": ["--checkpoint-interval", checkpoint_interval]}
-    return Cluster(url, port, coordinators, writers, compactors, redis_port, options)
+    return Cluster(url, port, coordinators, writers, compactors, redis, options)
 
 
 def _check_free(port: int) -> None:

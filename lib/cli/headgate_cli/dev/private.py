@@ -1,0 +1,61 @@
+"""Files of a cluster on this machine that no other user may read: passwords, keys, the socket of Redis."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+
+
+class PrivateFolder:
+    """A folder with mode 0700 whose files have mode 0600. Raises CommandError if others could look into it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of_cluster(cls, port: int, environment: Mapping[str, str]) -> "PrivateFolder":
+        """That of the cluster whose first coordinator has this port: ``$XDG_STATE_HOME/headgate/dev/PORT``.
+
+        It outlives the cluster, so that its clients find the next one of this port as they know it.
+        """
+        base = Path(environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or "~").expanduser() / ".local/state")
+        folder = base / "headgate"
+        _make_private(folder)
+        for name in ("dev", str(port)):
+            folder /= name
+            _make_private(folder)
+        return cls(folder)
+
+    def write(self, name: str, content: str) -> Path:
+        """Creates the file or replaces it at once; returns its path."""
+        path, partial = self.path / name, self.path / f".{name}.partial"
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(content)
+        partial.replace(path)
+        return path
+
+
+def _make_private(folder: Path) -> None:
+    """Made if it is not there. One that is there has to be ours alone: what others can change, they can replace by a link."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename}: {error.strerror}",
+            fix="The cluster's passwords and keys are kept there: set XDG_STATE_HOME to a folder that you can write to.",
+            code=ExitCode.OPERATOR,
+        ) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise CommandError(
+            f"{folder} is not a folder of yours that others cannot open",
+            fix=f"The cluster's passwords and keys are kept there: chmod 700 {folder}, or set XDG_STATE_HOME to another folder.",
+            code=ExitCode.OPERATOR,
+        )
