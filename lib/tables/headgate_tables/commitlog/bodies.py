@@ -43,7 +43,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What any slot may say besides; None where it says nothing. On disk it comes behind a kind's own keys, or in ``KEYS``.
+    """Fields that every slot may have; None for one that it lacks. On disk they follow a kind's own keys, or as ``KEYS`` orders.
 
     ``time``: when it was decided; ``reserved``: the instants alive from then on (rule TM4); ``deleted``: keys of
     ``LogState.deleting`` whose files are gone.
@@ -59,7 +59,7 @@ class Decision:
     deleted: Sequence[str] | None = None
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in a slot."""
+        """Its JSON in a slot."""
         return {key: value for key in self.KEYS or keys_of(type(self)) if (value := getattr(self, key)) is not None}
 
 
@@ -70,7 +70,7 @@ def keys_of(kind: type[Decision]) -> tuple[str, ...]:
 
 
 class Common(TypedDict, total=False):
-    """The fields of ``Decision`` that are there."""
+    """The fields of ``Decision`` that a slot has."""
 
     time: str
     reserved: Sequence[str]
@@ -90,7 +90,7 @@ read_texts_by_key = map_of(text)
 
 
 def common(fields: Fields) -> Common:
-    """Reads them; nothing else may be left. Raises UnfitError."""
+    """Reads the fields of ``Decision``. Raises UnfitError, also for any other key that is left."""
     found = fields.rest()
     for key in found:
         read = _COMMON.get(key)
@@ -113,7 +113,7 @@ class Created(Decision):
     publish: Sequence[EncodedFile]
 
     def encode(self) -> dict[str, Json]:
-        """The config's keys stand beside the log's."""
+        """Its JSON in a slot: the config's keys stand beside the log's."""
         return {**self.config, "time": self.time, "publish": self.publish}
 
     @classmethod
@@ -138,7 +138,7 @@ class Configured(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence(Decision):
-    """A new epoch. ``ahead``: its holder accepts times that are in the future."""
+    """A new epoch. ``ahead``: its owner accepts times that are in the future."""
 
     KIND = Kind.FENCE
     KEYS = ("holder", "reserved", "ahead")
@@ -147,7 +147,7 @@ class Fence(Decision):
     ahead: Ahead | None = None
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in a slot."""
+        """Its JSON in a slot."""
         return {**Decision.encode(self), "holder": self.holder.encode()}
 
     @classmethod
@@ -171,7 +171,7 @@ class Reserve(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Decision):
-    """``publish`` is empty where it commits offsets alone (rule RO5)."""
+    """``publish`` is empty when it commits offsets alone (rule RO5)."""
 
     KIND = Kind.COMMIT
     KEYS = ("instant", "completion", "reserved", "files", "channels", "min_reader", "min_writer", "publish", "deleted")

@@ -29,13 +29,13 @@ from headgate_tables.system import System
 ALIVE = 2
 """Checkpoint instants alive at a time (rule RO1): one filling, one committing."""
 LATE_S = 60.0
-"""Who puts a file in place so long after it last knew that the table is its own asks the log first (hazard H8). Shorter: commits
-that a busy store holds up ask, too. Longer: dead instants have to be remembered far longer (headgate.log.retire.after).
+"""Seconds after its last proof of ownership at which a process asks the log before it creates a file (hazard H8). Shorter:
+commits that a busy store delays ask, too. Longer: dead instants have to be remembered far longer (headgate.log.retire.after).
 """
 
 
 class Claim:
-    """``state``: what was read or decided last. ``unfolded``: the slots behind the newest fold. ``unpublished``: those of them
+    """``state``: see ``CommitLog.state``. ``unfolded``: the slots after the newest fold. ``unpublished``: those of them
     whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
     """
 
@@ -55,7 +55,7 @@ class Claim:
 
     @property
     def fenced(self) -> bool:
-        """Whether this handle has won a FENCE slot, whatever came then."""
+        """Whether this handle has won a FENCE slot, even if it was deposed since."""
         return self._times is not None
 
     @property
@@ -78,9 +78,9 @@ class Claim:
             raise self._deposed_error()
 
     def check_owner(self) -> None:
-        """Looks whether another process has won a slot since; one request, two on an object store. Writes nothing.
+        """Checks whether another process has won a slot since; one request, two on an object store. Writes nothing.
 
-        Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
+        Raises DeposedError, after which the handle is finished. A handle that has not fenced has nothing to lose.
         """
         self.check()
         asked_at = self.system.clock.monotonic()
@@ -93,8 +93,8 @@ class Claim:
         self._owned_at = asked_at
 
     def ask_if_late(self) -> None:
-        """Before a file is put in place. A process that slept may have been deposed, and what it won or reserved may have been
-        published, archived and cleaned: the file would bring it back (hazard H8). Raises as ``check_owner``.
+        """For a file that is about to be created. A process that slept may have been deposed, and what it won or reserved may
+        have been published, archived and cleaned: the file would bring it back (hazard H8). Raises as ``check_owner``.
         """
         if self.system.clock.monotonic() - self._owned_at > LATE_S:
             self.check_owner()
@@ -110,14 +110,14 @@ class Claim:
     def fence(self, *, accepting: bool = False) -> None:
         """Wins a FENCE slot, with which a new epoch begins and two instants are reserved (rule T1).
 
-        ``accepting``: times that are ahead of the clock are accepted in it. Raises TableOwnedError when a cluster holds the
+        ``accepting``: the slot accepts times that are ahead of the clock. Raises TableOwnedError when a cluster owns the
         table, ClockError, OutcomeUnknownError.
         """
         while not self._fence(accepting=accepting):
             pass
 
     def _fence(self, *, accepting: bool) -> bool:
-        """One try. False: somebody else won the number; look again."""
+        """Tries once. False: another process won the number; look again."""
         self.state, self.unfolded = read_state(self.store, self.layout)
         holder = self.state.holder
         if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
@@ -145,7 +145,7 @@ class Claim:
 
     @contextlib.contextmanager
     def ending_on_failed_sync(self) -> Iterator[None]:
-        """Hazard H14: tried again, the same sync would succeed without the data. For whatever is written for this handle."""
+        """Around every write for this handle: a failed sync ends it; a second one would succeed without the data (hazard H14)."""
         try:
             yield
         except SyncFailedError as error:
@@ -153,7 +153,7 @@ class Claim:
             raise
 
     def _win(self, slot: Slot) -> bool:
-        """Sends the slot and takes it in. What ends this in between, a person's interrupt too, leaves the outcome unknown."""
+        """Sends the slot and applies it. An interruption in between, Ctrl-C included, leaves the outcome unknown."""
         self._failed = OutcomeUnknownError(
             f"the request for slot {slot.n} was interrupted",
             fix="Open the table again; `commits()` tells whether the commit stands.",

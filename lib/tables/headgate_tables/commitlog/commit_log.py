@@ -1,7 +1,7 @@
 """One table's commit log as this process holds it: fence, begin, commit, decide, fold (rules C2, C6, TM4, RO5, G1).
 
-Each part of it is a module: ``claim`` (who may append), ``reservations`` (instants of transactions), ``unpublished`` (files of
-slots that were won) and ``dead_names`` (files that must go).
+Its parts are modules of their own: ``claim`` (who may append), ``reservations`` (instants of transactions), ``unpublished``
+(files of slots that were won) and ``dead_names`` (files that must go).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +57,7 @@ class CommitLog:
 
     @property
     def state(self) -> LogState:
-        """What was read or decided last."""
+        """The log after the newest slot that this handle has read or won."""
         return self._claim.state
 
     @property
@@ -72,14 +72,14 @@ class CommitLog:
 
     @property
     def unfolded(self) -> Sequence[Slot]:
-        """Slots behind the newest fold."""
+        """Slots after the newest fold."""
         return tuple(self._claim.unfolded)
 
     def own(self) -> bool:
-        """Fences if this handle does not own the table yet; true the first time that this comes to its end.
+        """Fences if this handle does not own the table yet; returns True the first time that it completes.
 
-        Puts in place what slots decided and nobody published (rule T6), also what an earlier call could not.
-        Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster holds the table, ClockError.
+        Publishes what won slots decided and nobody has published (rule T6), including what an earlier call failed to publish.
+        Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster owns the table, ClockError.
         """
         self.fence()
         self._unpublished.catch_up()
@@ -87,24 +87,24 @@ class CommitLog:
         return newly
 
     def fence(self) -> None:
-        """``own`` without putting anything in place: another program may have archived or rolled back what slots decided
-        (hazard H8), so that only ``adopt`` can tell what is still missing. Raises as ``own``.
+        """``own`` without publishing: another program may have archived or rolled back what slots decided (hazard H8), so only
+        ``adopt`` can find out what is still missing. Raises as ``own``.
         """
         self._claim.check()
         if not self._claim.fenced:
             self._claim.fence()
 
     def check_owner(self) -> None:
-        """Looks whether another process has won a slot since; one request, two on an object store. Writes nothing.
+        """Checks whether another process has won a slot since; one request, two on an object store. Writes nothing.
 
-        Raises DeposedError: then the handle is finished. A handle that has not fenced has nothing to lose.
+        Raises DeposedError, after which the handle is finished. A handle that has not fenced has nothing to lose.
         """
         self._claim.check_owner()
 
     def accept_future_times(self) -> str:
-        """Goes on above times that are ahead of the clock, in a slot that says so, fencing first if need be.
+        """Continues above times that are ahead of the clock, and records that in a slot; fences first if necessary.
 
-        Returns the time from which it goes on, "" when none is ahead: then nothing was written. Raises as ``own``.
+        Returns the time from which it continues, "" when none is ahead: then nothing was written. Raises as ``own``.
         """
         self._claim.check()
         if not self._claim.fenced:
@@ -119,7 +119,7 @@ class CommitLog:
         return ahead.floor
 
     def adopt(self, newest: str, body: Adopt) -> None:
-        """Wins an ADOPT slot, then puts in place what it leaves of earlier ones. The handle has fenced, no transaction is open.
+        """Wins an ADOPT slot, then publishes what it leaves of earlier ones. The handle has fenced, and no transaction is open.
 
         ``newest``: the largest time on the timeline; all issued from here on are above it, the instants reserved now too.
         Raises ClockError (nothing was decided then), DeposedError, OutcomeUnknownError.
@@ -133,7 +133,7 @@ class CommitLog:
         self._unpublished.catch_up()
 
     def begin(self) -> str:
-        """The instant of a new transaction. Raises TransactionError when two are open."""
+        """Begins a transaction and returns its instant. Raises TransactionError when two are open."""
         self.own()
         self._reservations.check_room()
         if self._reservations.are_stale:
@@ -157,9 +157,9 @@ class CommitLog:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
         ``derive`` makes the derived files from the completion time. ``channels``: records that changed (see LogState).
-        ``decided`` is called between the two: whatever happens then, the commit stands (rule C6).
+        ``decided`` is called between winning and publishing: from then on the commit stands, whatever happens (rule C6).
         Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
-        error that is no ReopenTable nothing was decided and the transaction is open still.
+        other error than a ReopenTable nothing was decided, and the transaction is still open.
         """
         self._reservations.check_open(instant)
         self._reservations.check_oldest(instant)
@@ -186,9 +186,9 @@ class CommitLog:
     def decide(self, build: Callable[[str], ServiceBody | Configured]) -> str:
         """Wins a slot of a table service and publishes what it derives.
 
-        ``build`` makes the body from a fresh time, which is also returned: the instant of what begins, the completion time of
-        what ends. The view it looks at is that of this moment: no slot is in flight (rule TM2). Open transactions stay open,
-        but for RESTORE. Raises as ``commit``.
+        ``build`` makes the body from a fresh time, which is also returned: the instant of an action that begins, the completion
+        time of one that ends. No slot is in flight meanwhile, so ``build`` sees the current view (rule TM2). Open transactions
+        stay open, except with RESTORE. Raises as ``commit``.
         """
         self.own()
         time = self._claim.times.next()
@@ -211,15 +211,15 @@ class CommitLog:
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
 
-        It derives no file. Transactions that are open stay so. Raises DeposedError, OutcomeUnknownError; after any error that
-        is no ReopenTable nothing was decided.
+        It derives no file, and open transactions stay open. Raises DeposedError, OutcomeUnknownError; after any other error
+        than a ReopenTable nothing was decided.
         """
         self.own()
         reserved = self._reservations.renewed()
         self._append(Offsets(channels=channels, forget=forget, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
 
     def bury_given_up(self) -> bool:
-        """Makes the instants of abandoned transactions dead in a slot now (rules RO4, TM4); False when there are none."""
+        """Makes the instants of abandoned transactions dead now, in a slot (rules RO4, TM4); False when there are none."""
         self._claim.check()
         if not self._reservations.given_up:
             return False
@@ -231,7 +231,7 @@ class CommitLog:
         self._claim.end(ReopenTable("the table was closed", fix="Open it again to write."))
 
     def release(self, instant: str) -> None:
-        """Ends a transaction that never showed its instant to anybody; the next one may use it."""
+        """Ends a transaction whose instant nobody has seen; the next transaction may use it."""
         self._reservations.check_open(instant)
         self._reservations.take_back(instant)
 
@@ -241,20 +241,22 @@ class CommitLog:
         self._reservations.end(instant)
 
     def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
-        """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted, ``swept`` ones are gone (rule D1)."""
+        """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted; the files of ``swept`` ones are gone
+        (rule D1).
+        """
         self._append(Dead(named=named, swept=swept, reserved=self._reservations.renewed()))
 
     def create(self, path: str, content: bytes) -> None:
-        """Creates a file that must be there before the next step, if it is not. Raises StoreUnavailableError, DeposedError."""
+        """Creates a file that the next step needs, unless it exists. Raises StoreUnavailableError, DeposedError."""
         with self.ending_on_failed_sync():
             create_for_certain(self.store, self._system.clock, path, content, durable=False, ask=self._claim.ask_if_late)
 
     def fold_is_due(self) -> bool:
-        """Whether ``FOLD_EVERY`` slots stand behind the newest fold."""
+        """Whether ``FOLD_EVERY`` slots stand after the newest fold."""
         return self.state.n - self.state.folded >= FOLD_EVERY
 
     def fold(self) -> None:
-        """Makes everything published durable, then writes K(n) and advances the boundary (rules G1, G2)."""
+        """Makes everything published durable, then writes fold K(n) and advances the boundary (rules G1, G2)."""
         self._claim.check()
         self._unpublished.catch_up()
         self._unpublished.make_durable()
@@ -269,11 +271,11 @@ class CommitLog:
         truncate(self.store, self.layout, self._system.clock, retire_after_ms)
 
     def make_durable(self) -> None:
-        """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
+        """Syncs everything published after the newest fold, then removes its staged names. Raises SyncFailedError."""
         self._unpublished.make_durable()
 
     def ending_on_failed_sync(self) -> AbstractContextManager[None]:
-        """Around whatever is written for this handle: after a SyncFailedError it does nothing more (hazard H14)."""
+        """The context of every write for this handle: a SyncFailedError ends the handle (hazard H14)."""
         return self._claim.ending_on_failed_sync()
 
     def _append(self, body: Body) -> Slot:

@@ -9,7 +9,7 @@ from headgate_tables.commitlog.slot import Body
 
 
 class DeadNames:
-    """Of the handle with ``claim`` and its ``reservations``. Remembers what this handle has looked for and deleted."""
+    """The dead names of the handle with ``claim``. Remembers what this handle has searched for and deleted."""
 
     def __init__(self, claim: Claim, reservations: Reservations) -> None:
         self._claim = claim
@@ -19,21 +19,22 @@ class DeadNames:
 
     @property
     def by_instant(self) -> Mapping[str, Sequence[str]]:
-        """Dead instants, also those that only the next slot makes so, with the names that slots gave up for deletion."""
+        """Dead instants, including those that only the next slot makes dead, with the names that slots gave up for deletion."""
         dead = {instant: names or [] for instant, names in self._claim.state.dead.items()}
         return {**dead, **dict.fromkeys(self._reservations.given_up, ())}
 
     @property
     def sweep_is_due(self) -> bool:
-        """Whether nobody has looked yet for what a dead instant left behind."""
+        """Whether nobody has searched yet for the files of some dead instant."""
         return any(instant not in self._looked_for for instant in self.by_instant)
 
     @property
     def unsettled(self) -> Sequence[str]:
-        """Dead instants of which a paused process may still leave files where readers see them (rules W2, W3).
+        """Dead instants whose files a paused process may still create where readers see them (rules W2, W3).
 
-        Not those that were looked for and began under this handle on a local disk: a checkpoint's data waits in a stage, and only
-        its owner makes its files on the timeline. A plan's outputs are made under their final names, by others.
+        An instant that began under this handle on a local disk is settled once its files were searched for: a checkpoint's data
+        waits in a stage, and only its owner creates its timeline files. A plan never is: others create its outputs under their
+        final names.
         """
         return [instant for instant, names in self.by_instant.items() if not self._is_settled(instant, names)]
 
@@ -43,11 +44,11 @@ class DeadNames:
         return own and instant in self._looked_for and not any(self._claim.layout.is_data(name) for name in names)
 
     def looked_for(self, instants: Iterable[str]) -> None:
-        """Notes that somebody has looked for what these dead instants left behind."""
+        """Notes that the files of these dead instants were searched for."""
         self._looked_for.update(instants)
 
     def delete_given_up(self) -> None:
-        """Deletes the files whose names slots have declared dead (rule D1); the next slot says that they are gone."""
+        """Deletes the files whose names slots have declared dead (rule D1); the next slot records that they are gone."""
         store, is_data = self._claim.store, self._claim.layout.is_data
         for key, names in self._claim.state.deleting.items():
             if key not in self._deleted:
@@ -59,7 +60,7 @@ class DeadNames:
                 self._deleted.add(key)
 
     def stated_in(self, body: Body) -> Body:
-        """The body of the next slot, with what this handle has deleted since the last one."""
+        """The body of the next slot, with the files that this handle has deleted since the last one."""
         return replace(body, deleted=sorted(self._deleted)) if self._deleted else body
 
     def have_been_stated(self, body: Body) -> None:

@@ -7,11 +7,11 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 """A value that another layer reads."""
 T = TypeVar("T")
 Read: TypeAlias = Callable[[object], T]
-"""Returns the value as what it is. Raises UnfitError."""
+"""Returns the value in its own type. Raises UnfitError."""
 
 
 class UnfitError(Exception):
-    """``key`` is "" as long as nobody has said where; ``unknown``: a newer version may have written it."""
+    """``key``: path to the value, "" as long as no caller has added it; ``unknown``: a newer version may have written it."""
 
     def __init__(self, why: str, key: str = "", *, unknown: bool = False) -> None:
         super().__init__(f"its key {key!r} {why}")
@@ -20,14 +20,14 @@ class UnfitError(Exception):
         self.unknown = unknown
 
     def below(self, key: str) -> "UnfitError":
-        """The same, seen from the object that holds ``key``."""
+        """The same error, located in the object that holds ``key``."""
         return UnfitError(self.why, f"{key}.{self.key}" if self.key else key, unknown=self.unknown)
 
 
 class Fields:
-    """``content``: an object whose keys are taken out of it one by one, so that ``end`` finds what nobody knows.
+    """The keys of the JSON object ``content``, each to be read once, so that ``end`` finds those that nobody knows.
 
-    Raises UnfitError for what is no object.
+    Raises UnfitError for any other value.
     """
 
     __slots__ = ("_left",)
@@ -49,11 +49,11 @@ class Fields:
         return self.take(key, read) if key in self._left else None
 
     def rest(self) -> dict[str, Json]:
-        """What was not taken so far; the reader knows every key of it."""
+        """The keys that were not read so far; the caller knows every one of them."""
         return self._left
 
     def end(self) -> None:
-        """Raises UnfitError for a key that nobody has taken."""
+        """Raises UnfitError for a key that nobody has read."""
         if self._left:
             raise UnfitError("is not known to this version", next(iter(self._left)), unknown=True)
 
@@ -80,7 +80,7 @@ def flag(value: object) -> bool:
 
 
 def nullable(read: Read[T]) -> Read[T | None]:
-    """Null, or what ``read`` takes."""
+    """Null, or what ``read`` accepts."""
     return lambda value: None if value is None else read(value)
 
 
@@ -109,12 +109,12 @@ def json_map(value: object) -> dict[str, Json]:
 
 
 def list_of(read: Read[T]) -> Read[list[T]]:
-    """A list of what ``read`` takes."""
+    """A list of what ``read`` accepts."""
     return lambda value: list(map(read, json_list(value)))
 
 
 def map_of(read: Read[T]) -> Read[dict[str, T]]:
-    """An object whose values ``read`` takes."""
+    """An object whose values ``read`` accepts."""
 
     def read_all(value: object) -> dict[str, T]:
         content = json_map(value)

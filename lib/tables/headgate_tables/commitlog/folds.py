@@ -74,7 +74,7 @@ _read_dead = map_of(nullable(texts))
 
 
 def _read_config(value: object) -> tuple[dict[str, Json], Mapping[str, str]]:
-    """The format's keys, and the settings. Folds once had the whole body of slot 0."""
+    """The format's keys, and the settings. Old folds have the whole body of slot 0."""
     fields = Fields(value)
     settings = fields.maybe("settings", read_texts_by_key) or {}
     fields.maybe("time", text)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogLayout:
-    """``root``: the folder that the format keeps beside the data, from the table's root. It is there as long as the table is.
+    """``root``: the folder that the format keeps beside the data, from the table's root. It exists as long as the table does.
 
-    Its files say which data counts (the timeline), so they are deleted one by one, in order; the log lies in it, too.
+    It holds the timeline, which says what data counts, so its files are deleted one by one, in order. The log lies in it, too.
     """
 
     root: str
 
     @property
     def folder(self) -> str:
-        """All that is the log's."""
+        """The log's own folder."""
         return f"{self.root}/.headgate"
 
     @property
@@ -39,7 +39,7 @@ class LogLayout:
 
     @property
     def probes(self) -> str:
-        """Where a store is tried out before the log begins."""
+        """The folder in which a store is probed before the log begins."""
         return f"{self.folder}/probe"
 
     def slot_path(self, n: int) -> str:

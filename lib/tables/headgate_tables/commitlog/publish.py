@@ -1,4 +1,4 @@
-"""From a won slot to the files that everybody reads (rules P1, P2, T6): a repeatable step, the same whoever does it.
+"""From a won slot to the files that readers see (rules P1, P2, T6). Repeatable, with the same result in every process.
 
 A COMMIT slot names its data files with the stage they wait in, and holds the exact bytes of every derived file; the
 completed instant is the last of them, so readers see the commit only when all else is in place.
@@ -21,13 +21,13 @@ REVOKED = ".revoked"
 
 
 Usable = Callable[[str, bytes], bool | None]
-"""Of a derived file's path and what was found there: whether that serves as well as ours; where not, ours takes its place.
-None: no other program may make a file of this name.
+"""Given the path of a derived file and the content found there: True if that serves as well as ours, False if ours has to
+replace it, None if no other program may create a file of this name.
 """
 
 
 def ours_alone(_path: str, _found: bytes) -> None:
-    """No derived file is anybody else's."""
+    """For a table whose derived files no other program creates."""
 
 
 def derived_files(slot: Slot) -> list[DerivedFile]:
@@ -49,8 +49,8 @@ def publish(
     usable: Usable = ours_alone,
     ask: Callable[[], None] = no_question,
 ) -> None:
-    """Puts the slot's files in place, but for the ``dead`` ones; what is there already stays, unless a power cut left it torn, or
-    it is another program's and not ``usable``. ``ask`` is called before each file and raises when the table is ours no more.
+    """Puts the slot's files in place, except the ``dead`` ones. A file that exists stays, unless a power cut left it torn, or it
+    is another program's and not ``usable``. ``ask`` is called before each file and raises when the table is no longer ours.
 
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
@@ -62,7 +62,7 @@ def publish(
     for path, content in derived_files(slot):
         if path in dead:
             continue
-        # Others may rewrite the properties, so no slot could tell a torn file of that name from theirs: those are synced at once.
+        # Other programs may rewrite the properties, so a torn file of that name would pass for theirs: those are synced at once.
         outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG, ask=ask)
         if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
             try:
@@ -71,12 +71,12 @@ def publish(
                 ask()
                 raise MissingFileError(
                     f"{path} was there, and is gone",
-                    fix="Another process has deleted it; a successor that has archived it, or somebody from outside.",
+                    fix="Another process has deleted it: a successor that has archived it, or somebody from outside.",
                 ) from error
 
 
 def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) -> None:
-    """Derived files are not synced: after a power cut a name may be there with a part of its bytes, or none."""
+    """Derived files are not synced: after a power cut a name may be there with a part of its content, or none."""
     found = store.get(path).to_pybytes()
     shared = usable(path, found)
     if found == content or shared:
@@ -117,6 +117,6 @@ def make_durable(store: Store, slots: Sequence[Slot]) -> None:
     staged = [file for slot in slots for file in slot.files if file.stage]
     derived = [file for slot in slots for file in derived_files(slot) if file[0] not in dead]
     folders = {path.rpartition("/")[0] for path in [*(path for path, _ in derived), *(file.path for file in staged)]}
-    # An empty file is all name; its folder holds it.
+    # An empty file has no content to sync; syncing its folder makes the name durable.
     store.sync([path for path, content in derived if content], folders | {folder.rpartition("/")[0] for folder in folders})
     store.delete(file.stage for file in staged)

@@ -1,4 +1,4 @@
-"""What slots and folds hold more than once: files, channel records, savepoints, who owns the table. No format."""
+"""What slots and folds have in common: files, channel records, savepoints, the table's owner. Knows no format."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class EncodedFile(NamedTuple):
 
 
 class ChannelRecord(NamedTuple):
-    """What a slot says of a channel (rules CH4, CH5). ``time``: of its last commit, in milliseconds of the wall clock."""
+    """What a slot records of a channel (rules CH4, CH5). ``time``: of its last commit, in milliseconds of the wall clock."""
 
     incarnation: int
     offset: int
@@ -37,12 +37,12 @@ class ChannelRecord(NamedTuple):
 DerivedFile: TypeAlias = tuple[str, bytes]
 """Path and content of a file that a slot derives."""
 Channels: TypeAlias = Mapping[str, ChannelRecord]
-"""By name."""
+"""Records of channels, by name."""
 Stuck: TypeAlias = Mapping[str, Json]
-"""What the format keeps of a file slice that cannot be compacted; ``aside``, a flag, is known here."""
+"""The format's record of a file slice that cannot be compacted. The log itself reads only the flag ``aside`` in it."""
 
 
-# Rows are told apart by hand: a log has very many of them, and anything more general takes longer.
+# Checked by hand: a log has very many of these, and anything more general takes longer.
 
 
 def _read_file(value: object) -> DataFile:
@@ -70,7 +70,7 @@ def _read_record(value: object) -> ChannelRecord:
 
 
 def read_ahead(value: object) -> Ahead:
-    """Raises UnfitError."""
+    """The value as an ``Ahead``. Raises UnfitError."""
     if type(value) is list and len(value) == 2:
         floor, at = value
         if type(floor) is str and type(at) is int:
@@ -85,12 +85,12 @@ read_names_by_instant = map_of(texts)
 
 
 def encode_derived(files: Sequence[DerivedFile]) -> list[EncodedFile]:
-    """As they stand in a slot."""
+    """The files as a slot holds them."""
     return [EncodedFile(path, base64.b64encode(content).decode()) for path, content in files]
 
 
 def read_stuck(value: object) -> Stuck:
-    """Raises UnfitError."""
+    """The value as a ``Stuck`` record. Raises UnfitError."""
     content = json_map(value)
     Fields({**content}).take("aside", flag)
     return content
@@ -98,14 +98,14 @@ def read_stuck(value: object) -> Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A savepoint. ``completion``: its own; ``point``: of what it saves."""
+    """A savepoint. ``completion``: when the savepoint completed; ``point``: when the commit that it saves did."""
 
     completion: str
     point: str
     channels: Channels
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in an ADOPT slot and a fold."""
+        """Its JSON in an ADOPT slot and in a fold."""
         return {"completion": self.completion, "point": self.point, "channels": self.channels}
 
     @classmethod
@@ -119,7 +119,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who won the newest FENCE: a ``library`` process or a ``cluster`` (its address is where to connect)."""
+    """The process that won the newest FENCE: a ``library`` or a ``cluster`` (``address``: where to connect)."""
 
     kind: str
     host: str
@@ -131,7 +131,7 @@ class Holder:
         return f"the cluster at {self.address}" if self.kind == "cluster" else f"process {self.pid} on {self.host}"
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in a FENCE slot."""
+        """Its JSON in a FENCE slot."""
         return {"kind": self.kind, "host": self.host, "pid": self.pid, "address": self.address}
 
     @classmethod

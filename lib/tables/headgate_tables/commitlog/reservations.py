@@ -13,7 +13,7 @@ STALE_MS = 60_000
 
 
 class Reservations:
-    """Of the handle with ``claim``."""
+    """The reservations of the handle with ``claim``."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -32,7 +32,7 @@ class Reservations:
 
     @property
     def are_stale(self) -> bool:
-        """Whether all are unused and too old to begin with (rule TM5). Raises ClockError."""
+        """Whether all are unused and too old for a new transaction (rule TM5). Raises ClockError."""
         return not self._open and bool(self._reserved) and self._claim.times.age_ms(self._reserved[0]) > STALE_MS
 
     @property
@@ -69,25 +69,25 @@ class Reservations:
             )
 
     def end(self, instant: str) -> None:
-        """Ends a transaction whose instant somebody has seen: nobody else gets it."""
+        """Ends a transaction whose instant somebody has seen: no other transaction gets it."""
         self._used = max(self._used, instant)
         self._open.remove(instant)
 
     def end_all(self) -> None:
-        """Ends every open transaction so."""
+        """Ends every open transaction, as ``end`` does."""
         self._used = max(self._used, *self._open, "")
         self._open.clear()
 
     def take_back(self, instant: str) -> None:
-        """Ends a transaction that never showed its instant to anybody; the next one may use it."""
+        """Ends a transaction whose instant nobody has seen; the next transaction may use it."""
         self._open.remove(instant)
 
     def fresh(self) -> list[str]:
-        """A list of instants that nobody has used (rule TM4). Raises ClockError."""
+        """New instants only, for a slot that reserves all anew (rule TM4). Raises ClockError."""
         return [self._claim.times.next() for _ in range(ALIVE)]
 
     def renewed(self, ending: str = "") -> list[str]:
-        """The whole list of instants alive after a slot that ends one (rule TM4). Raises ClockError."""
+        """All instants that are alive after a slot that ends the transaction of ``ending`` (rule TM4). Raises ClockError."""
         alive = [i for i in self._reserved if i != ending and (i in self._open or self._is_unused(i))]
         return alive + [self._claim.times.next() for _ in range(ALIVE - len(alive))]
 

@@ -27,7 +27,7 @@ read_entry = nullable(read_stuck)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Decision):
-    """A compaction. ``operations``: as the format encodes them."""
+    """A compaction is planned. ``operations``: as the format encodes them."""
 
     KIND = Kind.PLAN
 
@@ -48,8 +48,8 @@ class Plan(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDone(Decision):
-    """``names``: outputs that it was completed without. ``stuck``: slices that it went on without, by name; ``freed``: such as
-    were compacted at last; younger than format 1, both.
+    """A plan is completed. ``names``: outputs that it was completed without. ``stuck``: slices that it left uncompacted, by name;
+    ``freed``: names of slices that were stuck and are compacted now. Older slots have neither of these two.
     """
 
     KIND = Kind.PLAN_DONE
@@ -78,7 +78,7 @@ class PlanDone(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanCancelled(Decision):
-    """``names``: all files that it may have left. ``stuck``, ``freed``: as in ``PlanDone``."""
+    """A plan is given up. ``names``: all files that it may have left. ``stuck``, ``freed``: as in ``PlanDone``."""
 
     KIND = Kind.PLAN_CANCELLED
 
@@ -100,7 +100,7 @@ class PlanCancelled(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clean(Decision):
-    """``earliest``: what the table was before this completion time cannot be read any more; "" where nothing changes."""
+    """``earliest``: the table cannot be read any more as of times before this completion time; "" when that does not change."""
 
     KIND = Kind.CLEAN
 
@@ -124,7 +124,7 @@ class Clean(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save(Decision):
-    """``saved``: the instant; ``point``: its completion; ``completion``: the savepoint's own. ``channels``: all of them."""
+    """``saved``: the instant; ``point``: its completion time; ``completion``: the savepoint's own. ``channels``: all records."""
 
     KIND = Kind.SAVEPOINT
 
@@ -148,7 +148,7 @@ class Save(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsave(Decision):
-    """The savepoint of the instant ``removed`` goes."""
+    """The savepoint of the instant ``removed`` is removed."""
 
     KIND = Kind.SAVEPOINT
 
@@ -162,8 +162,8 @@ class Unsave(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Decision):
-    """``to``: the saved instant; ``undone``: commits, plans and savepoints that go; ``outputs``: of those plans, by instant.
-    ``channels``: all of them, from now on (rule CH8).
+    """``to``: the saved instant; ``undone``: commits, plans and savepoints that are removed; ``outputs``: of these plans, by
+    instant. ``channels``: all records from now on (rule CH8).
     """
 
     KIND = Kind.RESTORE
@@ -208,7 +208,7 @@ class Archive(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt(Decision):
-    """What another program did, see ``LogState``. ``config``: keys of the format's that change."""
+    """What another program did, see ``LogState``. ``config``: the format's keys that change."""
 
     KIND = Kind.ADOPT
 
@@ -225,7 +225,7 @@ class Adopt(Decision):
     names: Sequence[str]
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in a slot."""
+        """Its JSON in a slot."""
         return {**Decision.encode(self), "savepoints": {time: saved.encode() for time, saved in self.savepoints.items()}}
 
     @classmethod
@@ -256,7 +256,7 @@ class Slice(Decision):
     entry: Stuck | None
 
     def encode(self) -> dict[str, Json]:
-        """None is written, too."""
+        """Its JSON in a slot, in which None is null."""
         own: dict[str, Json] = {"name": self.name, "entry": self.entry}
         return own | Decision.encode(self)
 

@@ -68,7 +68,7 @@ class Slot:
 
     @property
     def kind(self) -> Kind:
-        """What it decides."""
+        """What the slot decides."""
         return self.body.KIND
 
     @property
@@ -191,5 +191,5 @@ def unfit(path: str, error: UnfitError) -> CorruptFileError | UnsupportedTableEr
 def _damaged(path: str, why: str) -> CorruptFileError:
     return CorruptFileError(
         f"{path} is damaged: {why}",
-        fix="Restore it from a copy of the table; without it, what was committed cannot be told. Reading the table still works.",
+        fix="Restore it from a copy of the table; without it, nobody knows what was committed. Reading the table still works.",
     )

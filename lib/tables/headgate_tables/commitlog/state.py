@@ -1,4 +1,4 @@
-"""What the slots up to some number say together (rule T5): a pure fold over slots, nothing else goes in."""
+"""What the slots up to some number say together (rule T5): a pure fold over slots, without other inputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ from headgate_tables.errors import CorruptFileError
 
 @dataclass(slots=True)
 class LogState:
-    """The commit log after slot ``n``; ``n`` = -1 before any. No slot says the ``layout``.
+    """The commit log after slot ``n``; ``n`` = -1 before any. ``layout``: where the log lies, which no slot says.
 
     ``commits`` maps each completed instant of the active timeline to its completion time, whatever its action; ``reserved``
     holds the checkpoint instants alive now, oldest first (rule TM4); ``dead`` the dead instants whose files are not yet known to
@@ -51,11 +51,11 @@ class LogState:
     ``plans``: instants of open compactions with their operations as PLAN slots have them. ``refused``: outputs of operations
     that a plan was completed without; a late compactor may still create them. ``savepoints``: by saved
     instant. ``deleting``: names that a slot gave up and
-    that may still be there, under a key that a later slot's ``deleted`` takes out. ``archived``: every instant up to it has left
-    the active timeline. ``cleaned``: what the table was before this completion time cannot be read any more, savepoints
-    excepted. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
-    ``stuck``: file slices that cannot be compacted, by name, with what the format keeps of each.
-    ``ahead``: from where the table goes on though its times are in the future.
+    that may still be there, under a key that a later slot's ``deleted`` removes. ``archived``: every instant up to it has left
+    the active timeline. ``cleaned``: the table cannot be read any more as of times before this completion time, except at
+    savepoints. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
+    ``stuck``: file slices that cannot be compacted, by name, with the format's record of each.
+    ``ahead``: an operator's decision to continue above times that are ahead of the clock.
     """
 
     layout: LogLayout
@@ -83,7 +83,7 @@ class LogState:
     folded: int = -1
 
     def apply(self, slot: Slot, own_hash: str) -> None:
-        """Takes slot ``n + 1`` in. Raises CorruptFileError when it does not follow slot ``n``."""
+        """Applies slot ``n + 1``. Raises CorruptFileError when it does not follow slot ``n``."""
         if slot.n != self.n + 1 or slot.prev_hash != self.last_hash:
             raise CorruptFileError(
                 f"slot {slot.n} does not follow slot {self.n}: the chain of hashes is broken",
@@ -115,7 +115,7 @@ class LogState:
             case Reserve():
                 self.ahead = body.ahead or self.ahead
             case Dead():
-                pass  # only behind the reservations, which may make more instants dead
+                pass  # applied after the reservations, which may make more instants dead
             case _:
                 self._serve(body)
 
@@ -201,7 +201,7 @@ class LogState:
         self._forget_failures()
 
     def _forget_failures(self) -> None:
-        """Files are others now: what cannot be compacted still says so again. What an operator has set aside stays so."""
+        """Other files now: what still cannot be compacted will fail again. What an operator has set aside stays so."""
         self.stuck = {name: entry for name, entry in self.stuck.items() if entry["aside"]}
 
     def _archived_until(self, until: str) -> None:
@@ -247,7 +247,7 @@ class LogState:
             self.stuck[body.name] = body.entry
 
     def _reserve(self, reserved: Sequence[str]) -> None:
-        """Rule TM4: reserved before, not any more, not committed: dead from this slot on."""
+        """Rule TM4: an instant that was reserved, is no longer, and has not committed is dead from this slot on."""
         ended = (instant for instant in self.reserved if instant not in reserved)
         self.dead.update({instant: None for instant in ended if instant not in self.commits and instant not in self.gone})
         self.reserved = list(reserved)
@@ -261,12 +261,12 @@ class LogState:
             self.gone[instant] = None
 
     def knows(self, instant: str) -> bool:
-        """Whether a slot reserved this instant; one that none did is a foreign writer's (rule F1)."""
+        """Whether a slot reserved this instant; any other is a foreign writer's (rule F1)."""
         known = (self.commits, self.reserved, self.dead, self.gone, self.plans)
         return instant <= self.archived or any(instant in each for each in known)
 
     def decided(self, instant: str, action: str, completion: str) -> bool:
-        """Whether a slot decided that the instant completed so; of the archived ones nothing is known any more."""
+        """Whether a slot decided this completion of the instant; True for every archived one, of which the log knows no more."""
         if action == "savepoint":
             return instant in self.savepoints and self.savepoints[instant].completion == completion
         return instant <= self.archived or self.commits.get(instant) == completion

@@ -21,7 +21,7 @@ def read_slot(store: Store, layout: LogLayout, n: int) -> tuple[Slot, str]:
 
 
 def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
-    """The state after the newest slot, and the slots read for it (those behind the newest fold).
+    """The state after the newest slot, and the slots read for it (those after the newest fold).
 
     Every slot below the newest is final, because a slot is created only once and in order.
     ``folds=False`` reads from the oldest slot on, for checking. Raises CorruptFileError for a gap, a broken chain or a
@@ -31,7 +31,7 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
     names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
     numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
     slots: list[Slot] = []
-    # Slots are created in order, but not listed at one moment: what a listing leaves out below its newest may be there.
+    # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
     for n in range(state.n + 1, numbers[-1] + 1 if numbers else 0):
         try:
             slot, own_hash = read_slot(store, layout, n)

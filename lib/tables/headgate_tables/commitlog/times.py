@@ -31,13 +31,13 @@ def parse_time(text: str) -> int:
 
 
 class Ahead(NamedTuple):
-    """Somebody decided that the table goes on above ``floor``, though the clock said ``at`` (ms since the epoch) then."""
+    """An operator's decision that times continue above ``floor``, although the clock said ``at`` (ms since the epoch) then."""
 
     floor: str
     at: int
 
     def allows(self, last: int, now: int) -> bool:
-        """Whether a last time so far ahead of the clock comes from going on ms by ms, not from another clock that was wrong."""
+        """Whether ``last`` is ahead of the clock because times advanced ms by ms, and not because another clock was wrong."""
         return last <= parse_time(self.floor) + max(now - self.at, 0) + MAX_CLOCK_SET_BACK_MS
 
 
@@ -53,7 +53,7 @@ class TimeGenerator:
         self._ahead = ahead
 
     def observe(self, time: str) -> None:
-        """What another program issued: the next time is above it too (rule TM1). 14 digits stand for a whole second."""
+        """Takes note of a time that another program issued: the next one is above it (rule TM1). 14 digits: a whole second."""
         self._last = max(self._last, parse_time(time.ljust(TIME_DIGITS, "9")))
 
     def next(self) -> str:
@@ -62,7 +62,7 @@ class TimeGenerator:
         return format_time(self._last)
 
     def accept(self) -> Ahead | None:
-        """From now on the clock may be behind what was issued so far: times go on ms by ms. None when it is not behind."""
+        """Lets times advance ms by ms while the clock is behind those issued so far. None when it is not behind."""
         now = self._clock.now_ms()
         if self._last - now <= MAX_CLOCK_SET_BACK_MS:
             return None
@@ -70,7 +70,7 @@ class TimeGenerator:
         return self._ahead
 
     def now(self) -> int:
-        """The wall clock, checked against the last time issued (rule TM3)."""
+        """The wall clock in ms. Raises ClockError when it is too far behind the last time issued (rule TM3)."""
         now = self._clock.now_ms()
         accepted = self._ahead is not None and self._ahead.allows(self._last, now)
         if self._last - now > MAX_CLOCK_SET_BACK_MS and not accepted:

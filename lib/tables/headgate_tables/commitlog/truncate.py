@@ -10,7 +10,7 @@ from headgate_tables.system import Clock
 
 
 def write_fold(store: Store, clock: Clock, state: LogState) -> None:
-    """K(n), then the boundary, which holds the wall clock's milliseconds. All up to slot n is published and durable (G1, G2).
+    """Writes fold K(n), then the boundary, which holds the wall clock in ms. All up to slot n is published and durable (G1, G2).
 
     Raises SyncFailedError, StoreUnavailableError.
     """
@@ -23,15 +23,15 @@ def write_fold(store: Store, clock: Clock, state: LogState) -> None:
 def truncate(store: Store, layout: LogLayout, clock: Clock, retire_after_ms: int) -> None:
     """Deletes slots up to the newest boundary that is older than ``retire_after_ms``, and older folds and boundaries.
 
-    Slot 0 stays: it tells whose table this is, and keeps anybody from making another one here.
+    Slot 0 stays: it identifies the table, and nobody can create another table here while it exists.
 
-    Until then a paused process may still send its slot, which the boundary check then finds out (rule G4). Slots go first:
+    Until then a paused process may still send its slot, which the boundary check detects (rule G4). Slots go first:
     a fold without its slots can be opened, slots without a fold cannot.
     """
     boundaries = sorted(name for name in store.list_folder(layout.bounds).files if name.isdigit())
     now = clock.now_ms()
     retired = ""
-    for name in boundaries[-2::-1]:  # the newest stays out of it, so that a fold is always followed by slots
+    for name in boundaries[-2::-1]:  # all but the newest, so that slots always follow a fold
         written = store.get(f"{layout.bounds}/{name}").to_pybytes()
         if written and now - int(written) >= retire_after_ms:
             retired = name

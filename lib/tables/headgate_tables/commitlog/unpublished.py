@@ -11,7 +11,7 @@ from headgate_tables.errors import DeposedError, MissingFileError, OutcomeUnknow
 
 
 class Unpublished:
-    """Of the handle with ``claim``. ``usable``: see ``publish``."""
+    """The unpublished slots of the handle with ``claim``. ``usable``: see ``publish``."""
 
     def __init__(self, claim: Claim, usable: Usable) -> None:
         self._claim = claim
@@ -21,8 +21,8 @@ class Unpublished:
         self._usable = usable
 
     def catch_up(self) -> None:
-        """Publishes all of them. What fails here is tried again before anything new is decided, so that slots are published in
-        order (rule P1). Raises as ``publish``, SyncFailedError.
+        """Publishes all of them. A slot that fails here is tried again before anything new is decided, so that slots are
+        published in order (rule P1). Raises as ``publish``, SyncFailedError.
         """
         claim = self._claim
         if claim.unpublished:
@@ -35,8 +35,8 @@ class Unpublished:
     def publish_own(self, slot: Slot) -> None:
         """Publishes the slot that this handle has just won.
 
-        A successor rolls the same slot forward: then it, not we, completes what we cannot reach (rule W2) or are too late for.
-        The commit stands, so that is no DeposedError: rows would be sent again.
+        A successor publishes the same slot: it completes what we cannot reach (rule W2) or are too late for. The commit stands,
+        so no DeposedError is raised, after which clients would send the rows again.
         Raises OutcomeUnknownError: the slot stands, but readers do not see it yet; SyncFailedError.
         """
         try:
@@ -61,12 +61,12 @@ class Unpublished:
             publish(self._store, self._layout, self._clock, slot, dead, self._usable, self._claim.ask_if_late)
 
     def make_durable(self) -> None:
-        """Syncs everything published behind the newest fold, then removes its staged names. Raises SyncFailedError."""
+        """Syncs everything published after the newest fold, then removes its staged names. Raises SyncFailedError."""
         with self._claim.ending_on_failed_sync():
             make_durable(self._store, self._claim.unfolded)
 
     def _revoke_stages(self) -> None:
-        """Older epochs cannot link any more (rule W2); what they won is found under the new name by ``publish``."""
+        """Older epochs cannot link any more (rule W2); ``publish`` finds what they won under the new name."""
         if not self._store.stages:
             return
         stages, epoch = self._layout.stages, self._claim.state.epoch

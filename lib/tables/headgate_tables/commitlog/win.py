@@ -29,8 +29,8 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
 
     An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (rule C4).
     A slot won at or below the boundary is one that was truncated: not ours (rule G4).
-    Raises OutcomeUnknownError when the store still has not answered after about a minute, and when it is certain that nothing was
-    created what the store raises (StoreFullError, StoreDeniedError, StoreUnavailableError) and OptionError.
+    Raises OutcomeUnknownError when the store has not answered after about a minute. When certainly nothing was created, raises
+    the store's error (StoreFullError, StoreDeniedError, StoreUnavailableError) or OptionError.
     """
     data = _readable(slot, layout)
     path = layout.slot_path(slot.n)
@@ -57,7 +57,7 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
 
 
 def _readable(slot: Slot, layout: LogLayout) -> bytes:
-    """The slot's bytes. A caller without types may hand in a value that no reader takes: a slot with it would end the table."""
+    """The slot's bytes, after a check that they can be read: one slot that nobody can read would end the table."""
     data = slot.encode()
     try:
         decode_slot(data, layout, slot.n)
@@ -76,16 +76,16 @@ def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Out
 
 
 def no_question() -> None:
-    """Of a file that may be created at any time, by anybody."""
+    """For a file that any process may create at any time."""
 
 
 def create_for_certain(
     store: Store, clock: Clock, path: str, content: bytes, *, durable: bool, ask: Callable[[], None] = no_question
 ) -> Outcome:
-    """Creates any other file of which the log has to know that it is there: CREATED or EXISTS.
+    """Creates a file that is not a slot, and repeats that until its existence is certain: CREATED or EXISTS.
 
     ``ask`` is called before each attempt, and raises when the file may not be created any more (hazard H8).
-    Raises StoreUnavailableError when the store still has not said so after about a minute.
+    Raises StoreUnavailableError when the store has not answered after about a minute.
     """
     for attempt in range(ATTEMPTS):
         ask()

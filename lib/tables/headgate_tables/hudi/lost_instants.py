@@ -28,7 +28,7 @@ FIX = (
 def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[str, str]:
     """Completed instants that have been on the timeline for certain and are not, with their completion times. Pure.
 
-    ``slots``: those behind the newest fold. A fold is written when all before it is published (rule G1), and so is any slot but
+    ``slots``: those after the newest fold. A fold is written when all before it is published (rule G1), and so is any slot but
     FENCE and ADOPT, which come before what they put in place.
     """
     unpublished: set[str] = set()

@@ -112,7 +112,7 @@ class Opened:
         return parse(data, where)
 
     def _decided_files(self) -> Iterator[DataFile]:
-        """What slots behind the newest fold say; they are in memory anyway."""
+        """What slots after the newest fold say; they are in memory anyway."""
         slots = self.log.unfolded if self.log else ()
         dead = given_up(slots)
         for slot in slots:

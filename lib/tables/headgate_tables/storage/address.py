@@ -19,7 +19,7 @@ class Scheme(enum.Enum):
 
 
 class Service(enum.Enum):
-    """What is spoken with the store."""
+    """A service that stores objects, each with an API of its own."""
 
     S3 = "S3"
     GCS = "Google Cloud Storage"
@@ -52,12 +52,12 @@ _PUBLIC_CLOUD = "core.windows.net"
 
 
 def scheme_of(name: str) -> Scheme | None:
-    """None for one that is no object store's."""
+    """The scheme of this name; None when it is not an object store's."""
     return next((scheme for scheme in Scheme if scheme.value == name.lower()), None)
 
 
 def service_of(scheme: Scheme) -> Service:
-    """Two schemes are Azure's."""
+    """The service behind a scheme; Azure has two schemes."""
     match scheme:
         case Scheme.S3:
             return Service.S3

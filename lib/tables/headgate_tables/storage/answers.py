@@ -18,7 +18,7 @@ from headgate_tables.errors import (
 from headgate_tables.storage.store import Outcome
 
 AnswerError = (obstore_errors.BaseError, FileNotFoundError)
-"""What obstore raises for an answer that is no success, or for none. (ValueError: a path that cannot be a key.)"""
+"""What obstore raises for an answer that is no success, or for none. (ValueError: the path cannot be a key.)"""
 
 _STATUS = re.compile(r"Error performing [A-Z]+ \S+ in \S+ - Server returned non-2xx status code: (\d{3})")
 _UNDECIDED = (408, 409, 429)
@@ -74,7 +74,7 @@ def failure(error: Exception, key: str) -> TablesError:
 
 
 def _no_identity(error: Exception, reason: str, status: int | None) -> TablesError:
-    """Nothing else gave credentials, so the machine's own identity was asked for, which only machines of a cloud have."""
+    """Without other credentials obstore asked for the machine's own identity, which only machines in a cloud have."""
     named = next((given for service, given in _CREDENTIALS.items() if f"Generic {service} error" in str(error)), None)
     fix = f"Give credentials: {named or 'in storage_options or the environment'}. On a cloud's machine, give that an identity."
     return (StoreDeniedError if status and 400 <= status < 500 else StoreUnavailableError)(reason, fix=fix)

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 ENVIRONMENT = {Service.S3: "AWS_", Service.GCS: "GOOGLE_", Service.AZURE: "AZURE_"}
-"""How the environment variables begin that fill in what storage options leave out."""
+"""Prefixes of the environment variables that fill in what storage options leave out."""
 
 _UPLOAD_SECONDS = 600
-"""For one large file, unless the options give a limit. A smaller one than its upload takes would fail every attempt."""
+"""For one large file, unless the options set a timeout. Too short for an upload, it would fail every attempt."""
 
 Settings = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket as its clients are made for it. ``environment`` is what obstore reads of it: a change makes new clients."""
+    """A bucket and what its clients are made with. ``environment``: what obstore reads of it; a change makes new clients."""
 
     service: Service
     name: str
@@ -58,16 +58,16 @@ def clients(bucket: Bucket) -> tuple[ObjectStore, ObjectStore]:
 
 @lru_cache(maxsize=16)
 def upload_client(bucket: Bucket) -> ObjectStore:
-    """For creates of large files: as the one for creates, with more time."""
+    """For creates of large files: like the client for creates, with more time."""
     prefix = ENVIRONMENT[bucket.service].lower()
     given = [name for name, _ in (*bucket.options, *bucket.environment)]
     limited = any(name.lower().removeprefix(prefix) == "timeout" for name in given)
-    # Not as an option of the client: with one, those of the environment count no more (AWS_ALLOW_HTTP).
+    # Not a client option: with one, obstore ignores those of the environment (AWS_ALLOW_HTTP).
     return _client(bucket, {"max_retries": 0}, {} if limited else {"timeout": f"{_UPLOAD_SECONDS} seconds"})
 
 
 def _client(bucket: Bucket, retries: RetryConfig, more: Mapping[str, str] | None = None) -> ObjectStore:
-    # Conditions are named for S3, as the environment could turn them off.
+    # For S3 the environment could turn conditional creates off; this overrides it.
     fixed = {"conditional_put": "etag"} if bucket.service is Service.S3 else {}
     config: Any = {**dict(bucket.options), **(more or {}), **fixed}
     match bucket.service:

@@ -38,8 +38,8 @@ _PARALLEL_FILES = 8
 class LocalStore:
     """A folder of this machine; ``root`` is an absolute path, and is made when the first file is.
 
-    ``anchor``: a folder in it that is there for as long as what is stored. Then neither is made, and without them no folder is:
-    whoever writes raises TableGoneError, so that what was moved away can be moved back.
+    ``anchor``: a folder in it that exists as long as the table does. With an anchor, neither of the two is made here, nor any
+    folder while one of them is missing: a write then raises TableGoneError, so that a table moved away can be moved back.
     """
 
     stages: ClassVar[bool] = True
@@ -198,7 +198,7 @@ class LocalStore:
             return None
 
     def _create(self, path: str, content: Buffers, durable: bool) -> Outcome:
-        """All of ``create`` but the folder's sync, which an existing file needs too: its creator may not have come to it."""
+        """``create`` without the folder's sync, which an existing file needs too: its creator may not have synced it yet."""
         target = self._at(path)
         folder = os.path.dirname(target)
         with errors_of_writes(target):
@@ -257,7 +257,7 @@ class LocalStore:
             sync_folder(full)
 
     def _synced(self, folders: Iterable[str]) -> bool:
-        """False: a folder could not be opened. Its files are there already, so no error may say that nothing was done."""
+        """False when a folder could not be opened. Its files exist already, so no error may claim that nothing was done."""
         try:
             self._sync_folders(folders)
         except RetryLater:

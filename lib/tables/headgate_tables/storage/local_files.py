@@ -19,7 +19,7 @@ from headgate_tables.errors import (
 from headgate_tables.storage.store import Buffers, Outcome
 
 TEMP_PREFIX = ".tmp-"
-"""Names that no listing shows: a killed process leaves such a file behind, and it is nobody's."""
+"""Begins names that no listing shows: files that a killed process left behind, and that belong to nobody."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -28,7 +28,7 @@ _MOST_PIECES = os.sysconf("SC_IOV_MAX")
 
 
 def create_empty(path: str) -> Outcome:
-    """An empty file under its final name: there is no content that could be torn."""
+    """Creates an empty file under its final name: it has no content that could be torn."""
     try:
         os.close(os.open(path, _NEW_FILE, 0o666))
     except FileExistsError:
@@ -65,7 +65,7 @@ def _write_all(descriptor: int, content: Buffers) -> None:
 
 
 def link_new(source: str, target: str) -> Outcome:
-    """A second name for a file, create-only. Raises UnsafeStoreError where the file system has no hard links."""
+    """Gives a file a second name, create-only. Raises UnsafeStoreError where the file system has no hard links."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -81,7 +81,7 @@ def link_new(source: str, target: str) -> Outcome:
 
 
 def _has_no_links(error: OSError, target: str) -> bool:
-    """EPERM says so, too, and also that a folder was made immutable, where nothing can be written by other ways either."""
+    """EPERM means that, but also an immutable folder, where nothing can be written in another way either."""
     no_permission = error.errno == errno.EPERM and os.access(os.path.dirname(target), os.W_OK)
     return no_permission or error.errno in (errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -138,7 +138,7 @@ def _open_and_sync(path: str, flags: int) -> None:
 
 
 def make_folder(path: str, given: Collection[str] = ()) -> None:
-    """Makes a folder and those above it, each durable at once: who fills it later cannot know that it was new.
+    """Makes a folder and those above it, each durable at once: a process that fills it later cannot know that it was new.
 
     ``given``: folders that are not made. Raises FileNotFoundError when one of them would have to be.
     """
@@ -148,7 +148,7 @@ def make_folder(path: str, given: Collection[str] = ()) -> None:
     try:
         os.mkdir(path)
     except FileExistsError:
-        pass  # made in this moment by somebody else, who may not have come to its sync, or may have failed there
+        pass  # another process has just made it, and may not have synced it yet, or may have failed to
     except FileNotFoundError:
         make_folder(parent, given)
         with contextlib.suppress(FileExistsError):
@@ -164,7 +164,7 @@ def unlink_if_there(path: str) -> None:
 
 @contextlib.contextmanager
 def errors_of_reads(path: str) -> Iterator[None]:
-    """FileNotFoundError when ``path`` is no file, for every other OSError the library's own."""
+    """Turns an OSError into FileNotFoundError when ``path`` is no file, else into an error of the library."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -175,7 +175,7 @@ def errors_of_reads(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def errors_of_writes(path: str) -> Iterator[None]:
-    """For every OSError the library's own, but FileExistsError as it is."""
+    """Turns every OSError but FileExistsError into an error of the library."""
     try:
         yield
     except FileExistsError:

@@ -5,7 +5,7 @@ A path is the key, byte for byte: obstore encodes it for the request only (test:
 
 import contextlib
 import mmap
-import tempfile  # noqa: TID251 - for a file without a name, which there is nothing to make up or to sweep for
+import tempfile  # noqa: TID251 - for a file without a name: there is none to make up, and nothing to sweep
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import ClassVar, NoReturn
@@ -154,7 +154,7 @@ class ObjectStore:
         except FileNotFoundError as error:
             if self._service is Service.S3:
                 raise failure(error, keys[0]) from error
-            # The others say of a missing object that it is; what stood behind it in the list may still be there.
+            # The other services report a missing object as an error; objects after it in the list may still be there.
             self._workers.map(self._delete_if_there, keys)
         except AnswerError as error:
             raise failure(error, keys[0]) from error
@@ -177,13 +177,13 @@ class ObjectStore:
 
     def _pick_after(self, folder: str, after: str) -> Listing:
         """Lists all, 5000 a request. Azure's ``startFrom``, which obstore would send, is not known to every server of that kind
-        (Azurite leaves it out of account, OneLake answers with nothing).
+        (Azurite ignores it, OneLake answers with nothing).
         """
         found = self._list(folder, sizes=False)
         return Listing([name for name in found.files if name > after], [name for name in found.folders if name > after])
 
     def _list_after(self, folder: str, after: str) -> Listing:
-        """Lists from a name on. obstore has no delimiter here, so a folder on the way is passed over by a further request.
+        """Lists from a name on. obstore has no delimiter here, so a further request skips each folder on the way.
 
         A `folder/` object of Hadoop's comes as a file of that name: a key's last slash is lost on this way.
         """
@@ -234,7 +234,7 @@ class _ObjectRanges:
         except FileNotFoundError:
             raise
         except AnswerError as error:
-            # An empty object has no last bytes: S3 answers 416, others send a whole that obstore does not take for a part.
+            # An empty object has no last bytes: S3 answers 416, others send all of it, which obstore does not take for a part.
             if self._store.size(self._path) == 0:
                 return 0, memoryview(b"")
             raise failure(error, self._key) from error

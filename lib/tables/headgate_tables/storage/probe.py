@@ -15,7 +15,7 @@ _PAUSES = Backoff(first=0.2, longest=1.0)
 
 
 def probe(store: Store, within: str, system: System) -> None:
-    """Tries conditional creates and reads after them on a fresh name in the folder ``within``, and cleans up.
+    """Tests conditional creates and the reads after them under a fresh name in the folder ``within``, and cleans up.
 
     Eight creates at once give one success; a later one finds the name taken and changes nothing; the file is read and listed
     at once. Takes about 14 requests. Raises UnsafeStoreError when the store fails that, StoreUnavailableError when it did not
@@ -85,6 +85,6 @@ def _content(racer: int) -> bytes:
 
 def _undecided(store: Store) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"{store.url} did not say what became of the creates with which it was tried",
+        f"{store.url} did not say what became of the creates that tested it",
         fix="Check the endpoint and the network, then make the same call again.",
     )

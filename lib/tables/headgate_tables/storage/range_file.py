@@ -52,7 +52,7 @@ class RangeFile(io.RawIOBase):
         return self._position
 
     def close(self) -> None:
-        """Lets the bytes go."""
+        """Releases the bytes."""
         self._tail = self._part = (0, memoryview(b""))
         super().close()
 

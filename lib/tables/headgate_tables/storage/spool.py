@@ -47,8 +47,8 @@ class HashedFile(io.RawIOBase):
         return written
 
     def end(self) -> None:
-        """What is written from now on goes nowhere: a Parquet writer that is given up finishes its file when it is collected, and
-        the descriptor's number may be another file's by then.
+        """Discards all that is written from now on: an abandoned Parquet writer finishes its file when it is collected,
+        and the descriptor's number may be another file's by then.
         """
         self._ended = True
 
@@ -90,13 +90,13 @@ class LocalSpool:
             if not os.path.exists(self._staged):
                 # Rule W2: a successor renames the stages of older epochs, so that nothing more comes out of them.
                 raise DeposedError(
-                    f"{self._staged} is gone: the table has got another owner since it was begun",
+                    f"{self._staged} is gone: the table has got another owner since the file was begun",
                     fix="Nothing was created. The new owner hands the work out again.",
                 )
             if not os.path.isdir(os.path.dirname(self._target)):
                 self._make_target()
             outcome = publish(self._staged, self._target)
-        # Also of a name that is taken: its creator may not have come to it.
+        # Also when the name was taken: its creator may not have synced the folder yet.
         self._sync_target()
         return outcome
 

@@ -46,13 +46,13 @@ class SpooledBytes(Protocol):
 
     @property
     def closed(self) -> bool:
-        """No."""
+        """Always False: only the library ends a spool."""
 
     def write(self, data: ReadableBuffer) -> int:
         """All of ``data``, which has the buffer protocol."""
 
     def close(self) -> None:
-        """Takes no more."""
+        """Ends writing."""
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class Spool(Protocol):
 
     @property
     def file(self) -> SpooledBytes:
-        """Takes the content."""
+        """The file object that takes the content."""
 
     def create(self) -> Outcome:
         """Gives the file its name as ``Store.create`` does, durable; at most once. Raises DeposedError when the stage of this

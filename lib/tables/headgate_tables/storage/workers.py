@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """At most ``size`` files under way at once per call. The calling thread works too, so a busy pool cannot block a call."""
+    """At most ``size`` files under way at once per call. The calling thread works too, so a busy pool blocks no call."""
 
     def __init__(self, size: int) -> None:
         self._helpers = size - 1
