@@ -1,7 +1,7 @@
-"""pyarrow's compute kernels, untyped.
+"""pyarrow's compute kernels without types.
 
-Kernels accept arrays, chunked arrays, scalars and numpy arrays alike; pyarrow-stubs knows a part of that and rejects the rest.
-Where a kernel's result leaves a function, the function's own annotation types it.
+Kernels accept arrays, chunked arrays, scalars and numpy arrays alike; pyarrow-stubs knows only some of that and rejects the
+rest. Where a kernel's result leaves a function, the function's own annotation types it.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -1,6 +1,6 @@
-"""How long to wait before what failed is tried again. Pure.
+"""How long to wait before a failed call is tried again. Pure.
 
-Below all that waits, but for the SDK: that imports the contracts alone, and spreads its pauses, because clients are many.
+For all packages but the SDK, which imports the contracts alone and spreads its pauses, because clients are many.
 """
 
 from dataclasses import dataclass
@@ -17,5 +17,5 @@ class Backoff:
     longest: float
 
     def after(self, failures: int) -> float:
-        """The pause after so many failures in a row; none after none."""
+        """The pause after so many failures in a row; 0 after none."""
         return min(self.longest, self.first * 2.0 ** min(failures - 1, _DOUBLINGS)) if failures > 0 else 0.0

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def check_name(name: str) -> None:
-    """Raises OptionError for what cannot be a table's name in a catalog: it is a folder's name and stands in file names."""
+    """Raises OptionError for a name that a catalog cannot hold: it becomes a folder's name and a part of file names."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise OptionError(
             f"{name[:MAX_NAME]!r} is no table name",
@@ -49,10 +49,10 @@ class Catalog:
         return sorted(name for name in self._store.list_folder(FOLDER).files if len(name) <= MAX_NAME and _NAME.fullmatch(name))
 
     def add(self, name: str, path: str) -> None:
-        """Enters a table that has been created in the folder ``path`` under the root; again with the same path changes nothing.
+        """Enters a table that exists in the folder ``path`` under the root; entering the same path again changes nothing.
 
         Durable when it returns. Raises OptionError, TableExistsError when the name stands for another folder,
-        StoreUnavailableError (then it may be entered or not; repeat), StoreDeniedError.
+        StoreUnavailableError (it may be entered or not; call again), StoreDeniedError.
         """
         check_name(name)
         _check_path(path)
@@ -62,15 +62,15 @@ class Catalog:
             raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
 
     def table_url(self, name: str) -> str:
-        """Where ``open_table`` finds the table. Raises OptionError for what is no name, NotATableError for one that no entry
-        has, CorruptFileError, UnsupportedTableError.
+        """The address for ``open_table``. Raises OptionError for an invalid name, NotATableError for one without an entry,
+        CorruptFileError, UnsupportedTableError.
         """
         check_name(name)
         path = self._path(name)
         return f"{self._store.url}/{quote(path) if self._is_file else path}"
 
     def entry_url(self, name: str) -> str:
-        """Where the entry of the table lies; without it the table is forgotten."""
+        """Where the entry of the table lies; deleting it makes the catalog forget the table."""
         return f"{self._store.url}/{FOLDER}/{name}"
 
     def _path(self, name: str) -> str:

@@ -6,7 +6,7 @@ TablesError
 │   ├── StoreDeniedError         the store is read-only, or gives no permission
 │   ├── StoreFullError           no space or quota left
 │   └── ClockError               the wall clock is more than 5 s behind the table's own times
-├── ReopenTable              this handle is finished; open the table again and look what is there
+├── ReopenTable              this handle is finished; open the table again and see what is there
 │   ├── DeposedError             another process took the table over
 │   ├── TableGoneError           the table's folder was moved or removed; nothing is made in its place
 │   ├── OutcomeUnknownError      the store never said whether the commit was accepted
@@ -66,7 +66,7 @@ class ClockError(RetryLater):
 
 
 class ReopenTable(TablesError):
-    """This handle is finished; open the table again and look what is there."""
+    """This handle is finished; open the table again and see what is there."""
 
 
 class DeposedError(ReopenTable):
@@ -82,7 +82,7 @@ class OutcomeUnknownError(ReopenTable):
 
 
 class SyncFailedError(ReopenTable):
-    """fsync failed; what the disk holds is not known and a second fsync would lie (hazard H14)."""
+    """fsync failed: nobody knows what the disk holds, and a second fsync would succeed without the data (hazard H14)."""
 
 
 class FixCall(TablesError):
@@ -142,7 +142,7 @@ class MetadataTableError(UnsupportedTableError):
 
 
 class TableOwnedError(OperatorNeeded):
-    """A cluster owns the table; the library does not fence it unless told so."""
+    """A cluster owns the table; the library fences it only with ``take_over=True``."""
 
 
 class ForeignWriterError(OperatorNeeded):

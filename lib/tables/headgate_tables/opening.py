@@ -1,4 +1,4 @@
-"""Makes what services and commands work with: the one place that knows which formats there are. There is one, Apache Hudi."""
+"""Makes what services and commands work with. The one place that knows the formats; there is one, Apache Hudi."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +77,7 @@ def define(
     prefixed_keys: bool,
     groups: Mapping[str, Mapping[int, str]],
 ) -> Definition:
-    """Of a table as its owner sends it. ``schema``: an Arrow IPC schema message. Raises CorruptFileError for what is none."""
+    """The definition of a table, as its owner sends it. ``schema``: an Arrow IPC message. Raises CorruptFileError."""
     return HudiDefinition(
         name=name,
         schema=read_schema(schema),
@@ -95,7 +95,7 @@ def define(
 
 
 def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
-    """The folder of a table, for a process that writes files in it. Raises OptionError when url and options do not fit."""
+    """A table's folder, for a process that writes files in it. Raises OptionError when url and options do not fit."""
     return open_store(url, storage_options, ids, anchor=LOG_LAYOUT.root)
 
 
@@ -110,12 +110,12 @@ def compaction_task(
     attempt: int,
     settings: Mapping[str, str],
 ) -> CompactionTask:
-    """``process``: the compactor's random id; ``attempt``: its number. ``settings``: the table's, as text by key."""
+    """``process``: the compactor's random id; ``attempt``: number of this try. ``settings``: the table's, as text by key."""
     return SliceCompaction(folder, of_hudi(definition), operation, instant, epoch, process, attempt, settings)
 
 
 def of_hudi(definition: Definition) -> HudiDefinition:
-    """The same. Raises TypeError for a table of another format."""
+    """The definition itself. Raises TypeError for a table of another format."""
     if not isinstance(definition, HudiDefinition):
         raise TypeError(f"{type(definition).__name__} is no definition of a Hudi table")
     return definition

@@ -60,7 +60,7 @@ class SystemIds:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What a table handle is given of the outside world."""
+    """The outside world of a table handle."""
 
     clock: Clock
     ids: Ids

@@ -1,4 +1,4 @@
-"""What a writer does with rows of a table: they are checked, keyed, placed, sifted, and become files. By the table's format."""
+"""What a writer does with rows of a table, by the table's format: check, key, place and sift them, and write files."""
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ __all__ = ["BucketedRows", "Placed", "change_sink", "concatenated", "conform", "
 
 
 def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definition) -> Placed:
-    """Checks and keys the rows, and says to which bucket each belongs; they keep their order. Raises FixCall errors.
+    """Checks and keys the rows, and returns the bucket of each; they keep their order. Raises FixCall errors.
 
     ``deletes``: bool[n] without null, in one chunk; None: there are none.
     """
@@ -25,10 +25,10 @@ def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definitio
 
 
 def conform(rows: pa.Table, definition: Definition) -> pa.Table:
-    """Upserts in the table's columns and types. Raises FixCall errors."""
+    """Upserts with the table's columns and types. Raises FixCall errors."""
     return conform_to_table(rows, of_hudi(definition))
 
 
 def change_sink(folder: Store, definition: Definition, *, epoch: int, process: str) -> ChangeSink:
-    """``process``: the random id of the process (rule RO8)."""
+    """Writes data files in the folder. ``process``: the random id of the process (rule RO8)."""
     return ChangeWriter(folder, of_hudi(definition), epoch=epoch, process=process, ordinal=0)

@@ -75,7 +75,7 @@ def test_an_operation_is_read_as_it_was_written() -> None:
     ],
 )
 def test_an_operation_that_makes_no_sense_is_damaged(content: Json) -> None:
-    with pytest.raises(CorruptFileError, match="a PLAN slot holds an operation that makes no sense"):
+    with pytest.raises(CorruptFileError, match="a PLAN slot holds an operation that cannot be read"):
         Operation.decode(content)
 
 

@@ -10,10 +10,10 @@ class CompactionTask(Protocol):
     """One operation of a plan, at one attempt. Called from one thread."""
 
     def base_rows(self) -> int:
-        """For progress alone: 0 for a slice without a base file, and for one whose base file is missing or damaged."""
+        """Rows of the base file, for progress alone: 0 without a base file, or when that is missing or damaged."""
 
     def run(self, progress: Callable[[int], None]) -> Compacted:
-        """Creates the new base file under its fixed name, or takes the one that is there (rule W4).
+        """Creates the new base file under its fixed name, or returns what an earlier attempt put there (rule W4).
 
         ``progress`` gets the rows written so far, after every batch; what it raises ends the attempt. Raises MissingFileError and
         CorruptFileError for inputs that are not as they were pinned, and TablesError.

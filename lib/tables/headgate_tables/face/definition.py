@@ -8,11 +8,11 @@ import pyarrow as pa
 
 
 class Definition(Protocol):
-    """Keys, partitions, ordering and buckets; never changes but by an adoption. ``opening`` makes one of what an owner sends."""
+    """Keys, partitions, ordering and buckets; only an adoption changes them. ``opening`` makes one of what an owner sends."""
 
     @property
     def name(self) -> str:
-        """Of the table."""
+        """The table's name."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -44,11 +44,11 @@ class Definition(Protocol):
 
     @property
     def table_uuid(self) -> uuid.UUID:
-        """Of this table and no other of its name."""
+        """Identifies this table, whatever others of its name there were."""
 
     @property
     def key_groups(self) -> int:
-        """Units in which buckets are assigned to writers."""
+        """Number of the units in which buckets are assigned to writers."""
 
     @property
     def prefixed_keys(self) -> bool:

@@ -41,15 +41,15 @@ class Operation:
 
     @property
     def input_bytes(self) -> int:
-        """Of base and logs."""
+        """Bytes of base and logs."""
         return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
 
     def at(self, name: str) -> str:
-        """A file of the slice, from the table's root."""
+        """Path of a file of the slice, from the table's root."""
         return f"{self.partition}/{name}" if self.partition else name
 
     def encode(self) -> list[Json]:
-        """As it stands in a PLAN slot."""
+        """Its JSON in a PLAN slot."""
         base: list[Json] | None = [self.base.name, self.base.size] if self.base else None
         return [self.partition, self.file_id, base, [[log.name, log.size] for log in self.logs], self.output]
 
@@ -61,7 +61,7 @@ class Operation:
             return cls(text(partition), text(file_id), _read_base(base), tuple(_read_logs(logs)), text(output))
         except (UnfitError, ValueError) as error:
             raise CorruptFileError(
-                f"a PLAN slot holds an operation that makes no sense: {content}",
+                f"a PLAN slot holds an operation that cannot be read: {content}",
                 fix="Upgrade headgate-tables to the version that wrote it, or restore the log from a copy of the table.",
             ) from error
 

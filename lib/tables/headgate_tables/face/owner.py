@@ -1,4 +1,4 @@
-"""What the owner of a table does with it: one thread, one step after the other. Everything raises TablesError."""
+"""What the owner of a table does with it: on one thread, one call at a time. Every call raises TablesError."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -31,7 +31,7 @@ class StuckSlice(Protocol):
 
     @property
     def partition(self) -> str:
-        """Its path."""
+        """Path of the partition."""
 
     @property
     def bucket(self) -> int | None:
@@ -39,7 +39,7 @@ class StuckSlice(Protocol):
 
     @property
     def name(self) -> str:
-        """As people name it."""
+        """Its name for people."""
 
     @property
     def why(self) -> str:
@@ -47,15 +47,15 @@ class StuckSlice(Protocol):
 
     @property
     def tries(self) -> int:
-        """Plans that went on without it."""
+        """Number of plans that went on without it."""
 
     @property
     def again(self) -> int:
-        """Milliseconds of the wall clock before which it is not planned."""
+        """Wall clock in milliseconds before which it is not planned."""
 
     @property
     def aside(self) -> bool:
-        """An operator has set it aside: it is not planned at all and takes no rows."""
+        """Whether an operator has set it aside: it is not planned at all, and its rows are refused."""
 
 
 class Transaction(Protocol):
@@ -67,10 +67,10 @@ class Transaction(Protocol):
 
     @property
     def statuses(self) -> Sequence[WriteStatus]:
-        """Files that were added."""
+        """Files that were added so far."""
 
     def announce(self) -> None:
-        """Puts the instant on the timeline: from then on data files of it may be written (rule P3)."""
+        """Puts the instant on the timeline; only then may its data files be written (rule P3)."""
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Files that others wrote under this instant, after ``announce``, and made durable."""
@@ -81,7 +81,7 @@ class Transaction(Protocol):
         channels: Channels | None = None,
         decided: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """Decides and publishes. ``channels``: records that change with these rows. ``decided`` is called once when the slot is
+        """Decides and publishes. ``channels``: records that change with these rows. ``decided`` is called once, when the slot is
         won, before readers see it (rule C6); it must not raise.
         """
 
@@ -90,13 +90,13 @@ class Transaction(Protocol):
 
 
 class Ownership(Protocol):
-    """The fence and what is committed under it. A call that writes owns the table first, and raises DeposedError when the
-    table has another owner by now.
+    """The fence and what is committed under it. A call that writes fences first, and raises DeposedError when the table has got
+    another owner since.
     """
 
     @property
     def epoch(self) -> int:
-        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 before any."""
+        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 when there was none."""
 
     @property
     def stages(self) -> bool:
@@ -114,26 +114,26 @@ class Ownership(Protocol):
         """Fences unless this handle owns the table, and returns the epoch."""
 
     def check_owner(self) -> None:
-        """Asks the commit log whether the table is still this handle's; writes nothing."""
+        """Checks in the commit log that this handle still owns the table; writes nothing."""
 
     def check_there(self) -> None:
         """Raises TableGoneError when the table's folder was moved or removed."""
 
     def transaction(self, *, tidy: bool = True) -> Transaction:
-        """Begins one; two may be open at once, and they commit in the order of their beginning. ``tidy``: first, if it is due."""
+        """Begins a transaction; two may be open at once, and commit in the order of their beginning. ``tidy``: before it."""
 
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
-        """Makes channel records durable without rows (rules RO5, CH4); ``forget``: names that go."""
+        """Makes channel records durable without rows (rules RO5, CH4); ``forget``: names of records to remove."""
 
     def tidy(self) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due. Belongs between checkpoints."""
+        """Sweeps what dead instants left and folds the log, each if it is due. To be called between checkpoints."""
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse."""
 
 
 class Upkeep(Protocol):
-    """What keeps an owned table healthy without anybody asking."""
+    """The upkeep of an owned table, for which no operator is needed."""
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -141,10 +141,10 @@ class Upkeep(Protocol):
 
     @property
     def stuck(self) -> Sequence[StuckSlice]:
-        """By name."""
+        """Slices that cannot be compacted, or are set aside, by name."""
 
     def maintain(self) -> Maintained:
-        """One step of what is due: plan a compaction, clean, archive. Belongs between checkpoints; none takes long."""
+        """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
 
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
         """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
@@ -153,54 +153,54 @@ class Upkeep(Protocol):
         """Completes a plan; ``dropped``: operations that failed for good, and why. Returns the completion time, "" for none."""
 
     def slice_figures(self) -> SliceFigures | None:
-        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has seen the table."""
+        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
 
     def figures_of(self, stuck: StuckSlice) -> SliceFigures | None:
-        """Of one slice; None before ``maintain`` has seen the table."""
+        """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
 
 
 class OperatorCalls(Protocol):
-    """What operators ask of an owner, or do to a table without a cluster."""
+    """What operators order, from an owner or for a table without a cluster."""
 
     def compact(self, *, plan_only: bool = False, progress: Callable[[Operation, int], None] | None = None) -> CompactResult:
         """Merges the logs of every slice into new base files, here. ``progress`` gets an operation and its rows so far."""
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
-        """Removes file slices that nobody needs any more."""
+        """Removes file slices that no reader needs any more."""
 
     def archive(self, *, plan_only: bool = False) -> ArchiveResult:
         """Moves the oldest instants from the active timeline to its history."""
 
     def savepoint(self, comment: str = "", user: str = "headgate") -> str:
-        """Saves the newest commit; returns its instant."""
+        """Saves the newest commit and returns its instant."""
 
     def remove_savepoint(self, instant: str) -> None:
-        """Ends a savepoint."""
+        """Removes a savepoint."""
 
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
         """Takes the table back to a savepoint: all later commits are gone for good (rule CH8)."""
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
-        """Sets what ``changes`` names, by key; None takes the default again."""
+        """Sets the values in ``changes``, by key; None restores a default."""
 
     def set_aside(self, name: str, why: str = "") -> None:
-        """The file slice is not compacted, and takes no rows."""
+        """Keeps the file slice from being compacted, and has its rows refused."""
 
     def take_in(self, name: str) -> None:
-        """Ends that, and makes the slice due for compaction."""
+        """Undoes ``set_aside``, and makes the slice due for compaction."""
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
-        """Makes a table that another program made, or has written since, this library's to write."""
+        """Takes over a table that another program made, or has written to since, so that this library can write it."""
 
     def accept_future_times(self) -> str:
-        """Lets the table go on above its own times; returns the time from which it goes on, "" when none is ahead."""
+        """Lets the table continue above times that are ahead of the clock; returns where it continues, "" when none is ahead."""
 
     def repair(self) -> Repaired:
-        """Puts files of the timeline in order that somebody has deleted or brought back."""
+        """Restores timeline files that were deleted, and removes archived ones that have come back."""
 
 
 class Table(TableReader, Ownership, Upkeep, OperatorCalls, Protocol):
-    """A handle: all of it. Not for use by several threads at once. As a context manager it closes at the end."""
+    """A handle with all of these calls. Not for several threads at once. As a context manager it closes at the end."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,4 +1,4 @@
-"""What readers of a table ask of it: rows, commits, files."""
+"""What a reader of a table asks for: rows, commits, files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -19,7 +19,7 @@ class Rows(Protocol):
 
     @property
     def as_of(self) -> str:
-        """Completion time of the newest commit in it, and where a query ``since`` reads on."""
+        """Completion time of the newest commit in it: where a query ``since`` continues."""
 
     def to_reader(self) -> pa.RecordBatchReader:
         """A stream of record batches; rows come in no particular order."""
@@ -70,15 +70,15 @@ class TableReader(Protocol):
 
     @property
     def name(self) -> str:
-        """As the table itself says."""
+        """The table's own name."""
 
     @property
     def definition(self) -> Definition | None:
-        """None for a table that another program made and nobody has adopted."""
+        """None for a table that another program made and that was never adopted."""
 
     @property
     def settings(self) -> TableSettings:
-        """As the newest slot that this handle knows says."""
+        """According to the newest slot that this handle knows."""
 
     @property
     def savepoints(self) -> Sequence[str]:
@@ -94,7 +94,7 @@ class TableReader(Protocol):
         as_of: str | None = None,
         since: str | None = None,
     ) -> Rows:
-        """The rows as they are now, were ``as_of`` a time, or those that commits wrote ``since`` one. Reads nothing yet."""
+        """The rows as of now or of the time ``as_of``, or those that commits wrote after ``since``. Reads nothing yet."""
 
     def commits(self) -> Sequence[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""

@@ -8,7 +8,7 @@ from headgate_tables.face.operation import Compacted, Operation, Plan
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """One commit. ``instant``: its requested time, "" when there was nothing to write; ``completion``: since when it is seen.
+    """One commit. ``instant``: its requested time, "" when there was nothing to write; ``completion``: from when readers see it.
 
     ``upserted`` and ``deleted`` count rows that were written; ``superseded`` rows that a newer row of the same key in the
     same call beat. ``bytes`` is the size of the new ``files``.
@@ -48,7 +48,7 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that ``Table.verify()`` found wrong: ``path`` and ``problem`` in words."""
+    """Something wrong that ``Table.verify()`` found, in words."""
 
     path: str
     problem: str
@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What ``Table.repair()`` did: paths of files of the timeline, from the table's root."""
+    """What ``Table.repair()`` did: paths of timeline files, from the table's root."""
 
     put_back: Sequence[str]
     removed: Sequence[str]
@@ -64,7 +64,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The outcome of ``Table.verify()``; ``ok`` when nothing is wrong."""
+    """The outcome of ``Table.verify()``."""
 
     slots: int
     commits: int
@@ -73,7 +73,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether slots, timeline and files agree."""
+        """Whether slots, timeline and files agree: there are no findings."""
         return not self.findings
 
 
@@ -92,12 +92,12 @@ class CompactResult:
 
     @property
     def bytes_read(self) -> int:
-        """Of the base and log files of finished operations."""
+        """Bytes of the base and log files of finished operations."""
         return sum(each.operation.input_bytes for each in self.finished)
 
     @property
     def bytes_written(self) -> int:
-        """Of their new base files."""
+        """Bytes of their new base files."""
         return sum(each.file.size for each in self.finished)
 
 
@@ -105,8 +105,8 @@ class CompactResult:
 class CleanResult:
     """One cleaning. ``instant`` is "" when there was nothing to clean, or it was only planned.
 
-    ``files``: paths that went, or would; ``earliest``: completion time as of which, and later, the table can still be read.
-    ``held``: files that are old enough and stay for a reader, a savepoint or a plan.
+    ``files``: paths that were deleted, or would be; ``earliest``: from this completion time on the table can be read.
+    ``held``: files that are old enough to go, but needed by a reader, a savepoint or a plan.
     """
 
     instant: str
@@ -118,7 +118,7 @@ class CleanResult:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """One trimming of the timeline: ``instants`` that left it, or would; ``left``: how many completed ones stay."""
+    """One archiving of the timeline: ``instants`` that left it, or would; ``left``: how many completed ones stay."""
 
     instants: Sequence[str]
     left: int
@@ -129,7 +129,7 @@ class ArchiveResult:
 class RestoreResult:
     """One restore; ``instant`` is "" when it was only planned.
 
-    ``undone``: instants whose rows are gone, oldest first; ``files`` of them; ``plans`` that were cancelled.
+    ``undone``: instants whose rows are gone, oldest first; ``files``: how many of these; ``plans``: how many were cancelled.
     """
 
     instant: str
@@ -141,10 +141,10 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True)
 class AdoptResult:
-    """What another program did that is the table's own now, by instants; all empty when nobody else had written.
+    """What another program did and the table has adopted, by instants; all empty when no other program has written.
 
-    ``completed``, ``savepoints``: by it. ``removed``, ``archived``: ours that it took back or archived. ``plans``: compactions
-    that it left open; ``finished_plans``: ours that it completed. ``rolled_back``: pending writes of it that are gone now.
+    ``completed``, ``savepoints``: that the program made. ``removed``, ``archived``: ours that it undid or archived. ``plans``:
+    compactions that it left open; ``finished_plans``: ours that it completed. ``rolled_back``: its pending writes, now removed.
     """
 
     completed: Sequence[str]
@@ -158,7 +158,7 @@ class AdoptResult:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """One step of maintenance. ``plan``: one that was made now. ``did``: in words, "" for nothing. ``more``: ask again soon."""
+    """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon."""
 
     plan: Plan | None = None
     did: str = ""

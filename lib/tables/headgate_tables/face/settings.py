@@ -1,4 +1,4 @@
-"""Settings of a table's services, under Hudi's own keys where Hudi has one. They stand in CONFIG slots and may always change."""
+"""Settings of a table's services, under Hudi's own keys where Hudi has one. They are kept in CONFIG slots and may change."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ def _choice(*names: str) -> Callable[[str], str]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``key``: Hudi's, or ours under ``headgate.``. ``read`` makes the value from text; ``least``: the smallest sensible one."""
+    """``key``: Hudi's, or ours under ``headgate.``. ``read`` turns text into the value; ``least``: the smallest sensible one."""
 
     key: str
     read: Callable[[str], Any]
@@ -57,7 +57,7 @@ class TableSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "TableSettings":
-        """From texts by key. Raises OptionError for an unknown key or a value that makes no sense."""
+        """From texts by key. Raises OptionError for an unknown key or an invalid value."""
         by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
         read: dict[str, Any] = {}
         for key, text in values.items():
@@ -202,4 +202,4 @@ _OLD_KEYS = {
     "hoodie.cleaner.hours.retained": "clean_hours",
     "hoodie.cleaner.fileversions.retained": "clean_versions",
 }
-"""Names that these had in Hudi before 1.0."""
+"""Their names in Hudi before 1.0."""

@@ -1,4 +1,4 @@
-"""What a writer's bucket side gives the rows of a checkpoint to."""
+"""Where a writer's bucket side puts the rows of a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Column: TypeAlias = "Array | ChunkedArray"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """n upserts and deletes of one bucket in the order of their arrival.
+    """n upserts and deletes of one bucket, in the order of their arrival.
 
     ``rows``: the table's columns, null where a delete needs no value; ``keys``: string[n]; ``deletes``: bool[n]. All may be in
     chunks.
@@ -30,7 +30,7 @@ class Changes:
 
 
 class ChangeSink(Protocol):
-    """Makes data files for one process of one epoch. One call at a time; nothing here belongs to an event loop."""
+    """Writes data files for one process of one epoch. One call at a time, never on an event loop."""
 
     def write(
         self,
@@ -42,7 +42,7 @@ class ChangeSink(Protocol):
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
-        """One file, and its status, per ``Changes``, durable when this returns. None of them may be empty.
+        """Writes one file per ``Changes``, durable when this returns, and returns their statuses. No ``Changes`` may be empty.
 
         Every row is written, each key's in the order of arrival. ``instant`` has been announced (rule P3). ``log_versions``: per
         ``Changes``, counting from 1 in the instant and bucket. ``ordinal``: this process's number in the instant's checkpoint.
