@@ -11,11 +11,11 @@ from headgate_tables.arrow import Array, pc
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout, encode
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for a task attempt
-"""One instant is one attempt (rule RO4), so the token never has to tell two apart; it tells nothing of the writer (fact HF10)."""
+"""An instant is one attempt (rule RO4), so tokens need not keep two apart; this one says nothing of the writer (fact HF10)."""
 
 
 def encode_base_file(rows: pa.Table, keys: Array, layout: ParquetLayout, avro_schema: str) -> pa.Buffer:
-    """``rows`` with meta columns first; ``keys``: string[n], their record keys, n > 0."""
+    """A Parquet file of ``rows``, meta columns first; ``keys``: string[n], their record keys, n > 0."""
     bounds = pc.min_max(keys)
     footer = {
         "parquet.avro.schema": avro_schema,

@@ -19,7 +19,7 @@ from headgate_tables.storage.store import Store
 BATCH_ROWS = 131_072
 """Base rows decoded at a time. More: fewer passes over the logs' keys and as much more memory."""
 _BUFFER_BYTES = 256 * 1024
-"""Of each column on a local disk, so that memory holds a batch and not a row group. An object store would be asked too often."""
+"""For each column on a local disk, so that memory holds a batch and not a row group. On an object store: too many requests."""
 
 
 class BaseFile:
@@ -44,11 +44,11 @@ class BaseFile:
             raise damaged(path, error) from error
 
     def row_groups(self, expression: pc.Expression | None = None) -> tuple[list[int], list[int]]:
-        """Row groups that may hold rows of the filter, by their statistics, and the others."""
+        """Row groups that may hold rows of the filter, according to their statistics, and the others."""
         everything = list(range(len(self._sizes)))
         if expression is None:
             return everything, []
-        import pyarrow.dataset as ds  # brings pandas along, if that is installed: only who filters pays for it
+        import pyarrow.dataset as ds  # imports pandas, if that is installed: only scans with a filter pay for it
 
         fragment: Any = ds.ParquetFileFormat().make_fragment(self._source)  # type: ignore[arg-type]
         try:
@@ -60,7 +60,7 @@ class BaseFile:
     def read(self, groups: Sequence[int], target: pa.Schema, as_text: Collection[str] = ()) -> Iterator[pa.Table]:
         """Batches of these row groups as ``target`` has them; a column that the file lacks is null. ``as_text``: see conform."""
         present = [name for name in target.names if name in self._names]
-        # One at a time: asked for several, Arrow keeps the bytes of all (test_streaming_one_base_file_… would grow).
+        # One at a time: Arrow keeps the bytes of all groups of a call (test_streaming_one_base_file_… would grow).
         for group in groups:
             left = self._sizes[group]
             for batch in self._batches(group, present):

@@ -1,4 +1,4 @@
-"""What a caller hands in becomes tables of the right columns and types, in chunks of bounded size."""
+"""Turns a caller's data into tables of the right columns and types, in chunks of bounded size."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ FLUSH_BYTES = 256 * 1024 * 1024
 
 
 def table_chunks(data: object) -> Iterator[pa.Table]:
-    """Tables of about ``FLUSH_BYTES`` from anything with ``__arrow_c_stream__``; what is in memory already comes whole."""
+    """Tables of about ``FLUSH_BYTES`` from anything with ``__arrow_c_stream__``; data in memory comes whole."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -47,14 +47,14 @@ def table_chunks(data: object) -> Iterator[pa.Table]:
 
 
 def _emptied(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """The batches as one table, which nobody else holds."""
+    """The batches as one table; empties the list, so that nothing else keeps their memory."""
     table = pa.Table.from_batches(batches, schema)
     batches.clear()
     return table
 
 
 def needed_by_deletes(definition: Definition) -> set[str]:
-    """The columns that a delete has to have: record key, partition, ordering."""
+    """The columns that a delete must have: record key, partition, ordering."""
     named = {*definition.record_key, *definition.partition_by}
     return named | {definition.ordering} if definition.ordering else named
 
@@ -70,7 +70,7 @@ def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
     """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError, FixCall."""
     wanted = needed_by_deletes(definition)
     needed = pa.schema([field for field in definition.schema if field.name in wanted])
-    # By position: by name, a column that is there twice could not be told as such.
+    # By position, because a name that occurs twice would hide the second column.
     given = table.select([at for at, name in enumerate(table.column_names) if name in wanted])
     keys = _one_chunk(stored_rows(given, needed))
     _refuse_zero_ordering(keys, definition)
@@ -78,8 +78,8 @@ def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
 
 
 def conform_to_mixed(table: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> pa.Table:
-    """``conform_to_table`` for rows of which some are deletes: of those only the columns that a delete needs are looked at, all
-    others become null, also where the table forbids it. Raises as ``conform_to_table`` and ``conform_to_keys``.
+    """``conform_to_table`` for rows of which some are deletes: of those only the columns that a delete needs are checked, and all
+    others become null, even where the table forbids it. Raises as ``conform_to_table`` and ``conform_to_keys``.
     """
     rows = _one_chunk(stored_rows(table, definition.schema, deletes, needed_by_deletes(definition)))
     _refuse_zero_ordering(rows, definition, deletes)
@@ -88,8 +88,8 @@ def conform_to_mixed(table: pa.Table, deletes: pa.BooleanArray, definition: Defi
 
 
 def _refuse_marked(rows: pa.Table) -> None:
-    """Tables of other programs may have a column that makes a row a delete: in a log file for every reader, in a base file for
-    none (test_a_row_that_is_marked_as_deleted_is_refused).
+    """Refuses rows that a column of another program's table marks as deletes: readers obey the mark in a log file, but not in a
+    base file (test_a_row_that_is_marked_as_deleted_is_refused).
     """
     if IS_DELETED not in rows.column_names:
         return
@@ -99,9 +99,9 @@ def _refuse_marked(rows: pa.Table) -> None:
 
 
 def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.BooleanArray | None = None) -> None:
-    """Hudi's delete records have no other way to say "no ordering value" than 0 in 32 bits (fact HF5).
+    """Hudi's delete records express "no ordering value" as 0 in 32 bits (fact HF5), so a delete with that value is refused.
 
-    Such a delete would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
+    It would remove newer rows too (rule DE1; test_a_delete_that_hudi_would_take_for_one_without_ordering_is_refused).
     """
     if definition.ordering is None:
         return

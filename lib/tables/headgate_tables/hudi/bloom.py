@@ -28,13 +28,13 @@ _COUNTS = struct.Struct(">iii")
 
 
 def bits_and_hashes(entries: int, fpp: float) -> tuple[int, int]:
-    """Size m of a filter in bits and its number k of hash functions."""
+    """Size m of a filter in bits, and its number k of hash functions."""
     bits = math.ceil(entries * (-math.log(fpp) / math.log(2) ** 2))
     return bits, math.ceil(math.log(2) * bits / entries)
 
 
 def positions(keys: Array, bits: int, hashes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """int64[k, n], the bits of each key, and int64[n], which row of ``keys`` each column is for."""
+    """int64[k, n], the bits of each key, and int64[n], the row of ``keys`` that each column belongs to."""
     prepared = HashedKeys(keys)
     found = np.empty((hashes, len(prepared)), dtype=np.int64)
     seeds: npt.NDArray[np.uint32] | np.uint32 = np.uint32(0)
@@ -46,7 +46,7 @@ def positions(keys: Array, bits: int, hashes: int) -> tuple[npt.NDArray[np.int64
 
 
 class DynamicBloomFilter:
-    """Grows by a filter of ``entries`` keys at a time until they are for ``most`` keys; then keys go to them in turn."""
+    """Grows filter by filter, each for ``entries`` keys, until it is sized for ``most``; further keys fill them in turn."""
 
     code = "DYNAMIC_V0"
 
@@ -72,7 +72,7 @@ class DynamicBloomFilter:
             self._rows[row][found[:, rows == row]] = True
 
     def _row_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Of the keys that were added as the so-maniest. As Hudi counts: of those beyond all rows the first two go to row 0."""
+        """The filter of the n-th key that was added. As in Hudi, the first two keys beyond all filters go to filter 0."""
         rows = -(-self._most // self._entries)
         beyond = np.maximum(numbers - rows * self._entries - 1, 0)
         return np.where(numbers < rows * self._entries, numbers // self._entries, beyond % rows)
@@ -92,7 +92,7 @@ class DynamicBloomFilter:
 
 
 class SimpleBloomFilter(DynamicBloomFilter):
-    """One filter of a fixed size, whatever goes into it."""
+    """One filter of a fixed size, for any number of keys."""
 
     code = "SIMPLE"
 

@@ -1,4 +1,4 @@
-"""The sifted changes of some buckets become one durable file for each: the files of one instant.
+"""Writes the sifted changes of several buckets as the files of one instant, one durable file for each bucket.
 
 A cluster writes log files only: a base file hides what an older instant that completes later puts beside it. A call of the
 library may begin a group with one (``groups.GroupIds.claim``).
@@ -31,15 +31,15 @@ from headgate_tables.storage.store import Buffers, Store
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Runs: TypeAlias = list[tuple[int, int, bool]]
-"""Start and length of each run of upserts or of deletes, and whether it is one of deletes: what becomes a block."""
+"""Start and length of each run of upserts or of deletes, and whether it is one of deletes; each run becomes a block."""
 
 
 class ChangeWriter:
-    """Writes data files for one process of one epoch. One call of ``write`` at a time; nothing here belongs to an event loop.
+    """Writes data files for one process of one epoch. One call of ``write`` at a time, never on an event loop.
 
     ``process``: the random id of the process (rule RO8). ``ordinal``: its number among the processes that write under the same
-    instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart. ``layout``: what was learnt of the table's
-    columns before, which goes on learning.
+    instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart. ``layout``: what earlier writers have learnt of
+    the table's columns; this one adds to it.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class ChangeWriter:
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
-        """One file, and its status, per ``Changes``, durable when this returns. All rows are written, each key's in the order in
-        which they are. None of the ``Changes`` may be empty.
+        """Writes one file per ``Changes``, durable when this returns, and returns their statuses. All rows are written, each
+        key's in the given order. None of the ``Changes`` may be empty.
 
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket; 0
         stands for a base file, in which there can be no delete. ``file_ids``: instead of those that the definition gives.
@@ -121,7 +121,7 @@ class ChangeWriter:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """``upserts``: how many of the changes are; ``sequence``: string[upserts], their numbers."""
+    """A file to write. ``upserts``: how many of the changes are; ``sequence``: string[upserts], their sequence numbers."""
 
     instant: str
     group: str
@@ -131,7 +131,7 @@ class _File:
     sequence: ChunkedArray
 
     def blocks(self, ordering: str | None) -> Iterator[pa.Table | Deleted]:
-        """What a log file is made of, in order. ``ordering``: the name of that column."""
+        """The blocks of a log file, in order. ``ordering``: the name of that column."""
         rows, keys, size = self.changes.rows, _one_chunk(self.changes.keys), self.changes.rows.num_rows
         if self.upserts == size:
             yield self.with_meta(rows, keys, self.group)
@@ -151,7 +151,7 @@ class _File:
                 taken += length
 
     def with_meta(self, rows: pa.Table, keys: Array, file_name: str, first: int = 0) -> pa.Table:
-        """Rows as they are stored, numbered from the ``first`` number of the file's on."""
+        """Rows as they are stored; their sequence numbers are those of the file from the ``first`` on."""
         whole = rows.num_rows == self.upserts
         sequence = self.sequence if whole else self.sequence.slice(first, rows.num_rows)
         partition = self.changes.partition
@@ -168,10 +168,10 @@ class _Batch:
     deletes: Mask
 
     def in_few_runs(self) -> _Batch:
-        """The same rows, each key's in the order in which they are, with no more runs than the key that changes most often needs.
+        """The same rows, each key's in the given order, in as few runs as the key that changes most often allows.
 
-        Order between keys means nothing to any reader, and a block costs a quarter of a millisecond and 2 KB however few rows it
-        has: 40,000 rows of which each eighth was a delete took 4 s as 9,700 blocks.
+        Readers do not depend on the order between keys, and a block costs a quarter of a millisecond and 2 KB however few rows it
+        has: 40,000 rows, every eighth of them a delete, took 4 s as 9,700 blocks.
         """
         if len(self.runs()) <= 2:
             return self
@@ -180,13 +180,13 @@ class _Batch:
         return _Batch(self.rows.take(order), self.keys.take(order), ordering, self.deletes[order])
 
     def runs(self) -> Runs:
-        """Where upserts and deletes take turns."""
+        """The stretches between changes from upserts to deletes and back."""
         bounds = [0, *(np.flatnonzero(self.deletes[1:] != self.deletes[:-1]) + 1).tolist(), self.deletes.size]
         return [(start, stop - start, bool(self.deletes[start])) for start, stop in itertools.pairwise(bounds)]
 
 
 def _turns(keys: Array, deletes: Mask) -> Ints:
-    """int64[n]: how often the key turned from upserts to deletes or back before the row; even for upserts, odd for deletes."""
+    """int64[n]: how often the row's key has changed between upsert and delete before it; even for upserts, odd for deletes."""
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     by_key = np.argsort(codes, kind="stable")
     codes, deleted = codes[by_key], deletes[by_key]

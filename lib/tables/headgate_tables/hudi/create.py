@@ -1,4 +1,4 @@
-"""Creating a table: its definition checked, its store probed, slot 0 won, its properties derived."""
+"""Creates a table: checks its definition, probes its store, wins slot 0, derives its properties."""
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 TIMELINE_MARKER = f"{TIMELINE_FOLDER}/history/.created"
-"""Makes the folders that Spark lists before there is a commit; no reader takes the name for anything."""
+"""Makes the folders that Spark lists before there is a commit; no reader mistakes the name for anything else."""
 
 
 def create_table(

@@ -1,4 +1,4 @@
-"""Encoded data files reach the store: staged or created in place, durable, described by write statuses (rules W2, W3, C1)."""
+"""Brings encoded data files into the store, staged or in place, durable, each with a write status (rules W2, W3, C1)."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that is encoded and not written. ``log_version`` 0 stands for a base file; ``rows``, ``deletes``: how many."""
+    """A file that is encoded and not yet written. ``log_version`` 0: a base file; ``rows``, ``deletes``: how many."""
 
     partition: str
     file_id: str
@@ -35,13 +35,13 @@ class NewFile:
 
 
 def layout_of(definition: Definition) -> ParquetLayout:
-    """For all files of one table that a process writes. Statistics stand on what readers prune by: key and ordering."""
+    """The layout of all files of one table that a process writes, with statistics of what readers prune by: key and ordering."""
     ordering = [definition.ordering] if definition.ordering else []
     return ParquetLayout(stats=tuple(dict.fromkeys(["_hoodie_record_key", *definition.record_key, *ordering])))
 
 
 def encode_all(encode: Callable[[_Item], NewFile], items: Sequence[_Item], *, rows: int, threads: int = THREADS) -> list[NewFile]:
-    """``encode`` of each item, on several threads when there are enough ``rows`` in all of them to be worth it."""
+    """``encode`` of each item, on several threads when ``rows``, those of all items, are enough to be worth it."""
     if threads < 2 or rows < _THREADED_ROWS or len(items) < 2:
         return [encode(item) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix="headgate-encode") as pool:
@@ -52,7 +52,7 @@ def write_files(store: Store, instant: str, stage: str, files: Sequence[NewFile]
     """One status per file; all are durable when this returns.
 
     ``stage``: a folder of this process (rule W2), or "" where files are created in place. A staged name is the instant, then
-    what makes the file's own name unique in it: who sweeps a dead instant knows its files by that (see ``sweep``).
+    what makes the file's own name unique in it: the sweep of a dead instant recognises its files by that (see ``sweep``).
     Raises RetryLater, OperatorNeeded, SyncFailedError; then none of the files may ever be committed.
     """
     statuses: list[WriteStatus] = []
@@ -73,7 +73,7 @@ def _stage(store: Store, writes: Sequence[tuple[str, Buffers]]) -> None:
     try:
         store.stage(writes)
     except Exception:
-        # No status names them yet, so no rollback would: on a full disk they are what keeps it full.
+        # No status names them yet, so no rollback would remove them, and on a full disk they would keep it full.
         with contextlib.suppress(TablesError):  # the first error is the one to report: it may be a failed sync (hazard H14)
             store.delete(path for path, _ in writes)
         raise
@@ -88,7 +88,7 @@ def _create(store: Store, writes: Sequence[tuple[str, Buffers]], statuses: Seque
             if outcome is Outcome.EXISTS and _sha256([store.get(write[0])]) != status.file.sha256:
                 raise CorruptFileError(
                     f"{write[0]} is taken by other bytes",
-                    fix="Roll back; a new transaction gets names of its own. Look who else writes here.",
+                    fix="Roll back; a new transaction gets names of its own. Find out which other program writes here.",
                 )
         open_ends = [outcome is Outcome.UNKNOWN for outcome in outcomes]
         pending = [entry for entry, unknown in zip(pending, open_ends, strict=True) if unknown]

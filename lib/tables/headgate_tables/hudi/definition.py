@@ -1,4 +1,4 @@
-"""What a table is: keys, partitions, ordering, buckets; and its two written forms, ``hoodie.properties`` and the CONFIG slot."""
+"""What a table is: keys, partitions, ordering, buckets; with its two written forms, ``hoodie.properties`` and the CONFIG slot."""
 
 import base64
 import uuid
@@ -34,7 +34,7 @@ class Layout:
     ``ordering`` is None in a commit-time table. ``partition_by`` is empty for a table without partitions. ``values_in_path``:
     whether a partition's path spells the values of its columns; a time formatted by Hudi's timestamp key generator does not.
     ``shown_as_text``: columns of that generator, whose integers Spark shows, and on an SQL UPDATE writes, as text.
-    ``created_schema``: in Avro, of the table as it was created, "" where it is not said.
+    ``created_schema``: in Avro, of the table as it was created, "" when the properties lack it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Layout:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str) -> "Layout":
-        """Raises UnsupportedTableError for what cannot be read right, CorruptFileError when a key is missing."""
+        """Raises UnsupportedTableError for a table that would be read wrongly, CorruptFileError when a key is missing."""
         if not properties.get("hoodie.table.name"):
             raise CorruptFileError(f"{path} names no table", fix="Restore hoodie.properties from a copy of the table.")
         version = TableVersion.of(properties, path)
@@ -76,7 +76,7 @@ class Layout:
             hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning") == "true",
             url_encode=properties.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             values_in_path=_values_in_path(properties),
-            # Text would order the rows otherwise: "9" is above "10".
+            # As text, integers would be ordered differently: "9" is above "10".
             shown_as_text=tuple(name for name in formatted if name != ordering),
             created_schema=properties.get("hoodie.table.create.schema", ""),
             history_folder=properties.get("hoodie.timeline.history.path", "history"),
@@ -84,7 +84,7 @@ class Layout:
 
 
 def key_generator(properties: Mapping[str, str]) -> str:
-    """The kind of the key generator, "" where none is named: in capitals, without marks, as ``TIMESTAMP``."""
+    """The kind of key generator that the properties name, in capitals without punctuation, as ``TIMESTAMP``; "" for none."""
     generator = (
         properties.get("hoodie.table.keygenerator.type")
         or properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
@@ -106,7 +106,7 @@ def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 class Definition:
     """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
 
-    ``groups``: file group ids by partition and bucket, where they are not what ``table_uuid`` gives: other programs made them.
+    ``groups``: file group ids by partition and bucket, where other programs made them and ``table_uuid`` would give others.
     ``prefixed_keys``: as in `KeySpec`, in some tables of other programs.
     """
 
@@ -129,7 +129,7 @@ class Definition:
         return known or bucket_index.file_id(self.table_uuid, partition, bucket, k)
 
     def check(self) -> None:
-        """Raises OptionError or SchemaError for a definition that makes no sense."""
+        """Raises OptionError or SchemaError for an invalid definition."""
         if not self.record_key:
             raise OptionError("a table needs a record key", fix="Pass record_key=[...], the columns that identify a row.")
         if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
@@ -145,7 +145,7 @@ class Definition:
                 raise OptionError(f"a column stands twice in {list(columns)}", fix="Name each column once.")
 
     def check_layout(self, layout: Layout, path: str) -> None:
-        """What ``hoodie.properties`` says against what the table was created with: rows would be merged in another way.
+        """Compares ``hoodie.properties`` with what the table was created with: after a change rows would be merged differently.
 
         Raises CorruptFileError.
         """
@@ -188,7 +188,7 @@ class Definition:
             "hoodie.table.multiple.base.file.formats.enable": "false",
             "hoodie.table.timeline.timezone": "UTC",
             "hoodie.table.cdc.enabled": "false",
-            # What readers take for the schema before there is a commit.
+            # The schema that readers assume before there is a commit.
             "hoodie.table.create.schema": avro_schema(self, meta_columns=False),
         }
         if self.partition_by:
@@ -198,7 +198,7 @@ class Definition:
         return properties
 
     def encode(self) -> dict[str, Json]:
-        """As it stands in the CONFIG slot."""
+        """Its JSON in the CONFIG slot."""
         encoded: dict[str, Json] = {
             "name": self.name,
             "schema": encode_schema(self.schema),
@@ -217,7 +217,7 @@ class Definition:
 
     @classmethod
     def decode(cls, config: Mapping[str, Json]) -> "Definition":
-        """From the CONFIG slot. Raises CorruptFileError, UnsupportedTableError for a key that is not known."""
+        """From the CONFIG slot. Raises CorruptFileError, UnsupportedTableError for an unknown key."""
         fields = Fields({**config})
         try:
             definition = cls(
@@ -282,16 +282,16 @@ def read_schema(data: bytes) -> pa.Schema:
 
 
 def encode_schema(schema: pa.Schema) -> str:
-    """As it stands in CONFIG and ADOPT slots."""
+    """Its text in CONFIG and ADOPT slots."""
     return base64.b64encode(schema.serialize()).decode()
 
 
 def encode_groups(groups: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, str]]:
-    """As they stand in CONFIG and ADOPT slots."""
+    """Their JSON in CONFIG and ADOPT slots."""
     return {partition: {str(bucket): file_id for bucket, file_id in each.items()} for partition, each in groups.items()}
 
 
 @lru_cache(maxsize=64)
 def avro_schema(definition: Definition, *, meta_columns: bool) -> str:
-    """The table's schema as Hudi keeps it in commits (without) and in log headers and footers (with meta columns)."""
+    """The table's schema as Hudi keeps it: in commits without meta columns, in log headers and footers with them."""
     return arrow_to_avro.avro_schema(definition.schema, definition.name, meta_columns=meta_columns)

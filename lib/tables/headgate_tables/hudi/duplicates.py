@@ -1,4 +1,4 @@
-"""One row per record in a batch: the others can never be seen, so they are not written."""
+"""Keeps one row per record of a batch: nobody could ever see the others, so they are not written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headgate_tables.hudi.merge import latest_rows
 
 Ints = npt.NDArray[np.int64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-"""Fibonacci hashing: the high bits of a product with it depend on all bits of the mark."""
+"""For Fibonacci hashing: the high bits of the product with it depend on all bits of the mark."""
 
 
 def one_row_per_key(keys: Array, ordering: Array | None, groups: Ints, hashes: npt.NDArray[np.uint32]) -> Ints | None:
     """Positions of the rows that stand for their record, ascending; None when every record stands once.
 
-    A record is (group, key), ``groups``: int64[n] below 2**31, ``hashes``: any that equal keys share. The larger ordering
+    A record is (group, key), ``groups``: int64[n] below 2**31, ``hashes``: equal for equal keys. The larger ordering
     value wins, a tie goes to the later row; without ``ordering`` the later row wins. Keys are compared only among rows whose
     group and hash may occur twice; all others are known to be alone.
     """
@@ -38,7 +38,7 @@ def one_row_per_key(keys: Array, ordering: Array | None, groups: Ints, hashes: n
 def _suspects(marks: Ints) -> Ints:
     """Positions of all rows whose mark occurs more than once, and of a few others; ascending.
 
-    Each row writes its position into a table slot of its mark; who finds another's there shares the slot.
+    Each row writes its position into the slot of its mark in a table; a row that finds another position there shares its slot.
     """
     bits = max(8, (8 * len(marks)).bit_length())
     slots = ((marks.astype(np.uint64) * _ODD) >> np.uint64(64 - bits)).astype(np.int64)
@@ -55,6 +55,6 @@ def _suspects(marks: Ints) -> Ints:
 
 
 def _codes(values: Array) -> Ints:
-    """Equal values, equal numbers from 0 on."""
+    """int64[n]: equal numbers for equal values, from 0 on."""
     numbers: Ints = values.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers

@@ -1,4 +1,4 @@
-"""What the merge looks at of a log block: keys, ordering values, and which of its rows are deletes."""
+"""What the merge reads of a log block: keys, ordering values, and which of its rows are deletes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DELETE_OPERATION = "D"
 
 
 class EntryReader:
-    """Of one table. ``ordering``: its ordering column, or None; ``schema``: the table's, meta columns included."""
+    """Reads the entries of one table. ``ordering``: its ordering column, or None; ``schema``: with meta columns."""
 
     def __init__(self, schema: pa.Schema, ordering: str | None) -> None:
         self.ordering = ordering
@@ -28,7 +28,7 @@ class EntryReader:
         self._target: pa.Schema | None = pa.schema([pa.field(ordering, schema.field(ordering).type)]) if ordering else None
 
     def names(self, available: Collection[str], where: str) -> list[str]:
-        """Columns of a block that the merge needs; a row may be a delete in disguise (Hudi: _hoodie_is_deleted)."""
+        """Columns of a block that the merge needs, including those that can mark a row as a delete (Hudi: _hoodie_is_deleted)."""
         if not {*self.key_names} <= {*available}:
             raise damaged(where, f"it lacks a column of {', '.join(self.key_names)}")
         return [*self.key_names, *(n for n in (IS_DELETED, OPERATION) if n in available and n not in self.key_names)]
@@ -42,7 +42,7 @@ class EntryReader:
         return Entries(one_array(rows[RECORD_KEY]).cast(pa.string()), ordering, _row_deletes(rows), none)
 
     def of_deletes(self, block: DeleteBlock) -> Entries:
-        """A delete without an ordering value holds against whatever came before it."""
+        """A delete without an ordering value holds against everything before it."""
         rows = block.rows
         deletes = np.ones(len(rows.keys), dtype=bool)
         if self.kind is None or self._target is None or rows.ordering is None:
@@ -52,7 +52,7 @@ class EntryReader:
         return Entries(rows.keys, ordering, deletes, ordering.is_null().to_numpy(zero_copy_only=False))
 
     def concatenate(self, entries: Sequence[Entries]) -> Entries:
-        """In this order."""
+        """One ``Entries`` of all of them, in this order."""
         if not entries:
             nothing = np.zeros(0, dtype=bool)
             return Entries(pa.array([], pa.string()), nulls(0, self.kind) if self.kind is not None else None, nothing, nothing)
@@ -66,7 +66,7 @@ class EntryReader:
 
 
 def as_ordering(values: Array, kind: pa.DataType) -> Array:
-    """A delete's ordering values in the ordering column's type; the wrapper may be a wider or a plain number."""
+    """A delete's ordering values in the ordering column's type; the wrapper's type may be wider, or a plain number."""
     if values.type == kind:
         return values
     if pa.types.is_temporal(kind) and pa.types.is_integer(values.type):
@@ -75,13 +75,13 @@ def as_ordering(values: Array, kind: pa.DataType) -> Array:
 
 
 def one_array(column: ChunkedArray) -> Array:
-    """One array; a column without chunks is an empty one."""
+    """The column in one chunk; empty for a column without chunks."""
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else nulls(0, column.type)
 
 
 def nulls(length: int, kind: pa.DataType) -> Array:
-    """Of this type."""
+    """So many nulls of this type."""
     made: Array = pa.nulls(length, kind)  # type: ignore[call-overload]
     return made
 

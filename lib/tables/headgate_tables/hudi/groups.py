@@ -10,9 +10,9 @@ from headgate_tables.storage.store import Store
 
 
 class GroupIds:
-    """File ids of one table's buckets (rule FI1): those that exist stay, new ones are computed, replaced ones stay gone.
+    """File ids of one table's buckets (rule FI1): existing ones stay, new ones are computed, replaced ones never come back.
 
-    ``load`` has to come before the first claim; it lists all folders. Who only commits files that others wrote does without
+    ``load`` has to come before the first claim; it lists all folders. An owner that only commits files of others skips it
     (rule RO6, test_ro6_a_handle_that_only_commits_lists_no_data_folder).
     """
 
@@ -27,7 +27,7 @@ class GroupIds:
         self._existing: set[tuple[str, int]] = set()
 
     def load(self) -> None:
-        """Looks which groups there are, once."""
+        """Finds out which groups exist, once."""
         if self._view is not None:
             return
         view = self._look()
@@ -48,7 +48,7 @@ class GroupIds:
             self._ids[key] = self._new_id(partition, bucket)
         if key in self._existing:
             return self._ids[key], False
-        # Every writer is noted: a base file beside a log of its own instant would count as older than that log
+        # Every instant that writes is noted: a base file beside a log of its own instant would count as older than that log
         # (test_a_group_that_has_a_log_of_the_transaction_gets_no_base_file_of_it).
         writers = self._begun.setdefault(key, set())
         begins = not writers
@@ -56,18 +56,18 @@ class GroupIds:
         return self._ids[key], begins and alone
 
     def commit(self, partitions_and_buckets: list[tuple[str, int]], instant: str) -> None:
-        """These groups have files of the completed ``instant`` now."""
+        """Notes that these groups have files of the completed ``instant``."""
         self._existing.update(partitions_and_buckets)
         self._partitions.update(partition for partition, _ in partitions_and_buckets)
         self.forget(instant)
 
     def forget(self, instant: str) -> None:
-        """The instant begins no group any more: it was committed or rolled back."""
+        """Notes that the instant, committed or rolled back, begins no group any more."""
         for writers in self._begun.values():
             writers.discard(instant)
 
     def knows_partition(self, partition: str) -> bool:
-        """Whether a completed commit has written to the partition: the file that the first of them left is there."""
+        """Whether a completed commit has written to the partition: the first of them created the partition's file."""
         return partition in self._partitions or (self._view is None and self._has_file(partition_file(partition)))
 
     def _has_file(self, path: str) -> bool:

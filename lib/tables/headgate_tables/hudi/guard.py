@@ -1,4 +1,4 @@
-"""What must hold before a commit: the table is one that we can write, and nobody else has written it (rule F1)."""
+"""What must hold before a commit: this library can write the table, and no other program has written to it (rule F1)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -21,7 +21,7 @@ from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
 from headgate_tables.storage.store import Store
 
 MetadataTable = Literal["refuse", "remove"]
-"""What to do with a metadata table that another program has made, as ``open_table`` has it."""
+"""What to do with a metadata table that another program has made; see ``open_table``."""
 
 METADATA_FOLDER = ".hoodie/metadata"
 METADATA_PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
@@ -29,13 +29,13 @@ _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.par
 
 
 def check_writable(properties: Mapping[str, str]) -> None:
-    """Raises UnsupportedTableError for a feature that this library does not write, naming the feature and the way out."""
+    """Raises UnsupportedTableError for a feature that this library does not write, and says how to go on."""
     check_features(properties)
     _refuse_metadata(properties)
 
 
 def check_features(properties: Mapping[str, str]) -> None:
-    """All of ``check_writable`` but the metadata table, which can be removed."""
+    """``check_writable`` without the metadata table, which can be removed."""
     refused = {
         "hoodie.table.type": (
             "MERGE_ON_READ",
@@ -72,15 +72,15 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
 
 
 def check_there(store: Store) -> None:
-    """Slot 0 stays for as long as the table is there. Raises TableGoneError."""
+    """Raises TableGoneError when slot 0 is missing, which exists as long as the table does."""
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
         raise TableGoneError(
-            f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; then it goes on."
+            f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; writing then continues."
         )
 
 
 class Guard:
-    """Watches one table between commits: its properties, a metadata table that appears, foreign instants."""
+    """Watches one table between commits for changed properties, a new metadata table and foreign instants."""
 
     def __init__(self, store: Store, metadata_table: MetadataTable) -> None:
         if metadata_table not in ("refuse", "remove"):
@@ -92,10 +92,10 @@ class Guard:
         self._settled: str | None = None
 
     def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> None:
-        """Before a fence (when we are not the owner yet) and before each commit. The whole timeline at first, later what is newer
-        than the oldest instant that was reserved at the check before: a handle may have been idle for hours in between.
+        """To be called before a fence (when we do not own the table yet) and before each commit. Checks the whole timeline at
+        first, later what is newer than the oldest instant that was reserved at the last check: a handle may be idle for hours.
 
-        ``announcing``: before a transaction's first file, where a folder that nobody touched since our last commit is not listed.
+        ``announcing``: before a transaction's first file, when a folder that is unchanged since our last commit is not listed.
         Raises UnsupportedTableError, MetadataTableError, ForeignWriterError, TableGoneError.
         """
         self._check_properties(owner=owner)
@@ -105,15 +105,15 @@ class Guard:
         self._looked_after = min(state.reserved, default="")
 
     def fresh(self) -> "Guard":
-        """One that has seen nothing yet."""
+        """A guard of the same table that has checked nothing yet."""
         return Guard(self._store, "remove" if self._remove_metadata else "refuse")
 
     def check_table(self) -> None:
-        """Before the table is adopted: features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""
+        """For an adoption: checks features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""
         self._check_properties(owner=False)
 
     def settle(self) -> None:
-        """After a commit of ours: what is on the timeline now is what the next transaction may find there."""
+        """After a commit of ours: the next transaction may find the timeline as it is now."""
         try:
             self._settled = self._store.version(TIMELINE_FOLDER)
         except TablesError:
@@ -139,7 +139,7 @@ class Guard:
         check_writable(properties)
         if self._metadata_folder():
             _refuse_metadata({_METADATA_KEYS[1]: "being built"})
-        # The version from before the read: a change since then is one that nobody has checked.
+        # The version from before the read: nobody has checked a change since then.
         self._seen_version = version
 
     def _metadata_folder(self) -> bool:
@@ -147,7 +147,7 @@ class Guard:
         return bool(listing.files or listing.folders)
 
     def _drop_metadata(self, properties: dict[str, str]) -> dict[str, str]:
-        """Fact HF4: take it out of the properties first, so that no reader trusts it while its folder goes."""
+        """Fact HF4: the properties change first, so that no reader trusts the metadata table while its folder is deleted."""
         left = {key: value for key, value in properties.items() if key not in _METADATA_KEYS}
         self._store.replace(PROPERTIES_PATH, [render(left, "Headgate removed the metadata table")])
         self._store.delete_folder(METADATA_FOLDER)
@@ -156,18 +156,18 @@ class Guard:
     def _check_timeline(self, state: LogState, after: str) -> None:
         unknown = not_ours(list_instants(self._store, after=after or None), state)
         if unknown:
-            # Another handle may own the table meanwhile. Its slots come before its files, so a fresh look knows them;
-            # winning a slot then says who was deposed (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
+            # Another handle may own the table by now. Its slots come before its files, so a fresh read of the log knows them;
+            # winning a slot then finds the deposed one (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
             unknown = not_ours(unknown, read_state(self._store, LOG_LAYOUT)[0])
         if unknown:
             raise ForeignWriterError(
                 f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",
-                fix="From here on the table can be read, not written. Stop the other program, then call adopt().",
+                fix="From now on the table can be read, not written. Stop the other program, then call adopt().",
             )
 
 
 def not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
-    """Those that no slot reserved, or that completed as no slot decided."""
+    """Instants that no slot reserved, or whose completion no slot decided."""
     return [
         instant
         for instant in instants

@@ -1,6 +1,6 @@
-"""Readers' leases: files that a reader still works with stay until it is done (rule D3). All that a reader ever writes.
+"""Readers' leases: files that a reader still uses stay until it is done (rule D3). Nothing else is written by readers.
 
-A lease is a create-only object whose name says all, ``<expiry, ms>-<completion time>-<token>``, so
+A lease is a create-only object with its whole content in its name, ``<expiry, ms>-<completion time>-<token>``, so
 that one listing gives every lease. It is renewed by a new object before the old one goes.
 """
 
@@ -16,9 +16,9 @@ from headgate_tables.system import Clock, Ids
 
 LEASE_FOLDER = ".hoodie/.headgate/lease"
 GRACE_MS = 60_000
-"""A lease holds this much longer than it says: clocks of readers and of the table's owner differ."""
+"""A lease counts for this much longer than it says: clocks of readers and of the table's owner differ."""
 LONGEST_S = 7 * 86_400
-"""A reader that dies without a word holds files no longer than this."""
+"""A reader that dies without releasing its lease keeps files no longer than this."""
 
 
 class Lease(NamedTuple):
@@ -35,7 +35,7 @@ class Lease(NamedTuple):
 
 
 class ReaderLease:
-    """Every file that a reader as of ``point`` needs stays until ``expires_ms``, or until the lease is released."""
+    """Keeps every file that a reader as of ``point`` needs, until ``expires_ms`` or until the lease is released."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, holder: str, seconds: float, held: Lease) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class ReaderLease:
 
     @property
     def point(self) -> str:
-        """The completion time as of which the lease holds the table's files. Raises ReopenTable once it was released."""
+        """The completion time as of which the lease keeps the table's files. Raises ReopenTable once it was released."""
         return self._live().point
 
     @property
@@ -56,10 +56,10 @@ class ReaderLease:
         return self._live().expires_ms
 
     def renew(self, seconds: float | None = None) -> None:
-        """Holds on for ``seconds`` from now (default: as when it was taken).
+        """Extends the lease to ``seconds`` from now (default: as when it was taken).
 
-        Raises ReopenTable when the lease had expired or was released: files may be gone. Else what the store raises; then
-        the lease holds as long as before.
+        Raises ReopenTable when the lease had expired or was released: files may be gone. After an error of the store the lease
+        ends when it would have before.
         """
         held = self._live()
         if self._clock.now_ms() > held.expires_ms:
@@ -72,7 +72,7 @@ class ReaderLease:
         self._store.delete([held.path])
 
     def release(self) -> None:
-        """Lets the files go. Once more is no error."""
+        """Ends the lease, so that a cleaner may delete the files. Releasing twice is no error."""
         held, self._held = self._held, None
         if held is not None:
             self._store.delete([held.path])
@@ -90,11 +90,11 @@ class ReaderLease:
 
 
 def take_lease(store: Store, clock: Clock, ids: Ids, *, point: str, seconds: float, holder: str) -> ReaderLease:
-    """A lease on the table as of ``point``, a completion time. ``holder``: for people who wonder what keeps their files.
+    """A lease on the table as of ``point``, a completion time. ``holder``: for people who ask what keeps their files.
 
-    A cleaner that listed the leases just before does not see this one. What it deletes was replaced
-    ``headgate.clean.min.age`` before, so nothing is lost to a caller who found the point in the timeline less than that ago and
-    finds, after this has returned, that no CLEAN has passed it. A slower one starts over with the newest point.
+    A cleaner that listed the leases just before does not see this one. It deletes only what was replaced more than
+    ``headgate.clean.min.age`` ago, so nothing is lost to a caller that found the point on the timeline less than that ago and
+    sees, after this has returned, that no CLEAN has passed the point. A slower caller starts over with the newest point.
 
     Raises OptionError for seconds out of range, StoreDeniedError where the reader may not write, StoreUnavailableError.
     """
@@ -102,17 +102,17 @@ def take_lease(store: Store, clock: Clock, ids: Ids, *, point: str, seconds: flo
 
 
 def live_leases(store: Store, now_ms: int) -> list[str]:
-    """Points that readers hold now, each a completion time, in order."""
+    """Points of the leases that have not expired, each a completion time, in order."""
     return sorted({lease.point for lease in _listed(store) if lease.expires_ms + GRACE_MS >= now_ms})
 
 
 def held_points(store: Store) -> set[str]:
-    """Points of all leases, of those too that have expired and that no cleaning has looked at since."""
+    """Points of all leases, including expired ones that no cleaning has removed yet."""
     return {lease.point for lease in _listed(store)}
 
 
 def drop_expired_leases(store: Store, now_ms: int) -> None:
-    """Deletes what readers that died left behind. Nobody looks for these names again."""
+    """Deletes the leases of readers that died. Their names are never used again."""
     expired = [lease.path for lease in _listed(store) if lease.expires_ms + GRACE_MS < now_ms]
     if expired:
         store.delete(expired)

@@ -1,6 +1,6 @@
-"""Completed instants that somebody took off the timeline of a table of ours: the slots know them, a listing would not miss them.
+"""Completed instants that were deleted from the timeline of a table of ours: slots know them, a listing does not miss them.
 
-Who reads without one shows rows missing, old ones again, or both a base file and the logs that are in it.
+Without such an instant, readers miss rows, show old ones again, or read both a base file and the logs that it contains.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,16 +20,16 @@ from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, parse_instant
 from headgate_tables.storage.store import Store
 
 FIX = (
-    "Until it is back, reads would be wrong: `headgate verify TABLE --repair`, or Table.repair(), puts it there from its slot; "
+    "Until it is back, reads would be wrong: `headgate verify TABLE --repair`, or Table.repair(), restores it from its slot; "
     "`verify` says if no slot is left, then restore it from a copy of the table."
 )
 
 
 def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[str, str]:
-    """Completed instants that have been on the timeline for certain and are not, with their completion times. Pure.
+    """Completed instants that were certainly on the timeline and are not, with their completion times. Pure.
 
-    ``slots``: those after the newest fold. A fold is written when all before it is published (rule G1), and so is any slot but
-    FENCE and ADOPT, which come before what they put in place.
+    ``slots``: those after the newest fold. All before a fold is published (rule G1), and so is all before any slot but FENCE
+    and ADOPT, which come before what they publish.
     """
     unpublished: set[str] = set()
     for slot in reversed(slots):
@@ -41,19 +41,19 @@ def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[s
 
 
 class LostInstants:
-    """Looks for them whenever a handle has listed the timeline. The slots are read again only when something is missing."""
+    """Finds them whenever a handle has listed the timeline. Reads the slots again only when something is missing."""
 
     def __init__(self, store: Store, history_folder: str, log: CommitLog | None) -> None:
-        """``log``: None for a table of which no slots are known, or damaged ones: readers need no slot."""
+        """``log``: None for a table whose slots are unknown or damaged: readers need no slot."""
         self._store = store
         self._folder = history_folder
         self._log = log
         self._known: tuple[LogState, Sequence[Slot]] | None = None
 
     def checked(self, timeline: Timeline, seen: Collection[str] = ()) -> Timeline:
-        """The timeline to go on with, perhaps a newer one. ``seen``: instants that an earlier listing had completed.
+        """The timeline to use, perhaps a newer one. ``seen``: instants that were completed in an earlier listing.
 
-        What completed since the slots were last read, and was gone before anybody here saw it, is found by the next handle.
+        An instant that completed after the slots were last read, and vanished before this handle saw it, is for the next one.
         Raises MissingFileError for a lost instant, with its name.
         """
         if self._log is None:
@@ -89,15 +89,15 @@ class LostInstants:
         state = read_state(self._store, LOG_LAYOUT)[0]
         shown = [*timeline.completed.values(), *timeline.pending.values(), *timeline.savepoints.values()]
         if not_ours(shown, state):
-            return {}  # another program has written, and may have taken them back: for ``adopt`` to tell
+            return {}  # another program has written, and may have undone them: ``adopt`` finds out
         archived = archived_completions(self._store, self._folder, oldest=min(lost))
         return {time: lost[time] for time in lost if time in state.commits and time not in archived}
 
 
 def put_back(log: CommitLog) -> None:
-    """Creates the timeline's files that slots decided and that are not there. What no slot says any more stays lost.
+    """Creates the timeline files that slots decided and that are missing. What no slot holds any more stays lost.
 
-    For the owner alone, right behind a slot of its own: else it could bring back what a successor has archived (hazard H8).
+    For the owner alone, right after a slot of its own: otherwise it could bring back what a successor has archived (hazard H8).
     """
     state, slots = read_state(log.store, LOG_LAYOUT, folds=False)
     dead, there = given_up(slots), {instant.path for instant in list_instants(log.store)}

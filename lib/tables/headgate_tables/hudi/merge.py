@@ -38,7 +38,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """The entry that stands for each distinct key; all of one length u.
+    """The winning entry of each distinct key; all of one length u.
 
     ``positions``: int64[u] into the entries. ``ordering``: the winners' ordering values, None with commit time.
     """
@@ -51,7 +51,7 @@ class Winners:
 
 
 def merge_logs(entries: Entries) -> Winners:
-    """One winner per key among the logs alone."""
+    """One winner per key, among the logs alone."""
     encoded = entries.keys.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     winning = winning_entries(codes, len(encoded.dictionary), entries)
@@ -59,19 +59,19 @@ def merge_logs(entries: Entries) -> Winners:
 
 
 def winning_entries(codes: Codes, keys: int, entries: Entries) -> Positions:
-    """int64[keys]: of each key the position of the entry that stands for it. ``codes``: int[n], which key each entry has."""
+    """int64[keys]: the position of each key's winning entry. ``codes``: int[n], the number of each entry's key."""
     positions = np.arange(len(codes), dtype=np.int64)
     return _last(codes, positions, keys) if entries.ordering is None else _largest(codes, positions, keys, entries)
 
 
 def winners_of(entries: Entries, keys: Array, winning: Positions) -> Winners:
-    """``winning``: for each of ``keys`` the position of its entry."""
+    """``winning``: the position of the entry of each of ``keys``."""
     ordering = entries.ordering.take(index_array(winning)) if entries.ordering is not None else None
     return Winners(keys, winning, entries.deletes[winning], entries.unconditional[winning], ordering)
 
 
 def _last(codes: Codes, positions: Positions, keys: int) -> Positions:
-    """Position of each key's last entry, -1 for a key without any (a repeated index keeps the value assigned last)."""
+    """Position of each key's last entry, -1 for a key without any (of a repeated index, the last assignment counts)."""
     last = np.full(keys, -1, dtype=np.int64)
     last[codes] = positions
     return last
@@ -96,7 +96,7 @@ def _last_of_largest(codes: Codes, positions: Positions, ranks: Ranks, keys: int
 
 
 def latest_rows(identity: Positions, ordering: Array | None) -> Positions:
-    """Positions of the rows that win among rows of one batch; ``identity`` numbers the keys 0..u-1. Ascending."""
+    """Positions of the winning rows of one batch, ascending; ``identity`` numbers the keys 0..u-1."""
     positions = np.arange(len(identity), dtype=np.int64)
     keys = int(identity.max()) + 1 if len(identity) else 0
     if ordering is None:
@@ -105,8 +105,8 @@ def latest_rows(identity: Positions, ordering: Array | None) -> Positions:
 
 
 def rank(values: Array) -> Ranks:
-    """int64 numbers in the order of ``values`` (nulls: any number). Fixed-width types rank alike in every call, so that
-    ranks of two arrays compare; text, binary and decimals only within one (see ``beats``).
+    """int64 numbers in the order of ``values`` (nulls: any number). Ranks of fixed-width types compare between calls; those of
+    text, binary and decimals only within one (see ``beats``).
 
     Floats as Java's Double.compareTo: -0.0 below 0.0, NaN above all.
     """
@@ -125,7 +125,7 @@ def rank(values: Array) -> Ranks:
 
 
 def comparable_ranks(kind: pa.DataType) -> bool:
-    """Whether ``rank`` gives numbers that compare across calls."""
+    """Whether ``rank`` gives numbers that compare between calls."""
     return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
 
 
@@ -136,8 +136,8 @@ def _float_bits(values: Array) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class BaseOutcome:
-    """Base rows against the winners of the logs. ``keep``: bool[rows]; ``beaten``: winners that a base row beats, int64;
-    ``beating``: those that take a base row's place, or away.
+    """Base rows against the winners of the logs. ``keep``: bool[rows]; ``beaten``: int64, winners that a base row beats;
+    ``beating``: winners that replace or delete a base row.
     """
 
     keep: Mask
@@ -157,7 +157,7 @@ def merge_base(winners: Winners, keys: Array, ordering: Array | None) -> BaseOut
 
 
 def settle(winners: Winners, rows: int, at: Positions, candidates: Positions, ordering: Array | None) -> BaseOutcome:
-    """``merge_base`` of ``rows`` base rows of which those ``at`` have the keys of the winners ``candidates``, one each."""
+    """``merge_base`` of ``rows`` base rows, when those ``at`` have the keys of the winners ``candidates``, one each."""
     keep = np.ones(rows, dtype=bool)
     keep[at] = False
     if winners.ordering is None or ordering is None:

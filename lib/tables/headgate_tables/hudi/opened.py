@@ -1,4 +1,4 @@
-"""A table as a handle has found it: its commit log, its properties, its definition, and the snapshots that are made of it."""
+"""A table as a handle has opened it: commit log, properties, definition, and the snapshots made of it."""
 
 from collections.abc import Iterator
 
@@ -21,9 +21,9 @@ from headgate_tables.system import System
 
 
 class Opened:
-    """Reads, and writes nothing. ``log`` and ``definition`` are None for a table that another program made, until it is adopted.
+    """Reads and never writes. ``log`` and ``definition`` are None for a table that another program made, until it is adopted.
 
-    ``damage``: why a table of ours has no log here; readers need no slot, so a damaged one keeps from writing only.
+    ``damage``: why a table of ours has no log here; readers need no slot, so damaged slots only keep it from being written.
     """
 
     def __init__(self, store: Store, system: System, holder: Holder | None, *, take_over: bool) -> None:
@@ -46,7 +46,7 @@ class Opened:
 
     @property
     def schema(self) -> pa.Schema:
-        """Without Hudi's meta columns; asks the commits of a table that another program made."""
+        """Without Hudi's meta columns; of a table that another program made, the columns of its newest commit."""
         return self.definition.schema if self.definition else self.snapshots.current().schema
 
     def check_damage(self) -> None:
@@ -55,7 +55,7 @@ class Opened:
             raise self.damage
 
     def writable(self) -> tuple[CommitLog, Definition]:
-        """Raises CorruptFileError, and UnsupportedTableError for a table that another program made."""
+        """The log and the definition. Raises CorruptFileError, UnsupportedTableError for a table that another program made."""
         self.check_damage()
         if self.log is None or self.definition is None:
             check_features(self.properties)
@@ -70,7 +70,7 @@ class Opened:
         return LOG_LAYOUT.stage_folder(log.state.epoch, self.process) if self.store.stages else ""
 
     def begin(self, definition: Definition) -> CommitLog:
-        """A table that another program made has got its slot 0. Raises CorruptFileError when it cannot be read."""
+        """Loads the log, once a table that another program made has a slot 0. Raises CorruptFileError when it cannot be read."""
         self.log, self.damage = self._load_log()
         if self.log is None:
             raise self.damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
@@ -78,12 +78,12 @@ class Opened:
         return self.log
 
     def redefine(self, definition: Definition) -> None:
-        """The table has been adopted: nothing that was seen of it counts."""
+        """Forgets all that was read of a table that has been adopted since."""
         self.definition = definition
         self.snapshots = self._new_snapshots()
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
-        """Under a new process id (rule RO8)."""
+        """The log, under a new process id (rule RO8), or why it cannot be read."""
         self.process = self.system.ids.token()
         try:
             log = CommitLog(self.store, LOG_LAYOUT, self.system, self._holder, take_over=self._take_over, usable=is_usable)
@@ -97,7 +97,7 @@ class Opened:
         return Snapshots(self.store, self.layout, schema, self._decided_files, self._is_ours, lost.checked)
 
     def _read_properties(self, where: str) -> dict[str, str]:
-        """Derived from slot 0 while a crash right after it has left no file; the first write puts it there."""
+        """Derived from slot 0 when a crash right after it has left no file; the first write creates it."""
         try:
             data = self.store.get(PROPERTIES_PATH).to_pybytes()
         except FileNotFoundError as error:
@@ -112,12 +112,12 @@ class Opened:
         return parse(data, where)
 
     def _decided_files(self) -> Iterator[DataFile]:
-        """What slots after the newest fold say; they are in memory anyway."""
+        """The files in slots after the newest fold, which are in memory anyway."""
         slots = self.log.unfolded if self.log else ()
         dead = given_up(slots)
         for slot in slots:
             yield from (file for file in slot.files if file.path not in dead)
 
     def _is_ours(self, write: Instant) -> bool:
-        """Whether a slot that this handle knows of decided it."""
+        """Whether a slot that this handle knows decided it."""
         return self.log is not None and self.log.state.decided(write.time, write.action, write.completion)

@@ -1,4 +1,4 @@
-"""Opening a table that is there."""
+"""Opens an existing table."""
 
 from collections.abc import Callable, Mapping
 
@@ -24,10 +24,10 @@ def open_table(
 ) -> Table:
     """Opens a table. Nothing is written before the first upsert, delete or transaction.
 
-    ``take_over``: write even when a cluster holds the table. ``metadata_table``: what to do when a Spark job has made one,
+    ``take_over``: write even when a cluster owns the table. ``metadata_table``: what to do when a Spark job has made one,
     which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
-    ``holder``: what others see this handle as, default a library process; a cluster gives ``Holder("cluster", host, pid,
-    address)`` and then takes tables from other clusters freely, from which the library keeps away. ``wrap_store``: everything
+    ``holder``: how others see this handle, by default as a library process; a cluster gives ``Holder("cluster", host, pid,
+    address)``, may then take tables from other clusters, and keeps the library away from its own. ``wrap_store``: everything
     goes through the store that it returns.
 
     Raises NotATableError, UnsupportedTableError, CorruptFileError.

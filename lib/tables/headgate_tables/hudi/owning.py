@@ -1,4 +1,4 @@
-"""The owning half of a table handle: the fence, transactions, channels, and what puts commit log and timeline in order."""
+"""The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
 from collections.abc import Sequence
 
@@ -31,10 +31,10 @@ from headgate_tables.storage.probe import probe
 
 
 class TableOwner(TableReader, TableServices):
-    """What writes owns the table first: the first call that does *fences* (rule F1), and others' open instants are dead then."""
+    """Any write owns the table first: the first one of a handle *fences* (rule F1), which makes others' open instants dead."""
 
     def __init__(self, opened: Opened, metadata_table: MetadataTable) -> None:
-        """``metadata_table``: as ``open_table`` has it."""
+        """``metadata_table``: see ``open_table``."""
         super().__init__(opened)
         self._guard = Guard(opened.store, metadata_table)
         self._groups: GroupIds | None = None
@@ -44,7 +44,7 @@ class TableOwner(TableReader, TableServices):
 
     @property
     def channels(self) -> Channels:
-        """Channel records as slots have them, by name (rules CH4, CH5)."""
+        """Channel records by name, according to the slots (rules CH4, CH5)."""
         return self._opened.log.state.channels if self._opened.log else {}
 
     @property
@@ -53,25 +53,25 @@ class TableOwner(TableReader, TableServices):
         return self._opened.log.state.restored if self._opened.log else ""
 
     def own(self) -> int:
-        """Fences unless this handle owns the table, puts in place what slots decided (rule T6), and returns the epoch.
+        """Fences unless this handle owns the table, publishes what slots decided (rule T6), and returns the epoch.
 
-        Lists no data folder; what dead instants left is for ``tidy``. Raises DeposedError, TableOwnedError,
+        Lists no data folder; ``tidy`` removes what dead instants left. Raises DeposedError, TableOwnedError,
         UnsupportedTableError, ForeignWriterError, ClockError.
         """
         return self._own()[0].state.epoch
 
     def check_owner(self) -> None:
-        """Asks the commit log whether the table is still this handle's. Writes nothing, and owns nothing that was not owned.
+        """Checks in the commit log that this handle still owns the table. Writes nothing, and never takes ownership.
 
-        Raises DeposedError when another process has taken it over; the handle is finished then.
+        Raises DeposedError when another process has taken the table over; the handle is then finished.
         """
         if self._opened.log is not None:
             self._opened.log.check_owner()
 
     def transaction(self, *, tidy: bool = True) -> Transaction:
-        """Begins a transaction; two may be open at once, and they commit in the order of their beginning.
+        """Begins a transaction; two may be open at once, and commit in the order of their beginning.
 
-        ``tidy=False``: leaves tidying to the caller, for a time when nothing waits (``tidy``).
+        ``tidy=False``: the caller calls ``tidy`` itself, when nothing waits.
         Raises TransactionError for a third, DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError.
         """
         log, definition = self._own()
@@ -81,7 +81,7 @@ class TableOwner(TableReader, TableServices):
             self._groups = GroupIds(definition, self._store, lambda: self._snapshots.current().view)
             self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
-        instant = log.begin()  # last: an instant that is given out is open until somebody ends it
+        instant = log.begin()  # last: from here on the instant is open until something ends it
         epoch, process = log.state.epoch, self._opened.process
         writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
         return Transaction(
@@ -91,12 +91,12 @@ class TableOwner(TableReader, TableServices):
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
 
-        ``channels``: records that changed; ``forget``: names that go (rule CH5). Open transactions stay open.
+        ``channels``: records that changed; ``forget``: names to remove (rule CH5). Open transactions stay open.
         Raises as ``own``, and OutcomeUnknownError.
         """
         log, _ = self._own()
         if not self._store.stages:
-            check_there(self._store)  # an object store takes a slot at a place from which everything else was moved away
+            check_there(self._store)  # an object store accepts a slot even where everything else was moved away
         log.win_offsets(channels, forget)
 
     def check_there(self) -> None:
@@ -104,25 +104,26 @@ class TableOwner(TableReader, TableServices):
         check_there(self._store)
 
     def bury_dead(self) -> bool:
-        """Makes rolled-back instants that others have seen dead in a slot now (rule RO4). Lists nothing; False: there are none.
+        """Makes rolled-back instants that others have seen dead in a slot now (rule RO4); False when there are none.
 
-        Every other slot does it too, ``tidy``'s among them.
+        Lists nothing. Every other slot does it too, including those of ``tidy``.
         """
         return self._own()[0].bury_given_up()
 
     def tidy(self) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due; open transactions are not touched.
+        """Sweeps what dead instants left and folds the log, each if it is due; leaves open transactions alone.
 
-        Belongs between checkpoints: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
+        To be called between checkpoints: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
         """
         self._tidy(self._own()[0])
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
-        """Makes a table that another program made, or has written since, this library's to write. That program must have stopped.
+        """Takes over a table that another program made or has written to, so that this library can write it. That program must
+        have stopped.
 
-        ``buckets``: of a table that another program made, the number of its buckets a partition, which is checked against its
-        rows. ``roll_back``: also takes back what the other program began and never finished. Its open compactions become this
-        table's own. Its file groups stay. Nothing happens on a table that nobody else has written; after an error, call it again.
+        ``buckets``: for a table that another program made, the number of its buckets a partition, which is checked against its
+        rows. ``roll_back``: also rolls back what the other program began and never finished. Its open compactions become this
+        table's own; its file groups stay. Does nothing if no other program has written. After an error, call it again.
 
         Raises ForeignWriterError for a write that another program has not finished, UnsupportedTableError for a feature that is
         not written here, MetadataTableError unless opened with ``metadata_table="remove"``, OptionError for buckets that do not
@@ -148,19 +149,19 @@ class TableOwner(TableReader, TableServices):
         return result
 
     def accept_future_times(self) -> str:
-        """Lets the table go on though its times are ahead of the clock: a clock was wrong when they were issued.
+        """Lets the table continue above its own times when these are ahead of the clock, because a clock was wrong.
 
         New times follow the newest one, ms by ms, until real time has caught up, so that readers keep their order. Returns the
-        time from which it goes on, "" when none is ahead. Raises as ``own``, but no ClockError.
+        time from which it continues, "" when none is ahead. Raises as ``own``, but no ClockError.
         """
         self._opened.check_damage()
         return self._opened.log.accept_future_times() if self._opened.log is not None else ""
 
     def repair(self) -> Repaired:
-        """Puts files of the timeline back that somebody has deleted, from the slots that decided them, and removes those that
-        were archived and have come back (hazard H8).
+        """Restores deleted timeline files from the slots that decided them, and removes those that were archived and have come
+        back (hazard H8).
 
-        Takes the table over as a write does. What no slot says any more stays lost, and ``verify`` names it. Raises as ``own``.
+        Takes the table over as a write does. What no slot holds any more stays lost; ``verify`` names it. Raises as ``own``.
         """
         before = {instant.path for instant in list_instants(self._store)}
         log, _ = self._own()
@@ -173,7 +174,7 @@ class TableOwner(TableReader, TableServices):
         return Repaired(sorted(there - before), removed)
 
     def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
-        """Slot 0 of a table that another program made."""
+        """Wins slot 0 of a table that another program made."""
         store, system, opened = self._store, self._opened.system, self._opened
         definition = foreign_table.define(store, system, opened.layout, opened.properties, buckets, roll_back=roll_back)
         probe(store, LOG_LAYOUT.probes, system)
@@ -211,7 +212,7 @@ class TableOwner(TableReader, TableServices):
         self._groups = None
 
     def _tidy(self, log: CommitLog) -> None:
-        """Before a transaction, not after one: what fails here must not look like a commit that failed."""
+        """Called before a transaction, not after one: an error here must not look like a commit that failed."""
         retire_after_ms = round(self.settings.retire_after * 1000)
         if self._took_over:
             self._took_over = False
@@ -228,7 +229,7 @@ class TableOwner(TableReader, TableServices):
             self._guard.check(self._opened.log.state, announcing=announcing)
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
-        """Takes the commit into the view without listing."""
+        """Adds the commit to the view without listing."""
         names: dict[str, dict[str, int]] = {}
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size

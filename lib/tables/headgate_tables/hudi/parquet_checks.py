@@ -1,4 +1,4 @@
-"""Signs of damage that Parquet's checksums cannot show: they cover pages, not what says where and what the pages are."""
+"""Finds damage that Parquet's checksums miss: they cover pages, but not the footer, which says where and what the pages are."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from headgate_tables.errors import CorruptFileError
 def check_columns(found: Sequence[str], schema_json: str, path: str) -> None:
     """``found``: top-level names of a Parquet file or block of ours; ``schema_json``: the Avro schema that it carries.
 
-    A column under a damaged name would be read as one that the file lacks: as null. Raises CorruptFileError.
+    Under a damaged name a column would look missing and be read as null. Raises CorruptFileError.
     """
     if tuple(found) != _column_names(schema_json):
         raise damaged(path, f"its columns ({', '.join(found)}) are not those of its schema")
@@ -27,7 +27,7 @@ def check_counts(file: pq.ParquetFile, path: str) -> list[int]:
 
 
 def damaged(path: str, how: object) -> CorruptFileError:
-    """The error for bytes that are not what they were written as."""
+    """The error for a file whose bytes have changed since it was written."""
     return CorruptFileError(
         f"{path} cannot be decoded: {how}", fix="Restore the file from a copy; verify() names every damaged file."
     )

@@ -22,7 +22,7 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Entries of one base file or block, in merge order. ``rows``: their columns in the table's types, None for deletes."""
+    """Entries of one base file or block, in merge order. ``rows``: their columns in the table's types; None for deletes."""
 
     entries: Entries
     rows: pa.Table | None
@@ -49,7 +49,7 @@ def merge_partial(sources: Sequence[Source], schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Winning:
-    """What choosing a column's entries needs: see ``merge_partial``."""
+    """What choosing a column's entries takes; see ``merge_partial``."""
 
     codes: Numbers
     counted: npt.NDArray[np.bool_]
@@ -60,7 +60,7 @@ class _Winning:
 
 
 def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array:
-    """For each shown key the value of its last entry that has the column."""
+    """The value of each shown key in its last entry that has the column."""
     held: list[Array] = []
     at = np.full(len(winning.codes), _NONE, dtype=np.int64)
     start = filled = 0
@@ -81,7 +81,7 @@ def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array
 
 
 def _sequence(sources: Sequence[Source]) -> Numbers:
-    """The place of each entry in the order in which later ones win: by ordering value, then position."""
+    """The rank of each entry, by ordering value, then position; the greatest wins."""
     ordering = [source.entries.ordering for source in sources if source.entries.ordering is not None]
     total = sum(len(source.entries.keys) for source in sources)
     if not ordering:

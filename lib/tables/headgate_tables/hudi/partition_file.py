@@ -1,4 +1,4 @@
-"""``.hoodie_partition_metadata``: what Hudi's readers know a partition's folder by.
+"""``.hoodie_partition_metadata``: the file by which Hudi's readers recognise a partition's folder.
 
 Fact HF11 (Hudi: HoodiePartitionMetadata). Spark lists a folder as a partition when the file is there, and
 finds the table from inside a partition by its depth. A partition may have the file as Parquet or ORC instead, under another name;
@@ -12,17 +12,17 @@ _NAME = ".hoodie_partition_metadata"
 
 
 def partition_file(partition: str) -> str:
-    """Its path, from the table's root."""
+    """The file's path, from the table's root."""
     return f"{partition}/{_NAME}".lstrip("/")
 
 
 def encode_partition_file(partition: str, instant: str) -> bytes:
-    """``instant``: of the first commit to the partition."""
+    """The file's content. ``instant``: of the first commit to the partition."""
     return f"#partition metadata\ncommitTime={instant}\npartitionDepth={_depth(partition)}\n".encode()
 
 
 def is_usable(path: str, content: bytes) -> bool | None:
-    """Whether a partition file serves readers, whoever wrote it; None for any other file."""
+    """Whether a partition file serves readers, whichever program wrote it; None for any other file."""
     partition, _, name = path.rpartition("/")
     if name != _NAME:
         return None

@@ -1,6 +1,6 @@
-"""How much of a table's past can still be read: what archiving and cleaning have left, by completion times.
+"""How much of a table's past can still be read after archiving and cleaning, by completion times.
 
-Only the timeline is asked, so a handle that merely reads knows it of any writer's table.
+Asks the timeline alone, so that a handle that only reads knows it of any writer's table.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _TIME_DIGITS = 17
 
 
 class Past:
-    """One table's. Cleanings and the files of the history are read when somebody asks for the past, once each."""
+    """The past of one table. Reads cleanings and files of the history when a query needs the past, once each."""
 
     def __init__(self, store: Store, layout: Layout) -> None:
         self._store = store
@@ -28,18 +28,18 @@ class Past:
         self._newest: dict[str, str] = {}
 
     def point(self, time: str, timeline: Timeline) -> str:
-        """The completion time that is meant: a requested time stands for its instant's, any other time for itself."""
+        """The completion time that ``time`` means: a requested time stands for its instant's, any other for itself."""
         known = timeline.completion(time)
         if known is None and timeline.completed and time < timeline.start:
             known = archived_completions(self._store, self._folder, oldest=time).get(time)
         return known or time.ljust(_TIME_DIGITS, "9")  # a time of 14 digits is a whole second, as in Hudi
 
     def oldest(self, timeline: Timeline) -> str:
-        """Since this completion time the table can be read at every point; "" when nothing is gone."""
+        """From this completion time on, the table can be read at every point; "" when nothing is gone."""
         return max(self.archived(), *(kept_since(self.cleaned(instant), timeline) for instant in _cleanings(timeline)), "")
 
     def archived(self) -> str:
-        """Completion time of the newest archived instant, "" when there is none: the timeline does not know commits up to here.
+        """Completion time of the newest archived instant, "" when there is none: the timeline knows no commit up to it.
 
         Files of the history never change, so each is read once.
         """
@@ -52,7 +52,7 @@ class Past:
         return max((self._newest[name] for name in files), default="")
 
     def counts(self, point: str, timeline: Timeline) -> Callable[[str], bool]:
-        """Whether an instant, of the timeline or older, had completed at this completion time."""
+        """A function: whether an instant, of the timeline or older, had completed at this completion time."""
         archive = archived_completions(self._store, self._folder) if point < self.archived() else {}
 
         def had_completed(instant: str) -> bool:
@@ -72,11 +72,11 @@ class Past:
 
 
 def kept_since(cleaned: Cleaned, timeline: Timeline) -> str:
-    """From where on a cleaning took nothing that is needed, "" when it took nothing.
+    """The completion time from which on a cleaning removed nothing that is needed; "" when it removed nothing.
 
-    It kept the newest slice before ``earliest`` of each group and all newer ones (Hudi: CleanPlanner), counting by the
-    instants in the names: so whatever was requested up to it must have completed too. A policy that counts file versions
-    knows no such instant, and kept what was newest when it was planned.
+    It kept the newest slice before ``earliest`` of each group and all newer ones (Hudi: CleanPlanner), by the instants in
+    the names: so everything that was requested up to it must have completed, too. A policy that counts file versions
+    has no such instant, and kept what was newest when it was planned.
     """
     if not any(cleaned.files.values()):
         return ""

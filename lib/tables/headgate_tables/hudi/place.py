@@ -1,6 +1,6 @@
-"""The one pass over a batch of upserts and deletes that says where each of its rows belongs: record key, partition, bucket.
+"""One pass over a batch of upserts and deletes that finds the place of each row: record key, partition, bucket.
 
-Every step is a kernel over whole columns. Nothing is dropped or sorted here: rows keep the order of their arrival, which decides
+Every step is a kernel over whole columns. It drops and sorts nothing: rows keep the order of their arrival, which decides
 between equal ordering values.
 """
 
@@ -25,10 +25,10 @@ from headgate_tables.hudi.log.deletes import check_ordering_type
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """n rows in the order of their arrival, and where they go.
+    """n rows in the order of their arrival, and their places.
 
     ``rows``: the table's columns, one chunk each; a delete has values in the record key, partition and ordering columns only,
-    and null in all others, even where the schema says that there is none. ``keys``: string[n]; ``deletes``: bool[n]; none null.
+    and null in all others, even where the schema forbids it. ``keys``: string[n]; ``deletes``: bool[n]; none null.
     ``hashes``: uint32[n], equal for equal keys. ``group``: int32[n] into ``groups``, the (partition path, bucket) pairs that
     occur, each once.
     """
@@ -42,8 +42,8 @@ class Placed:
 
 
 def place(table: pa.Table, deletes: pa.BooleanArray | None, definition: Definition) -> Placed:
-    """``table`` has all of the definition's columns and no others; when all rows are deletes, those that a delete needs suffice
-    and others are ignored. ``deletes``: bool[n] without null, in one chunk; None: there are none.
+    """``table`` has exactly the definition's columns; when all rows are deletes, those that a delete needs suffice, and others
+    are ignored. ``deletes``: bool[n] without null, in one chunk; None: there are none.
 
     Raises SchemaError, UnsupportedTypeError, NullKeyError, NullOrderingError, PartitionValueError, FixCall, OptionError.
     """
@@ -68,7 +68,7 @@ def place_deletes(keys: pa.Table, definition: Definition) -> Placed:
 
 
 def check_definition(definition: Definition) -> None:
-    """Whether rows of such a table can be keyed, placed and ordered. Raises OptionError, SchemaError, UnsupportedTypeError."""
+    """Checks that rows of such a table can be keyed and ordered. Raises OptionError, SchemaError, UnsupportedTypeError."""
     definition.check()
     if definition.ordering:
         check_ordering_type(definition.schema.field(definition.ordering).type, definition.ordering)
@@ -111,13 +111,13 @@ def _count(deletes: pa.BooleanArray | None, rows: int) -> int:
         return 0
     if deletes.type != pa.bool_() or len(deletes) != rows or deletes.null_count:
         raise OptionError(
-            f"deletes do not say of each of {rows} rows whether it is one",
+            f"deletes has no value for some of {rows} rows, or is of another type",
             fix="Pass a pyarrow boolean array without null, or None.",
         )
     return deletes.true_count
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns that a delete does not need, null."""
+    """The rows with null in the columns that a delete does not need."""
     columns = [rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type) for field in schema]
     return pa.table(columns, schema=schema)

@@ -1,8 +1,8 @@
 """Which file slices a query reads: the table as it is, its base files alone, as it was, or what commits changed.
 
 Hudi: HoodieFileIndex, MergeOnReadIncrementalRelationV2. Points in time
-are completion times. A range takes the files that its commits name, compactions and clusterings with them, as one table of its
-own, and shows the rows of its commits: so a row that lost only to an older row outside is shown, as in Hudi 1.2.
+are completion times. A range takes the files that its commits name, including those of compactions and clusterings, as a table
+of its own, and shows the rows of its commits: a row that lost only to an older row outside is shown, as in Hudi 1.2.
 """
 
 import re
@@ -23,8 +23,8 @@ MODES: Sequence[Mode] = ("snapshot", "read_optimized")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a scan reads. ``unknown``: files that may belong to it, as ``FileSystemView.unknown`` has them. ``as_of``: the
-    completion time up to which commits count. ``commits``: instants whose rows alone are shown, None for all.
+    """What a scan reads. ``unknown``: files that may belong to it, see ``FileSystemView.unknown``. ``as_of``: the completion time
+    up to which commits count. ``commits``: the instants whose rows are shown; None: all.
     """
 
     snapshot: Snapshot
@@ -64,8 +64,8 @@ def _shown(slices: Iterable[FileSlice], mode: Mode) -> list[FileSlice]:
 
 
 def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> Selection:
-    """``seen``: the newest completion of an earlier listing. One listing may miss a commit and have the next, as files come while
-    it runs; a second one has all that completed before what the first one saw, and who reads on from here misses none.
+    """``seen``: the newest completion of an earlier listing. One listing may miss a commit and show the next, as files come while
+    it runs; the second has all that completed before the newest one that the first saw, so the next query misses none.
     """
     snapshot = snapshots.current()
     timeline, past = snapshot.view.timeline, snapshots.past
@@ -91,7 +91,7 @@ def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> 
 def _view_of(
     snapshots: Snapshots, timeline: Timeline, replaced: Mapping[tuple[str, str], str], commits: Sequence[Instant]
 ) -> FileSystemView:
-    """The files that these commits wrote, as if there were no others."""
+    """The view of a table with the files of these commits only."""
     view = FileSystemView(timeline, replaced, lambda _: {})
     for instant in commits:
         for partition, files in snapshots.metadata(instant).files.items():

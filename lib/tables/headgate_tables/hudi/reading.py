@@ -1,4 +1,4 @@
-"""The reading half of a table handle: rows as they are or were, commits, files, settings, and whether all of it is whole."""
+"""The reading half of a table handle: rows as they are or were, commits, files, settings, and verification."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ _HOLD_ATTEMPTS = 5
 
 
 class TableReader:
-    """What can be asked of a table. But for ``hold`` nothing here writes."""
+    """Everything that can be read of a table. Only ``hold`` writes: a lease."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -50,24 +50,24 @@ class TableReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that rows are written with, without Hudi's meta columns. A scan shows those, too, that another program has
+        """The columns to write rows with, without Hudi's meta columns. A scan also shows columns that another program has
         added to a table of ours and that are not adopted.
         """
         return self._opened.schema
 
     @property
     def epoch(self) -> int:
-        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 before any."""
+        """Number of the newest ownership that this handle knows of, its own if it owns the table; 0 when there was none."""
         return self._opened.log.state.epoch if self._opened.log else 0
 
     @property
     def stages(self) -> bool:
-        """Whether it lies in a folder of this machine (see ``Store.stages``)."""
+        """Whether the table lies in a folder of this machine (see ``Store.stages``)."""
         return self._store.stages
 
     @property
     def settings(self) -> TableSettings:
-        """As the newest slot that this handle knows says."""
+        """According to the newest slot that this handle knows."""
         return TableSettings.of(self._opened.log.state.settings) if self._opened.log else TableSettings()
 
     @property
@@ -89,12 +89,12 @@ class TableReader:
     ) -> Scan:
         """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
 
-        ``columns``: names, in the order wanted. ``partitions``: partition paths, or mappings of partition columns to values.
-        ``filter``: a pyarrow expression, or what makes one (or None) of the columns that the scan can show; partitions and row
-        groups that cannot match are not read.
+        ``columns``: names, in the wanted order. ``partitions``: partition paths, or mappings of partition columns to values.
+        ``filter``: a pyarrow expression, or a function that makes one (or None) from the schema that the scan can show;
+        partitions and row groups that cannot match are not read.
         ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
         ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
-        ``since``: only the rows that commits wrote which completed after this time (the same kinds) and not after ``as_of``, in
+        ``since``: only rows that commits wrote that completed after this time (the same kinds) and not after ``as_of``, in
         their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
 
         Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError, SchemaError, and
@@ -106,7 +106,7 @@ class TableReader:
     def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
         """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
 
-        The one thing that a reader writes. ``holder``: for people who wonder what keeps their files. Read with
+        Readers write nothing else. ``holder``: for people who ask what keeps their files. Read with
         ``scan(as_of=lease.point)``. Raises OptionError, StoreDeniedError, RetryLater when the table was cleaned meanwhile.
         """
         system = self._opened.system

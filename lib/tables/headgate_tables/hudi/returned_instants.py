@@ -1,6 +1,6 @@
-"""Files of archived instants that are on the timeline again: a process that slept for too long has put them there (hazard H8).
+"""Finds files of archived instants that are back on the timeline: a process that slept too long has put them there (H8).
 
-The timeline begins with them then, so that readers take every archived commit behind them for one that was never made.
+The timeline then begins with them, so that readers believe that the archived commits after them were never made.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from headgate_tables.storage.store import Store
 
 
 class Returned(NamedTuple):
-    """Files of the timeline, oldest first. ``archived``: the history holds their instants, or these never completed and have no
-    data file, so that the files may go. ``unclear``: nothing that is left says so.
+    """Files of the timeline, oldest first. ``archived``: may be deleted, because the history holds their instants, or these never
+    completed and have no data file. ``unclear``: nothing that is left decides it.
     """
 
     archived: list[Instant]
@@ -23,7 +23,7 @@ class Returned(NamedTuple):
 
 
 def find_returned(store: Store, history_folder: str, state: LogState) -> Returned:
-    """``state`` is read first: what is up to ``archived`` and not ``deleting`` was deleted before. Raises CorruptFileError."""
+    """``state`` is read first: files up to ``archived`` and not in ``deleting`` were deleted before. Raises CorruptFileError."""
     going = {name for names in state.deleting.values() for name in names}
     back = [each for each in list_instants(store) if each.time <= state.archived and each.action != "savepoint"]
     # Pending states before the completed one: as long as that is there, its rows are.
@@ -45,9 +45,9 @@ def find_returned(store: Store, history_folder: str, state: LogState) -> Returne
 
 
 def take_away(store: Store, history_folder: str, state: LogState) -> list[str]:
-    """Deletes what ``find_returned`` calls archived, and returns the paths. For the table's owner.
+    """Deletes the files that ``find_returned`` calls archived, and returns their paths. For the table's owner.
 
-    Slots have declared these names dead before (rule D1), and what is archived does not come back, so it is for good (rule D2).
+    Slots have declared these names dead before (rule D1), and archived instants never come back on purpose (rule D2).
     """
     paths = [each.path for each in find_returned(store, history_folder, state).archived]
     for path in paths:

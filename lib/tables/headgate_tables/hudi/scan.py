@@ -1,4 +1,4 @@
-"""The rows of a query: which slices, which columns, merged batches out.
+"""The rows of a query: chooses slices and columns, and yields merged batches.
 
 One slice at a time: keys and ordering values of its logs decide the winners, then the base file streams past them, then the
 winning log rows follow. Memory holds the keys of one slice's logs and one batch, whatever the table's size.
@@ -27,8 +27,8 @@ class Scan:
     """A query, fixed when it was made; reading it again gives the same rows. Raises UnsupportedTableError for files in it that
     cannot be read here, before anything is read.
 
-    ``schema``: of the rows. ``as_of``: completion time of the newest commit that it counts, "" when there is none; what
-    ``since=`` takes to read on from here.
+    ``schema``: of the rows. ``as_of``: completion time of the newest commit that counts, "" when there is none; ``since=`` takes
+    it to continue from here.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Scan:
         _check_names(output, full)
         expression = filter_(snapshot.schema) if callable(filter_) else filter_
         used = _used_by(expression, full)
-        # NaN is in no minimum and no maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
+        # Statistics leave NaN out of minimum and maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
         prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
         commits = pc.field(COMMIT_TIME).isin(list(selection.commits)) if selection.commits is not None else None
         used += [COMMIT_TIME] if commits is not None else []
@@ -92,7 +92,7 @@ class Scan:
         try:
             values = self._values(path)
         except UnsupportedTypeError:
-            return True  # the rows say what the path's text leaves open
+            return True  # the path's text does not say it, the rows do
         return _may_match(self._wanted.filter, values, self._snapshot.schema)
 
     def _is(self, partition: Partition, path: str) -> bool:
@@ -121,7 +121,7 @@ def _check_columns(columns: Sequence[str] | None, *, meta_columns: bool) -> None
 
 
 def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, schema: pa.Schema) -> list[Partition] | None:
-    """The values of mappings in the types of their columns. Raises OptionError for what can select nothing."""
+    """Mappings get their values in the types of their columns. Raises OptionError for a value that can select nothing."""
     if partitions is None:
         return None
     if isinstance(partitions, str | Mapping):
@@ -151,10 +151,10 @@ def _typed(partition: object, layout: Layout, schema: pa.Schema) -> dict[str, ob
 
 
 def _used_by(expression: object, schema: pa.Schema) -> list[str]:
-    """Columns that the expression cannot do without. Raises SchemaError when it names others, OptionError for no expression."""
+    """Columns that the expression needs. Raises SchemaError for one that the table lacks, OptionError for no expression."""
     if expression is None:
         return []
-    # By position it would mean another column in every narrower set of columns.
+    # A reference by position would mean another column in every smaller set of columns.
     if not isinstance(expression, pc.Expression) or "FieldPath(" in str(expression):
         raise OptionError(
             f"filter={expression!r} cannot be used",
@@ -182,16 +182,16 @@ def _holds_floats(kind: pa.DataType) -> bool:
 
 
 def _may_match(expression: pc.Expression, values: Mapping[str, object], schema: pa.Schema) -> bool:
-    """Whether a row with these partition values can pass the filter, as Arrow's own simplification sees it."""
+    """Whether a row with these partition values can pass the filter, according to Arrow's own simplification."""
     known = [pc.field(name) == pa.scalar(value, schema.field(name).type) for name, value in values.items() if value is not None]
     if not known:
         return True
     guarantee = known[0]
     for term in known[1:]:
         guarantee = guarantee & term
-    import pyarrow.dataset as ds  # brings pandas along, if that is installed: only who filters pays for it
+    import pyarrow.dataset as ds  # imports pandas, if that is installed: only scans with a filter pay for it
 
-    # A stand-in that is never read: only its partition expression is asked.
+    # Never read: only its partition expression is used.
     parquet = ds.ParquetFileFormat()
     fragment = parquet.make_fragment(pa.py_buffer(b""), partition_expression=guarantee)  # type: ignore[arg-type]
     dataset = ds.FileSystemDataset([fragment], with_meta(schema), parquet)

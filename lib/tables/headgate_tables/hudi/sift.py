@@ -1,8 +1,8 @@
-"""Rows that gathered for many buckets are sifted: one row of each record stays, and the rest is sorted by bucket.
+"""Sifts rows that gathered for many buckets: keeps one row of each record, and sorts these by bucket.
 
-A call of the library sifts its batch at once; a writer sifts what waits, some buckets at a time, and gets the other rows back.
-Which rows are beaten is found out from keys and ordering values alone; then each batch is taken apart once: the rows to be
-written, by bucket, and those of other buckets.
+A call of the library sifts its batch at once; a writer sifts some of the buckets that wait, and gets the other rows back.
+Keys and ordering values alone decide which rows are beaten; then each batch is split once, into the rows to write, by bucket,
+and those of other buckets.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from headgate_tables.hudi.keys.java_hash import Int32s, java_string_hash
 from headgate_tables.hudi.place import Placed
 
 _FEW_ROWS: Final = 100
-"""Rows of a bucket and batch from which a slice of them is cheaper than to sort all batches as one."""
+"""Rows of a bucket in a batch from which a slice of them is cheaper than sorting all batches as one."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketedRows:
-    """n rows with the code of each one's bucket, int32[n]. One chunk a column."""
+    """n rows with the code of each row's bucket, int32[n]. One chunk a column."""
 
     rows: pa.Table
     keys: Array
@@ -44,14 +44,14 @@ class BucketedRows:
         return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
 
     def slice(self, start: int, stop: int) -> BucketedRows:
-        """Without a copy."""
+        """Rows ``start`` to ``stop``, without a copy."""
         n = stop - start
         return BucketedRows(
             self.rows.slice(start, n), self.keys.slice(start, n), self.deletes.slice(start, n), self.codes[start:stop]
         )
 
     def take(self, positions: Ints) -> BucketedRows:
-        """Copies."""
+        """The rows at these positions, copied."""
         return BucketedRows(
             self.rows.take(positions), self.keys.take(positions), self.deletes.take(positions), self.codes[positions]
         )
@@ -74,10 +74,10 @@ def sift(
     hashes: Hashes | None = None,
 ) -> tuple[list[Changes], list[BucketedRows]]:
     """One row of each record in the wanted buckets, upserts before deletes, in the order of ``wanted``; and the batches that
-    remain. ``batches`` is emptied.
+    remain. Empties ``batches``.
 
-    Of a record's rows the one with the larger value in the column ``ordering`` stays, of equal ones the later; without ordering
-    the later. ``wanted``: int64, codes of buckets that have rows, each once; ``groups``: partition path and bucket of each code.
+    Of a record's rows the one with the largest value in the column ``ordering`` stays, of equal ones the last; without ordering
+    the last. ``wanted``: int64, codes of buckets that have rows, each once; ``groups``: partition path and bucket of each code.
     ``hashes``: uint32 of all rows, equal for equal keys, when the caller has them and wants all buckets.
     """
     ranks = [_ranks(batch, wanted, len(groups)) for batch in batches]
@@ -86,7 +86,7 @@ def sift(
     rest: list[BucketedRows] = []
     batches.reverse()
     for each, positions in zip(ranks, chosen, strict=True):
-        batch = batches.pop()  # what is copied out of it is freed at once
+        batch = batches.pop()  # its memory is freed as soon as its rows are copied
         if len(positions):
             pieces.append(_by_rank(batch, each, positions))
         others = np.flatnonzero(each < 0)
@@ -96,7 +96,7 @@ def sift(
 
 
 def concatenated(batches: Sequence[BucketedRows]) -> BucketedRows:
-    """One batch, one chunk a column."""
+    """All of them in one batch, one chunk a column."""
     if len(batches) == 1:
         return batches[0]
     return BucketedRows(
@@ -123,7 +123,7 @@ def _ranks(batch: BucketedRows, wanted: Ints, groups: int) -> Int32s:
 def _winners(
     batches: Sequence[BucketedRows], ranks: Sequence[Int32s], chosen: Sequence[Ints], ordering: str | None, hashes: Hashes | None
 ) -> list[Ints]:
-    """Of the chosen positions those whose rows no other row of the same record beats."""
+    """The chosen positions whose rows no other row of the same record beats."""
     if not batches:
         return []
     keys = _joined([_some(batch.keys, positions) for batch, positions in zip(batches, chosen, strict=True)])
@@ -151,7 +151,7 @@ def _joined(columns: Sequence[Array]) -> Array:
 
 
 def _by_rank(batch: BucketedRows, ranks: Int32s, positions: Ints) -> BucketedRows:
-    """These rows in the order of their ranks, which become their codes. Copies, unless that is the batch as it stands."""
+    """These rows in the order of their ranks, which become their codes. Copies, unless the batch is as wanted already."""
     wanted = ranks if len(positions) == len(ranks) else ranks[positions]
     if len(wanted) == len(ranks) and not (wanted[1:] < wanted[:-1]).any():
         return BucketedRows(batch.rows, batch.keys, batch.deletes, wanted)
@@ -184,7 +184,7 @@ def _changes(pieces: list[BucketedRows], groups: Sequence[tuple[str, int]]) -> l
 
 
 def _slices(piece: BucketedRows, groups: Sequence[tuple[str, int]]) -> list[Changes]:
-    """Each bucket's upserts and deletes, which lie side by side."""
+    """Each bucket's upserts and deletes, which are adjacent."""
     rows, keys, deletes = piece.rows, piece.keys, piece.deletes
     bounds = np.searchsorted(piece.codes, np.arange(0, 2 * len(groups) + 1, 2)).tolist()
     return [

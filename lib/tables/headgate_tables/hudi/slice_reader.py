@@ -31,7 +31,7 @@ AnyBlock = TypeVar("AnyBlock", bound="Dated")
 
 
 class Dated(Protocol):
-    """What the order of blocks goes by."""
+    """What decides the order of blocks."""
 
     @property
     def instant(self) -> str:
@@ -39,15 +39,15 @@ class Dated(Protocol):
 
     @property
     def compacted(self) -> Sequence[str]:
-        """Instants whose blocks it replaces."""
+        """Instants whose blocks this one replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scan asks of each slice. ``output``: names in order; ``read``: the columns that output and filters need.
+    """What a scan wants of each slice. ``output``: names in order; ``read``: the columns that output and filters need.
 
-    ``prune``: the filter, when rows may be ruled out by statistics; None when not. ``commits``: the rows of these commits alone
-    are shown, and base rows of others do not even take part in the merge.
+    ``prune``: the filter, when statistics may rule rows out; None when not. ``commits``: only the rows of these commits are
+    shown, and base rows of others do not even take part in the merge.
     """
 
     output: Sequence[str]
@@ -59,7 +59,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class LogRows:
-    """The logs of a slice after the first pass: ``blocks`` and where each begins among the entries; who wins."""
+    """The logs of a slice after the first pass: ``blocks``, where each begins among the entries, and the winners."""
 
     blocks: Sequence[Block]
     starts: Positions
@@ -68,7 +68,7 @@ class LogRows:
 
 class SliceReader:
     """Reads slices of one snapshot. ``schema`` has the meta columns first. ``as_of``: blocks of commits that completed later do
-    not count; old versions of Hudi have those of several commits in one file.
+    not count; old versions of Hudi put those of several commits into one file.
     """
 
     def __init__(self, store: Store, layout: Layout, schema: pa.Schema, timeline: Timeline, as_of: str | None = None) -> None:
@@ -86,7 +86,7 @@ class SliceReader:
         if any(isinstance(block, RowsBlock) and block.partial for block in blocks):
             if wanted.commits is not None:
                 raise UnsupportedTableError(
-                    "these commits changed columns of rows (SQL MERGE), so their files hold no whole rows",
+                    "these commits changed single columns (SQL MERGE), so their files hold no whole rows",
                     fix="Read the table with as_of=..., or the changes with Spark.",
                 )
             yield self._finish(self._merge_partial(part, blocks, wanted), wanted)
@@ -129,7 +129,7 @@ class SliceReader:
         starts = np.cumsum([0, *(len(entry.keys) for entry in entries)]).astype(np.int64)
         return LogRows(blocks, starts, merge_logs(self._reader.concatenate(entries)))
 
-    # Files of ours are durable before any name of theirs is, so a torn one is damage; others' may end in a failed append.
+    # Our files are durable before they get a name, so a torn one is damage; files of others may end in a failed append.
     def _blocks(self, part: FileSlice, log: LogFile) -> Sequence[Block]:
         path = part.path(log.name)
         try:
@@ -140,7 +140,7 @@ class SliceReader:
             return read_log_file(content, path, self._is_committed)
         blocks = read_log_file(content, path, lambda _: True, strict=True)
         for block in blocks:
-            # A header has no checksum: under another instant the block would pass for one that was never committed.
+            # A header has no checksum: under another instant the block would look like one that was never committed.
             if block.instant != log.instant:
                 raise damaged(path, f"a block of it carries the instant {block.instant}")
             if isinstance(block, RowsBlock) and block.parquet is not None:
@@ -213,7 +213,7 @@ def _counted(batches: Iterator[pa.Table], wanted: Wanted) -> Iterator[pa.Table]:
 
 
 def drop_compacted(blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
-    """Log compaction: a block that replaces others stands where the newest of them stood (Hudi: scanInternalV2)."""
+    """Log compaction: a block that replaces others takes the place of the newest of them (Hudi: scanInternalV2)."""
     replaced: dict[str, AnyBlock] = {instant: block for block in blocks for instant in block.compacted}
     if not replaced:
         return list(blocks)

@@ -1,4 +1,4 @@
-"""The table as of now: timeline, view and schema together, kept current as cheaply as the news allows."""
+"""The table as of now: timeline, view and schema together, updated with as little listing as the new instants allow."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from headgate_tables.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a scan works on. ``schema``: the table's columns without meta columns."""
+    """What a scan reads from. ``schema``: the table's columns without meta columns."""
 
     view: FileSystemView
     schema: pa.Schema
@@ -45,9 +45,9 @@ class Snapshots:
         is_ours: Callable[[Instant], bool] = lambda _: False,
         checked: Callable[[Timeline, Collection[str]], Timeline] = lambda timeline, _: timeline,
     ) -> None:
-        """``schema``: the table's own when it is known without asking the commits. ``decided``: data files that
-        slots name; a listing alone could not tell that one of them is missing. ``is_ours``: whether a completed instant has the
-        table's own schema for certain; others are asked. ``checked``: see ``LostInstants``.
+        """``schema``: the table's own, when it is known without reading commits. ``decided``: data files in slots, because a
+        listing alone cannot show that one of them is missing. ``is_ours``: whether a completed instant certainly has the
+        table's own schema; of others the metadata are read. ``checked``: see ``LostInstants.checked``.
         """
         self._store = store
         self._layout = layout
@@ -63,15 +63,15 @@ class Snapshots:
 
     @property
     def kept(self) -> Snapshot | None:
-        """What ``take_in`` keeps current, for who owns the table: nothing is listed. None before anything was listed."""
+        """The snapshot that ``take_in`` keeps current for the table's owner, without listing. None before the first listing."""
         return self._current if self._is_kept else None
 
     def let_go(self) -> None:
-        """Others may have written since the last call of ``current``: the table has just become ours."""
+        """To be called when the table has just become ours: others may have written since the last call of ``current``."""
         self._is_kept = False
 
     def current(self) -> Snapshot:
-        """Lists the timeline, and the folders only when something else than delta commits has happened since the last call."""
+        """Lists the timeline, and the folders only if anything but delta commits has happened since the last call."""
         known = self._current
         timeline = self.timeline()
         view = known.view if known is not None and self._advance(known.view, timeline) else self._list(timeline)
@@ -80,12 +80,12 @@ class Snapshots:
         return known
 
     def timeline(self) -> Timeline:
-        """Lists it. Raises MissingFileError for an instant that slots know and somebody has deleted."""
+        """Lists it. Raises MissingFileError for an instant that slots know and that was deleted."""
         seen = self._current.view.timeline.completed if self._current is not None else ()
         return self._checked(read_timeline(self._store), seen)
 
     def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]], action: str = "deltacommit") -> None:
-        """What this process completed: names and sizes of new files by partition. Lists nothing."""
+        """Adds what this process has completed: names and sizes of new files by partition. Lists nothing."""
         done = Instant(instant, action, State.COMPLETED, completion)
         if self._missed is not None:
             self._missed.append((done, names))
@@ -96,15 +96,15 @@ class Snapshots:
         self._current = known
 
     def forget(self) -> None:
-        """What is known may be wrong: the next call lists again."""
+        """Makes the next call list again, because the view may be wrong."""
         self._current = None
 
     def begin_listing(self) -> None:
-        """From here on ``take_in`` notes what a listing that begins now may not see."""
+        """From now on ``take_in`` also notes what a listing that begins now may miss."""
         self._missed = []
 
     def end_listing(self, folders: Sequence[tuple[str, Mapping[str, int]]]) -> Snapshot:
-        """Takes in what ``list_folders`` gave meanwhile, perhaps on another thread, and what was noted since."""
+        """Makes the snapshot from what ``list_folders`` gave, perhaps on another thread, and from what was noted since."""
         timeline = self.timeline()
         view = self._view(timeline, folders)
         for done, names in self._missed or ():
@@ -114,13 +114,13 @@ class Snapshots:
         return self._current
 
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
-        """Brings the view up to ``timeline`` by what new instants say of their files; False when that does not tell all."""
+        """Brings the view up to ``timeline`` by the metadata of new instants; False when these do not name every change."""
         news = news_of(view.timeline, timeline)
         if news is None:
             return False
         commits = [self.metadata(instant) for instant in news if instant.action != "clean"]
         cleaned = [self.past.cleaned(instant) for instant in news if instant.action == "clean"]
-        # Forgotten until it is whole again: an interrupt must not leave a view that knows a commit, but not its files.
+        # Forgotten until it is complete again: an interrupt must not leave a view that knows a commit, but not its files.
         self._current = None
         view.follow(timeline)
         for commit in commits:
@@ -152,8 +152,8 @@ class Snapshots:
         return archived_completions(self._store, self._layout.history_folder, oldest=oldest)
 
     def _schema(self, timeline: Timeline) -> pa.Schema:
-        """Our own with what others have added, or that of the newest commit that has one (fact HF6), or what the table was
-        created with.
+        """Our own with what others have added; or that of the newest commit that has one (fact HF6); or the one that the table
+        was created with.
         """
         if self._fixed_schema is not None:
             return self._with_additions(self._fixed_schema, timeline)
@@ -165,7 +165,7 @@ class Snapshots:
         return self._shown(arrow_schema(created, PROPERTIES_PATH)) if created else pa.schema([])
 
     def _with_additions(self, schema: pa.Schema, timeline: Timeline) -> pa.Schema:
-        """Of others' commits the newest one says what there is; what earlier ones said is known from following the timeline."""
+        """Of others' commits only the newest counts; the additions of earlier ones are known from following the timeline."""
         others = {instant.time: instant.path for instant in timeline.writes() if not self._is_ours(instant)}
         self._schemas = {time: text for time, text in self._schemas.items() if time in others}
         newest = next(reversed(others), "")
@@ -197,10 +197,10 @@ class Snapshots:
 
 
 def news_of(before: Timeline, after: Timeline) -> list[Instant] | None:
-    """Completed instants that are new, when their own metadata tell all that happened to the files of the table; else None.
+    """Completed instants that are new, if their own metadata name every change of the table's files; else None.
 
-    Only instants before the timeline's new start may be missing: those were archived. But then one that is known must be left,
-    and none may have been pending: it may have completed and been archived unseen.
+    Only instants before the timeline's new start may be missing: those were archived. One that was known must still be there,
+    and none of the missing may have been pending: it may have completed and been archived unseen.
     """
     gone = before.completed.keys() - after.completed.keys()
     unseen = before.pending.keys() - after.completed.keys() - after.pending.keys()

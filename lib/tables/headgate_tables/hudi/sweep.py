@@ -1,4 +1,4 @@
-"""Removes what dead instants left behind: names go into a slot first, then the files go (rules RO6, D1, D2).
+"""Removes what dead instants left behind: a slot names the files, then they are deleted (rules RO6, D1, D2).
 
 On a local disk that is staged bytes and pending timeline files; on an object store also data files under their final names.
 """
@@ -14,12 +14,12 @@ from headgate_tables.hudi.view import list_data_files
 from headgate_tables.storage.store import Store
 
 Leftover = tuple[str, str]
-"""A dead instant and the path of a file that it left."""
+"""A dead instant, and the path of a file that it left."""
 
 
 def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool = False) -> None:
-    """Deletes the files of dead instants, and what slots gave up by name. A takeover looks for the files of all dead instants,
-    else for those that died less than ``forget_after_ms`` ago: a paused process may still create them (rule W3).
+    """Deletes the files of dead instants, and those that slots gave up by name. A takeover searches for files of all dead
+    instants, else only of those that died less than ``forget_after_ms`` ago: a paused process may still create them (rule W3).
     """
     log.dead_names.delete_given_up()
     store.delete(_late_outputs(log))
@@ -41,9 +41,9 @@ def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool 
 
 
 def drop_revoked_stages(store: Store, log: CommitLog) -> None:
-    """Stage folders of epochs before ours, once what was won in them is linked and durable (rules W2, G1).
+    """Deletes stage folders of epochs before ours, once what was won in them is linked and durable (rules W2, G1).
 
-    Those of later epochs are not ours to judge: we may be deposed and not know it, and what they won may not be linked yet.
+    Those of later epochs stay: we may have been deposed without knowing it, and what they won may not be linked yet.
     """
     older = [folder for folder in _revoked(store) if int(folder.partition(REVOKED)[0]) < log.state.epoch]
     if older:
@@ -53,25 +53,25 @@ def drop_revoked_stages(store: Store, log: CommitLog) -> None:
 
 
 def drop_staged(store: Store, log: CommitLog, instant: str) -> None:
-    """What compactors left in their stages of a plan that has ended: its outputs are in place, or will never be."""
+    """Deletes what compactors staged for a plan that has ended: its outputs are in place, or will never be."""
     if store.stages:
         stages = [*_revoked(store), str(log.state.epoch)]
         store.delete(path for path, time in list(_staged_files(store, stages)) if time == instant)
 
 
 def _late_outputs(log: CommitLog) -> list[str]:
-    """Data files that slots named dead and that may come late: above all outputs that a plan ended without (rule W4).
+    """Data files that slots named dead and that may still be created: above all outputs that a plan ended without (rule W4).
 
-    Never the timeline's: as long as those are there, the data of their instant is looked for.
+    Never timeline files: while those exist, the data of their instant is searched for.
     """
     named = [*log.state.dead.values(), *log.state.refused.values()]
     return [name for names in named for name in names or () if not name.startswith(".hoodie/")]
 
 
 def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list[Leftover]]:
-    """In the order of their deletion: as long as data may be there, the timeline says that it has to be looked for (rule T7).
+    """In the order of their deletion: while data may exist, the timeline shows that it must be searched for (rule T7).
 
-    What is not of a dead instant stays, whoever made it (rule D4).
+    Files that do not belong to a dead instant stay, whichever program made them (rule D4).
     """
     pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in dead]
     announced = {instant.time for instant in pending}
@@ -98,8 +98,8 @@ def _revoked(store: Store) -> list[str]:
 
 
 def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:
-    """Path and instant of what was staged; the name begins with the instant (see data_files). In our own epoch's stage lies
-    what writers of the cluster left there when their checkpoint was given up.
+    """Path and instant of staged files, whose names begin with the instant (see data_files). In the stage of our own epoch are
+    those that writers of the cluster left when their checkpoint was given up.
     """
     for stage in (f"{LOG_LAYOUT.stages}/{folder}" for folder in stages):
         for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):

@@ -1,4 +1,4 @@
-"""A table handle: a reader and an owner in one, with writes of one call."""
+"""A table handle: reader and owner in one, and writes of a single call."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -27,7 +27,7 @@ class Table(TableOwner):
         return self._one_call(lambda transaction: transaction.delete(keys))
 
     def close(self) -> None:
-        """Ends writing through the handle; open transactions lapse. Nothing that was committed depends on this."""
+        """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""
         if self._opened.log is not None:
             self._opened.log.close()
 

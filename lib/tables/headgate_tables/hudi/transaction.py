@@ -32,7 +32,7 @@ ACTION = "deltacommit"
 
 
 class Transaction:
-    """Not made directly: ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error."""
+    """Made by ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Transaction:
         self._check_open()
         for changes, beaten in map(self._sifted_rows, table_chunks(data)):
             self._write(changes, beaten)
-            del changes  # or the next chunk would fill up beside this one
+            del changes  # or the next chunk would be read into memory beside this one
 
     def delete(self, keys: object) -> None:
         """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
@@ -89,12 +89,12 @@ class Transaction:
         return self._sifted(place_deletes(table, self._definition))
 
     def _sifted(self, placed: Placed) -> tuple[list[Changes], int]:
-        """And how many rows another row of the same key beat."""
+        """The changes, and how many rows were dropped because another row of the same key beats them."""
         changes = sift_batch(placed, self._definition.ordering)
         return changes, len(placed.keys) - sum(each.rows.num_rows for each in changes)
 
     def announce(self) -> None:
-        """Puts requested and inflight on the timeline: from then on data files of the instant may be written (rule P3).
+        """Puts requested and inflight on the timeline; only then may data files of the instant be written (rule P3).
 
         Done once; a transaction that only writes itself does it before its first file. Raises what ``commit`` raises before
         it decides anything.
@@ -103,7 +103,7 @@ class Transaction:
         self._announce()
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
-        """Files that others wrote under this instant, after ``announce``, and made durable."""
+        """Adds files that others wrote under this instant, after ``announce``, and made durable."""
         self._check_open()
         self._shown = True
         self.statuses += statuses
@@ -117,7 +117,7 @@ class Transaction:
         """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
 
         ``channels``: records that change with these rows.
-        ``decided`` is called once when the slot is won, before readers see it (rule C6: ack level durable); it must not raise.
+        ``decided`` is called once, when the slot is won, before readers see it (rule C6: level durable); it must not raise.
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
         self._check_open()
@@ -154,7 +154,7 @@ class Transaction:
         self._ended = True
         self._groups.forget(self.instant)
         self._end_unwritten()
-        # Staged names are this process's own and no slot was sent for them: nothing can ever name them (rules W2, RO2).
+        # Only this process uses its staged names, and no slot was sent for them: nothing can ever name them (rules W2, RO2).
         self._store.delete(status.file.stage for status in self.statuses if status.file.stage)
 
     def _end_unwritten(self) -> None:
@@ -165,7 +165,7 @@ class Transaction:
 
     @property
     def ended(self) -> bool:
-        """Whether it was committed or rolled back."""
+        """Whether the transaction was committed or rolled back."""
         return self._ended
 
     def __enter__(self) -> "Transaction":
@@ -182,7 +182,7 @@ class Transaction:
                 raise
 
     def _give_up(self, error: BaseException) -> None:
-        """Rolls back what nobody could commit any more, lest it keep younger transactions waiting."""
+        """Rolls back what can never be committed any more, so that younger transactions need not wait for it."""
         if not (self._ended or self._sent or isinstance(error, ReopenTable)):
             self.rollback()
 
@@ -201,10 +201,10 @@ class Transaction:
         self._superseded += beaten
 
     def _announce(self) -> None:
-        """Requested and inflight stand before any data file of the instant (rule P3)."""
+        """Creates the requested and inflight files, before any data file of the instant (rule P3)."""
         if self._announced:
             return
-        # On a table that another program has written, a pending instant of ours would stand in that program's way
+        # On a table that another program has written to, a pending instant of ours would stop that program
         # (test_a_handle_that_was_open_when_spark_wrote_is_refused_and_leaves_nothing_in_sparks_way).
         self._before_commit(True)
         self._shown = True
@@ -213,7 +213,7 @@ class Transaction:
         self._announced = True
 
     def _target(self, changes: Changes, *, deletes: bool) -> tuple[str, int]:
-        """File id and log version; version 0 stands for a base file."""
+        """File id and log version of the changes' file; version 0: a base file."""
         alone = self._log.open_instants[0] == self.instant
         file_id, may_be_base = self._groups.claim(changes.partition, changes.bucket, self.instant, alone=alone)
         if may_be_base and not deletes:
@@ -248,7 +248,7 @@ class Transaction:
         )
 
     def _check_whole(self) -> None:
-        """Files of a failed write may lie under this instant, and no commit would list them (rule W1)."""
+        """Refuses a commit after a failed write: files may lie under this instant that the commit would not list (rule W1)."""
         if self._broken:
             raise TransactionError(
                 f"a write of the transaction of {self.instant} failed", fix="Roll back, and write again in a new one."
@@ -258,7 +258,7 @@ class Transaction:
         if self._ended:
             raise TransactionError(f"the transaction of {self.instant} has ended", fix="Begin a new one.")
         if self._sent:
-            # Its slot may name the staged files: whoever rolls it forward needs them
+            # Its slot may name the staged files: the process that rolls it forward needs them
             # (test_an_interrupt_while_the_slot_is_sent_takes_nothing_of_the_commit_away).
             raise TransactionError(
                 f"the commit of {self.instant} was sent and may stand",

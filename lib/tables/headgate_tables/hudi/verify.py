@@ -1,4 +1,4 @@
-"""Slots against timeline against files: what a table claims, checked byte by byte. Never writes."""
+"""Compares slots, timeline and files: what a table claims, checked byte by byte. Never writes."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ from headgate_tables.hudi.view import data_files_in, list_folders
 from headgate_tables.storage.store import Store
 
 Folders: TypeAlias = Sequence[tuple[str, Mapping[str, int]]]
-"""What ``list_folders`` gave."""
+"""The result of ``list_folders``."""
 _REPAIR = "the next owner of the table puts it in place, or `headgate verify TABLE --repair`"
 
 
 def verify(store: Store, history_folder: str) -> Verification:
-    """Every slot's chain, bytes of every derived and data file, foreign instants, stray files of committed instants.
+    """Checks every slot's chain, the bytes of every derived and data file, and looks for foreign instants and stray files.
 
-    Files whose slots were deleted (rule G3) are looked for by name in the metadata of their commits, archived ones too.
-    A table that has no slots is checked by its commit metadata alone (sizes, not bytes).
+    Files whose slots were deleted (rule G3) are checked against the metadata of their commits, archived ones too.
+    A table without slots is checked by its commit metadata alone (sizes, not bytes).
     """
     timeline = read_timeline(store)
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
@@ -69,7 +69,7 @@ def _check_slot(store: Store, slot: Slot, dead: Collection[str]) -> Iterator[Fin
         except FileNotFoundError:
             yield Finding(path, f"slot {slot.n} decided it, but it is not there; {_REPAIR}")
             continue
-        # Spark and the metadata guard rewrite the properties; its own checksum covers it. A partition's file may be anybody's.
+        # Spark and the metadata guard rewrite the properties, which have a checksum. Any program may write a partition's file.
         if found != content and path != PROPERTIES_PATH and not is_usable(path, found):
             yield Finding(path, f"its bytes are not those of slot {slot.n}")
     for file in slot.files:
@@ -98,7 +98,7 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
 
 
 def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Iterator[Finding]:
-    """Instants of slots that are left have their files looked for one by one."""
+    """Looks for instants whose slots are gone; the files of other instants are checked one by one."""
     left = {slot.instant for slot in slots}
     for instant, completion in LostInstants(store, history_folder, None).look_again()[0].items():
         if instant not in left:
@@ -109,9 +109,9 @@ def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Ite
 
 
 def _check_returned(store: Store, history_folder: str, state: LogState) -> Iterator[Finding]:
-    """Readers miss rows of other commits, in which nothing is wrong."""
+    """An archived instant that is back hides rows of other commits, which are themselves intact."""
     found = find_returned(store, history_folder, state)
-    why = "archived, but on the timeline again, so that readers take archived commits behind it for such as were never made"
+    why = "archived, but on the timeline again, so that readers believe that archived commits after it were never made"
     for instant in found.archived:
         yield Finding(instant.path, f"{why}; `headgate verify TABLE --repair` removes it")
     for instant in found.unclear:
@@ -119,14 +119,14 @@ def _check_returned(store: Store, history_folder: str, state: LogState) -> Itera
 
 
 def _unexplained(folders: Folders, timeline: Timeline, expected: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Path and instant of the files that readers show, but of which the slots that are left say nothing."""
+    """Path and instant of files that readers show, but that no slot which is left names."""
     for path, instant in data_files_in(folders):
         if path not in expected and (instant in timeline.completed or instant < timeline.start):
             yield path, instant
 
 
 def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Collection[str]) -> set[str]:
-    """Paths of data files by the metadata of their commits: all that is known once the slots were deleted (rule G3)."""
+    """Paths of data files in the metadata of their commits: all that is known once the slots were deleted (rule G3)."""
     contents = {
         instant: store.get(timeline.completed[instant].path).to_pybytes() for instant in instants if instant in timeline.completed
     }
@@ -136,7 +136,7 @@ def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Col
 
 
 def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """Readers believe names (fact HF1): a file of a committed instant is read even if no commit lists it."""
+    """Readers trust names (fact HF1): they read a file of a committed instant even if no commit lists it."""
     for path, instant in unexplained:
         if instant in timeline.completed:
             yield Finding(path, f"carries the committed instant {instant}, which does not list it; readers would show its rows")
@@ -145,7 +145,7 @@ def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) ->
 
 
 def _check_kinds(folders: Folders, timeline: Timeline) -> Iterator[Finding]:
-    """Files that carry a committed instant and cannot be read here: rows of the table may be in them."""
+    """Files that carry a committed instant and cannot be read here; they may hold rows of the table."""
     for folder, names in folders:
         for name in names:
             base = parse_base_name(name)
@@ -163,7 +163,7 @@ def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
             continue
         for file in metadata.written():
             if _is_strange(file.name):
-                yield Finding(file.path, f"named by {instant.name}, but in a name of no kind that is known here")
+                yield Finding(file.path, f"named by {instant.name}, but its name is of no known kind")
             size = store.size(file.path)
             if size is None:
                 yield Finding(file.path, f"named by {instant.name}, but not there (cleaned, or lost)")
@@ -172,7 +172,7 @@ def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
 
 
 def _is_strange(name: str) -> bool:
-    """Whether the name says nothing, not even what ``_check_kinds`` would see."""
+    """Whether the name is of no known kind, and ``_check_kinds`` would not report it either."""
     return parse_log_name(name) is None and parse_base_name(name) is None and claimed_instant(name) is None
 
 

@@ -1,4 +1,4 @@
-"""What differs between Hudi's table versions, and nowhere else."""
+"""All that differs between Hudi's table versions."""
 
 import enum
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ _EVENT_TIME_PAYLOADS = ("DefaultHoodieRecordPayload", "EventTimeAvroPayload")
 
 
 class TableVersion(enum.IntEnum):
-    """Versions whose tables are read; 8 is the one that is written. Both have timeline layout 2."""
+    """Versions that are read; 8 is the one that is written. Both have timeline layout 2."""
 
     EIGHT = 8
     NINE = 9
 
     @classmethod
     def of(cls, properties: Mapping[str, str], path: str) -> "TableVersion":
-        """Raises UnsupportedTableError for any other version."""
+        """The version in ``hoodie.properties``. Raises UnsupportedTableError for any other."""
         text = properties.get("hoodie.table.version", "0")
         known = ", ".join(str(version.value) for version in cls)
         number = int(text) if text.isascii() and text.isdigit() else 0
@@ -31,7 +31,7 @@ class TableVersion(enum.IntEnum):
         return cls(number)
 
     def ordering(self, properties: Mapping[str, str], path: str) -> str | None:
-        """The ordering field, None in a commit-time table. Raises UnsupportedTableError for a merge that we do not know.
+        """The ordering field, None in a commit-time table. Raises UnsupportedTableError for an unknown kind of merge.
 
         Hudi 1.0 names it precombine.field, 1.1 and newer ordering.fields, also in tables of version 8.
         """

@@ -29,7 +29,7 @@ class LogFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file (name, or None) and the logs on top of it, oldest first. Sizes in bytes, 0 where nobody asked for them."""
+    """A base file (name, or None) and the logs on top of it, oldest first. Sizes in bytes, 0 when they were not listed."""
 
     partition: str
     file_id: str
@@ -40,22 +40,22 @@ class FileSlice:
 
     @property
     def log_bytes(self) -> int:
-        """Of all logs."""
+        """Bytes of all logs."""
         return sum(log.size for log in self.logs)
 
     @property
     def names(self) -> list[str]:
-        """Of all its files, the base first."""
+        """Names of all its files, the base first."""
         return [*([self.base] if self.base else []), *(log.name for log in self.logs)]
 
     def path(self, name: str) -> str:
-        """A file of this slice, from the table's root."""
+        """Path of a file of this slice, from the table's root."""
         return f"{self.partition}/{name}" if self.partition else name
 
 
 @dataclass(slots=True)
 class FileGroup:
-    """All files of one file id: base instant to base file name, logs by name, sizes of base files by name."""
+    """All files of one file id: base file names by base instant, logs by name, sizes of base files by name."""
 
     partition: str
     file_id: str
@@ -64,7 +64,7 @@ class FileGroup:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def slices(self) -> list[FileSlice]:
-        """Oldest first. A log is on the newest base whose instant is not after the log's completion, or in a log-only slice."""
+        """Oldest first. A log lies on the newest base whose instant is not after the log's completion, or in a log-only slice."""
         instants = sorted(self.bases)
         on_base: dict[int, list[LogFile]] = {}
         for log in sorted(self.logs.values()):
@@ -79,7 +79,7 @@ class FileGroup:
         return found
 
     def narrowed(self, counts: Callable[[str], bool]) -> "FileGroup":
-        """With the files of instants that ``counts`` says yes to."""
+        """The group with only the files of instants for which ``counts`` is true."""
         bases = {instant: name for instant, name in self.bases.items() if counts(instant)}
         logs = {name: log for name, log in self.logs.items() if counts(log.instant)}
         return FileGroup(self.partition, self.file_id, bases, logs, self.sizes)
@@ -90,7 +90,7 @@ def _everything(_: str) -> bool:
 
 
 class FileSystemView:
-    """File groups of a table, fed with names; a file of an instant that is not committed never enters."""
+    """File groups of a table, made from file names; a file of an instant that is not committed never enters."""
 
     def __init__(
         self, timeline: Timeline, replaced: Mapping[tuple[str, str], str], archived: Callable[[str], Mapping[str, str]]
@@ -108,7 +108,7 @@ class FileSystemView:
         self._start = timeline.start
 
     def groups(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileGroup]:
-        """Live groups, by partition and file id, as if only instants that ``counts`` says yes to had completed."""
+        """Live groups, by partition and file id, as if only instants for which ``counts`` is true had completed."""
         replaced = self.replaced(counts)
         for key in sorted(self._groups):
             if key not in replaced:
@@ -116,42 +116,42 @@ class FileSystemView:
                 yield group if counts is _everything else group.narrowed(counts)
 
     def latest_slices(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileSlice]:
-        """What a snapshot reads: the newest slice of every live group, as ``groups`` gives them."""
+        """What a snapshot reads: the newest slice of every live group; ``counts``: see ``groups``."""
         for group in self.groups(counts):
             slices = group.slices()
             if slices:
                 yield slices[-1]
 
     def unknown(self, counts: Callable[[str], bool] = _everything) -> list[tuple[str, str]]:
-        """Partition and name of each file that carries a committed instant, of those that ``counts`` says yes to, in a name of a
-        kind that is not known here: whether its rows belong to the table cannot be told.
+        """Partition and name of each file that carries a committed instant (``counts``: see ``groups``) in a name of an unknown
+        kind, so that nobody knows whether its rows belong to the table.
         """
         return sorted(key for key, instant in self._unknown.items() if counts(instant))
 
     def replaced(self, counts: Callable[[str], bool] = _everything) -> Mapping[tuple[str, str], str]:
-        """(Partition, file id) to the replacecommit that removed the group, for those of ``counts``."""
+        """(Partition, file id) to the replacecommit that removed the group; ``counts``: see ``groups``."""
         if counts is _everything:
             return self._replaced
         return {key: instant for key, instant in self._replaced.items() if counts(instant)}
 
     def follow(self, timeline: Timeline) -> None:
-        """The timeline has moved on; files of its new instants are added, and of cleaned ones removed, by the caller."""
+        """Moves on to a newer timeline; the caller adds files of its new instants and removes cleaned ones."""
         if timeline.start != self._start:
             self._archive, self._archive_from = {}, NEVER
         self.timeline, self._start = timeline, timeline.start
 
     def replaced_groups(self) -> Iterator[tuple[FileGroup, str]]:
-        """Groups that a replacecommit removed and that still have files, with the instant of that."""
+        """Groups that a replacecommit removed and that still have files, with its instant."""
         for key, instant in self._replaced.items():
             if key in self._groups:
                 yield self._groups[key], instant
 
     def completion_of(self, instant: str) -> str | None:
-        """When an instant completed, an archived one too; None for one that did not."""
+        """Completion time of an instant, archived or not; None for one that has not completed."""
         return self._completion(instant)
 
     def holds(self, partition: str, file_id: str, name: str) -> bool:
-        """Whether this file is there, in a live group or not."""
+        """Whether the view has this file, in a live group or not."""
         group = self._groups.get((partition, file_id))
         return group is not None and (name in group.logs or name in group.bases.values())
 
@@ -160,8 +160,8 @@ class FileSystemView:
         return (partition, file_id) in self._replaced
 
     def add_files(self, partition: str, names: Iterable[str] | Mapping[str, int]) -> None:
-        """Takes the names of a partition's files in, with their sizes if they are known; those of uncommitted instants are left
-        out. Base files of any format are taken in, since they replace what is older: who reads a slice asks for its format.
+        """Adds files of a partition by name, with their sizes if they are known, except those of uncommitted instants. Base files
+        of any format are added, since they replace what is older: a reader of a slice checks its format.
 
         Raises CorruptFileError for two base files of one group and instant.
         """
@@ -188,7 +188,7 @@ class FileSystemView:
                     group.sizes[name] = sizes.get(name, 0)
 
     def remove_files(self, partition: str, names: Iterable[str]) -> None:
-        """Forgets files that were deleted; a group without any is gone."""
+        """Removes files that were deleted; a group without any is gone."""
         for name in names:
             self._unknown.pop((partition, name), None)
             parsed = parse_log_name(name) or parse_base_name(name)
@@ -207,7 +207,7 @@ class FileSystemView:
             self._unknown[partition, name] = instant
 
     def _counts_as_base(self, instant: str) -> bool:
-        """An archived one counts whenever it completed, so that a table of nothing but bases reads no history."""
+        """An archived instant counts whenever it completed, so that a table with base files only reads no history."""
         return instant < self._start or self._completion(instant) is not None
 
     @staticmethod
@@ -246,12 +246,12 @@ def list_folders(store: Store) -> Iterator[tuple[str, Mapping[str, int]]]:
 
 
 def list_data_files(store: Store) -> Iterator[tuple[str, str]]:
-    """Path and instant of every base and log file, whatever became of the instant."""
+    """Path and instant of every base and log file, whether the instant committed or not."""
     return data_files_in(list_folders(store))
 
 
 def data_files_in(folders: Iterable[tuple[str, Mapping[str, int]]]) -> Iterator[tuple[str, str]]:
-    """The same of what ``list_folders`` gave."""
+    """``list_data_files`` of folders that were listed before."""
     for folder, names in folders:
         for name in names:
             parsed = parse_log_name(name) or parse_base_name(name)
