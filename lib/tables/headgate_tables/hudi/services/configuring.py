@@ -1,4 +1,4 @@
-"""Settings of a table change in a CONFIG slot, so that they move with the table and outlive every process."""
+"""Changes settings of a table in a CONFIG slot, so that they belong to the table and not to a process."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from headgate_tables.hudi.services.owned import Owned
 
 
 def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:
-    """Raises OptionError before anything is decided; no slot when nothing changes."""
+    """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided."""
     before = owned.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.of(after)

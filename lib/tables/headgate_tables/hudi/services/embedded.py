@@ -10,14 +10,14 @@ from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.plans import choose, finish_plan, operations_of, plan_compaction
 
 Progress = Callable[[Operation, int], None]
-"""Gets an operation, and how many rows of it are done."""
+"""Gets an operation, and how many of its rows are done."""
 
 
 def compact(owned: Owned, *, plan_only: bool, progress: Progress | None) -> CompactResult:
-    """Compacts every slice that has logs; a plan that is open already is done first, and then nothing else.
+    """Compacts every slice that has logs; if a plan is open already, that is completed and nothing else.
 
     ``plan_only``: returns what would be done and changes nothing. An operation that fails for good is dropped and named in the
-    result; what the store refuses ends the call, and the next one goes on with the same plan.
+    result; an error of the store ends the call, and the next one continues with the same plan.
     """
     if plan_only:
         pending = [each for plan in owned.plans.values() for each in plan.operations]

@@ -1,4 +1,4 @@
-"""What keeps a table healthy without anybody asking: one step at a time, between the checkpoints of its owner."""
+"""The upkeep of a table that needs no operator: one step at a time, between the checkpoints of its owner."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import list_folders
 
 LONGEST_WAIT_MS = 60_000
-"""A slice that is due waits no longer for others: commits may have ceased."""
+"""A slice that is due waits no longer than this for others: there may be no further commits."""
 
 Folders = Sequence[tuple[str, Mapping[str, int]]]
 
 
 class Maintainer:
-    """One handle's. The table is listed once for each ownership, on a thread of its own: commits go on meanwhile.
+    """The maintenance of one handle. Lists the table once per ownership, on a thread of its own, while commits go on.
 
-    The handle reports its decisions to it, so that asking what is due costs what a commit touched (see ``LiveSlices``).
+    The handle reports its decisions, so that the cost of a step depends on what a commit touched (see ``LiveSlices``).
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Maintainer:
     def step(self, owned: Owned) -> Maintained:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
 
-        The step that ends the listing does nothing more: checkpoints wait for what it counts, and cleaning may take a second.
+        The step that ends the listing does nothing else: checkpoints wait for it, and a cleaning may take a second.
         """
         if owned.snapshots.kept is None:
             self._list(owned)
@@ -61,7 +61,7 @@ class Maintainer:
             case Due.CLEAN:
                 result = clean(owned, plan_only=False)
                 self._cleaned_ago, self._held = 0, result.held
-                # What was looked at and stays is held: that is looked at again now and then, not with every commit.
+                # Files that were considered and stay are held: they are considered again now and then, not with every commit.
                 self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
                     return Maintained(did=f"cleaned {len(result.files)} files", more=True)
@@ -71,17 +71,17 @@ class Maintainer:
         return Maintained()
 
     def figures(self, owned: Owned) -> SliceFigures | None:
-        """None as long as the table was not listed."""
+        """See ``Upkeep.slice_figures``; None until the table was listed."""
         return self._known(owned).most if owned.snapshots.kept is not None else None
 
     def figures_of(self, owned: Owned, key: Key) -> SliceFigures | None:
-        """Of one slice, by partition and file id; None as long as the table was not listed."""
+        """Of one slice, by partition and file id; None until the table was listed."""
         return self._known(owned).of_slice(key) if owned.snapshots.kept is not None else None
 
     # What the handle decided.
 
     def committed(self, files: Mapping[str, Mapping[str, int]]) -> None:
-        """A delta commit: names and sizes of its files by partition."""
+        """Notes a delta commit: names and sizes of its files by partition."""
         self._planned_ago += 1
         self._cleaned_ago += 1
         if self._slices is not None:
@@ -89,13 +89,13 @@ class Maintainer:
                 self._slices.add_files(partition, names)
 
     def planned(self, plan: Plan, now: int) -> None:
-        """A plan was made. ``now``: milliseconds."""
+        """Notes a new plan. ``now``: milliseconds."""
         self._planned_ago, self._planned_ms = 0, now
         if self._slices is not None:
             self._slices.plan(plan)
 
     def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted]) -> None:
-        """A plan was completed, or cancelled (``completion`` "")."""
+        """Notes that a plan was completed, or cancelled (``completion`` "")."""
         if completion:
             self._replacing.append(completion)
         if self._slices is None:
@@ -106,7 +106,7 @@ class Maintainer:
             self._slices.cancel(plan)
 
     def forget(self) -> None:
-        """The view or the settings are others now."""
+        """Makes the next step list again: the view or the settings have changed."""
         self._slices = None
 
     # What there is.
@@ -152,7 +152,7 @@ class Maintainer:
         )
 
     def _list(self, owned: Owned) -> None:
-        """Begins the listing for a view, or takes it in when it has come to its end."""
+        """Begins the listing for a view, or takes its result in when it has ended."""
         self._slices = None
         if self._listing is None:
             owned.snapshots.begin_listing()

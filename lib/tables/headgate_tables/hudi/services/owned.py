@@ -1,4 +1,4 @@
-"""What the services of one table work with: its log, its view and its settings, as the handle that owns it has them."""
+"""What the services of one table work with: its log, view and settings, as its owner's handle has them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Owned:
 
     @property
     def settings(self) -> TableSettings:
-        """As CONFIG slots say now."""
+        """According to the newest CONFIG slot."""
         return TableSettings.of(self.log.state.settings)
 
     @property
@@ -50,9 +50,9 @@ class Owned:
         return stuck_slices(self.log.state)
 
     def view(self) -> FileSystemView:
-        """The file slices of this moment. Lists the table the first time; from then on this process's own commits keep it."""
+        """The file slices of this moment. Lists the table the first time; then this process's own commits keep it current."""
         known = self.snapshots.kept or self.snapshots.current()
-        # A late compactor may have made an output that its plan was completed without; it is deleted, never planned on.
+        # A late compactor may create an output that its plan was completed without; it is deleted, never compacted.
         for paths in self.log.state.refused.values():
             for path in paths:
                 folder, _, name = path.rpartition("/")

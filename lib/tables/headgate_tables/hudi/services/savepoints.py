@@ -1,4 +1,4 @@
-"""Savepoints, and taking the table back to one (rule CH8)."""
+"""Savepoints, and restoring the table to one (rule CH8)."""
 
 from headgate_tables.commitlog.records import Channels, Saved, encode_derived
 from headgate_tables.commitlog.service_bodies import Restore, Save, Unsave
@@ -12,13 +12,13 @@ from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint
 from headgate_tables.hudi.view import FileSystemView
 
 _WRITTEN_AS = {"commit": "compaction"}
-"""Actions whose pending files have another name than the completed one."""
+"""Actions whose pending files are named differently from the completed one."""
 
 
 def savepoint(owned: Owned, comment: str, user: str) -> str:
-    """Saves the newest commit: its files stay, and the table can be taken back to it. Returns its instant.
+    """Saves the newest commit: its files stay, and the table can be restored to it. Returns its instant.
 
-    The slot holds the whole channel map. Raises OptionError for a table without commits.
+    The slot holds all channel records. Raises OptionError for a table without commits.
     """
     owned.check()
     view = owned.view()
@@ -48,14 +48,14 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
 
 
 def remove_savepoint(owned: Owned, instant: str) -> None:
-    """Lets the files of a savepoint go with the next cleaning. Raises OptionError for one that is not there."""
+    """Removes a savepoint; the next cleaning may delete its files. Raises OptionError for one that is not there."""
     names = savepoint_files(instant, _saved(owned, instant))
     owned.log.decide(lambda _: Unsave(removed=instant, names=names))
     owned.log.dead_names.delete_given_up()
 
 
 def savepoint_files(instant: str, saved: Saved) -> list[str]:
-    """A savepoint's files on the timeline."""
+    """Paths of a savepoint's files on the timeline."""
     done = Instant(instant, "savepoint", State.COMPLETED, saved.completion)
     return [done.path, Instant(instant, "savepoint", State.INFLIGHT).path]
 
@@ -69,10 +69,10 @@ def _saved(owned: Owned, instant: str) -> Saved:
 
 
 def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreResult:
-    """Takes the table back to a savepoint: later commits, their files and later savepoints go; channel offsets go back with the
-    rows, incarnations never do (rule CH8). Open compactions are cancelled, open transactions lapse.
+    """Takes the table back to a savepoint: removes later commits, their files and later savepoints. Channel offsets go back with
+    the rows, incarnations never do (rule CH8). Cancels open compactions; open transactions lapse.
 
-    ``plan_only``: tells what would go and changes nothing. Raises OptionError for an instant without a savepoint.
+    ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant without a savepoint.
     """
     saved = _saved(owned, instant)
     owned.check()
@@ -118,7 +118,7 @@ _PENDING = (State.INFLIGHT, State.REQUESTED)
 
 
 def taken_back(now: Channels, saved: Channels) -> Channels:
-    """Channel records after a restore: offsets as they were saved, 0 for channels that are younger; the greater incarnation."""
+    """Channel records after a restore: offsets as they were saved, 0 for channels that began later; the greater incarnation."""
     records = {name: record._replace(offset=0) for name, record in now.items()}
     for name, record in saved.items():
         known = now.get(name)

@@ -1,6 +1,6 @@
-"""File slices that cannot be compacted: what is known of each, when it is tried again, who has set it aside. Pure.
+"""File slices that cannot be compacted: why, when the next plan tries, and which an operator has set aside. Pure.
 
-It stands in the commit log (``LogState.stuck``), so that a takeover neither forgets it nor begins to try from the start.
+The commit log keeps this (``LogState.stuck``), so that a takeover neither forgets it nor starts to try from the beginning.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.keys.bucket import bucket_of
 
 FIRST_REST_MS = 60_000
-"""Before a slice that could not be compacted is planned again; twice as long after each further time."""
+"""How long a slice rests after a plan dropped it, before another plan; doubles with each further failure."""
 LONGEST_REST_MS = 3_600_000
 
 Key = tuple[str, str]
@@ -23,8 +23,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StuckSlice:
-    """``why``: the last failure. ``tries``: plans that went on without it. ``again``: milliseconds of the wall clock before which
-    it is not planned. ``aside``: an operator has set it aside, so that it is not planned at all and takes no rows.
+    """``why``: the last failure. ``tries``: plans that dropped it. ``again``: milliseconds of the wall clock before which it is
+    not planned. ``aside``: an operator has set it aside, so that it is not planned at all and its rows are refused.
     """
 
     partition: str
@@ -49,20 +49,20 @@ class StuckSlice:
 
     @property
     def name(self) -> str:
-        """As people name it."""
+        """Its name for people."""
         return name_of(self.key)
 
     def rests(self, now: int) -> bool:
-        """Whether it is not planned at ``now``, in milliseconds. A clock that was ahead for a while makes no rest longer."""
+        """Whether it is not planned at ``now``, in milliseconds. A clock that was ahead for a while does not lengthen a rest."""
         return self.aside or now < self.again <= now + LONGEST_REST_MS
 
     def encode(self) -> Stuck:
-        """As it stands in a slot."""
+        """Its record in a slot."""
         return asdict(self)
 
     @classmethod
     def decode(cls, entry: Stuck) -> "StuckSlice":
-        """Raises CorruptFileError."""
+        """From a slot's record. Raises CorruptFileError."""
         try:
             fields = Fields({**entry})
             found = cls(
@@ -76,25 +76,25 @@ class StuckSlice:
             fields.end()
         except UnfitError as error:
             raise CorruptFileError(
-                f"what the commit log says of a file slice that is not compacted is damaged: {error}",
+                f"the commit log's record of a file slice that is not compacted is damaged: {error}",
                 fix="Upgrade headgate-tables to the version that wrote it, or restore the log from a copy of the table.",
             ) from error
         return found
 
 
 def name_of(key: Key) -> str:
-    """A file slice's name: where its file group lies from the table's root."""
+    """A file slice's name: the path of its file group from the table's root."""
     partition, file_id = key
     return f"{partition}/{file_id}" if partition else file_id
 
 
 def stuck_slices(state: LogState) -> Mapping[Key, StuckSlice]:
-    """As the newest slot says, by key."""
+    """By key, according to the newest slot."""
     return {slice_.key: slice_ for slice_ in map(StuckSlice.decode, state.stuck.values())}
 
 
 def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> StuckSlice:
-    """A plan goes on without the slice; ``known``: what there was to say of it before."""
+    """What to record of a slice that a plan has dropped; ``known``: the record before."""
     before = known or StuckSlice(*key, why)
     rest = int(Backoff(FIRST_REST_MS, LONGEST_REST_MS).after(before.tries + 1))
     return replace(before, why=why, tries=before.tries + 1, again=now + rest)
@@ -103,6 +103,6 @@ def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> Stuc
 def after_plan(
     known: Mapping[Key, StuckSlice], finished: Collection[Key], dropped: Mapping[Key, str], now: int
 ) -> tuple[dict[str, Stuck], list[str]]:
-    """What the slot that ends a plan says: which slices it went on without, and why; the names of those compacted at last."""
+    """What the slot that ends a plan says: records of the slices that it dropped, and names of those that are no longer stuck."""
     stuck = [failed_again(known.get(key), key, why, now) for key, why in dropped.items()]
     return {each.name: each.encode() for each in stuck}, [name_of(key) for key in finished if key in known]

@@ -1,4 +1,4 @@
-"""The services of a table handle: compaction, cleaning, archiving, savepoints, settings. ``Table`` inherits these methods."""
+"""The services of a table handle: compaction, cleaning, archiving, savepoints, settings. ``TableOwner`` inherits them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from headgate_tables.hudi.services.stuck import StuckSlice
 
 
 class TableServices(ABC):
-    """What keeps a table healthy. Every method but the properties owns the table first and raises what ``Table.own`` raises."""
+    """Every method but the properties owns the table first, and raises what ``Table.own`` raises."""
 
     _maintainer: Maintainer
 
@@ -39,9 +39,9 @@ class TableServices(ABC):
     # For programs.
 
     def compact(self, *, plan_only: bool = False, progress: embedded.Progress | None = None) -> CompactResult:
-        """Merges the logs of every slice into new base files. Rows may be written meanwhile, by this process's other threads too.
+        """Merges the logs of every slice into new base files. Other threads of this process may write rows meanwhile.
 
-        ``plan_only``: returns what would be done and changes nothing. ``progress(operation, rows)`` is called as each goes on.
+        ``plan_only``: returns what would be done and changes nothing. ``progress(operation, rows)`` is called as each continues.
         """
         try:
             return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
@@ -49,11 +49,11 @@ class TableServices(ABC):
             self._maintainer.forget()
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
-        """Removes file slices that the settings let go, no savepoint saves, no reader's lease holds and no plan needs."""
+        """Removes file slices that the settings release and no savepoint, reader's lease or plan needs."""
         return trimming.clean(self._owned(), plan_only=plan_only)
 
     def archive(self, *, plan_only: bool = False) -> ArchiveResult:
-        """Moves the oldest instants from the active timeline to its history, as far as settings and open work let them go."""
+        """Moves the oldest instants from the active timeline to its history, as far as settings and open work allow."""
         return trimming.archive(self._owned(), plan_only=plan_only)
 
     def savepoint(self, comment: str = "", user: str = "headgate") -> str:
@@ -61,7 +61,7 @@ class TableServices(ABC):
         return savepoints.savepoint(self._owned(), comment, user)
 
     def remove_savepoint(self, instant: str) -> None:
-        """Ends a savepoint. Raises OptionError for one that is not there."""
+        """Removes a savepoint. Raises OptionError for one that is not there."""
         savepoints.remove_savepoint(self._owned(), instant)
 
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
@@ -76,7 +76,7 @@ class TableServices(ABC):
         return result
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
-        """Sets what ``changes`` names, by key; None takes the default again. In force when this returns, here and in a cluster.
+        """Sets the values in ``changes``, by key; None restores a default. In force when this returns, here and in a cluster.
 
         Raises OptionError and changes nothing for an unknown key or values that do not go together.
         """
@@ -84,13 +84,13 @@ class TableServices(ABC):
         return configuring.configure(self._owned(), changes)
 
     def set_aside(self, name: str, why: str = "") -> None:
-        """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses rows of it, so that
-        damage to one of its files is nobody else's trouble. Raises OptionError for one that is not there.
+        """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses its rows, so that damage
+        to one of its files affects no other slice. Raises OptionError for one that is not there.
         """
         setting_aside.set_aside(self._owned(), name, why)
 
     def take_in(self, name: str) -> None:
-        """Ends that, once its files are in order, and makes the slice due for compaction. Raises as ``set_aside``."""
+        """Undoes ``set_aside``, once the slice's files are in order, and makes it due for compaction. Raises as ``set_aside``."""
         setting_aside.take_in(self._owned(), name)
 
     # For a cluster's owner.
@@ -116,7 +116,7 @@ class TableServices(ABC):
         return completion
 
     def cancel_plan(self, instant: str) -> None:
-        """Gives a plan up for good (rule W5). Nothing happens when it is not open."""
+        """Cancels a plan for good (rule W5). Does nothing when it is not open."""
         owned = self._owned()
         plan = owned.plans.get(instant)
         if plan is not None:
@@ -125,22 +125,22 @@ class TableServices(ABC):
 
     @property
     def plans(self) -> Mapping[str, Plan]:
-        """Open compactions by instant, as the newest slot that this handle knows says."""
+        """Open compactions by instant, according to the newest slot that this handle knows."""
         return self._owned().plans
 
     def maintain(self) -> Maintained:
-        """One step of what is due: plan a compaction, clean, archive. Belongs between checkpoints; none takes long."""
+        """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
         return self._maintainer.step(self._owned())
 
     def slice_figures(self) -> SliceFigures | None:
-        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has seen the table."""
+        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
         return self._maintainer.figures(self._owned())
 
     def figures_of(self, stuck: owner.StuckSlice) -> SliceFigures | None:
-        """Log files and log bytes of one slice; None before ``maintain`` has seen the table."""
+        """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
         return self._maintainer.figures_of(self._owned(), stuck.key)
 
     @property
     def stuck(self) -> Sequence[StuckSlice]:
-        """Slices that cannot be compacted, or are set aside, by name, as the newest slot that this handle knows says."""
+        """Slices that cannot be compacted, or are set aside, by name, according to the newest slot that this handle knows."""
         return sorted(self._owned().stuck.values(), key=lambda each: each.name)

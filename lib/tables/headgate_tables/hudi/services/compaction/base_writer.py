@@ -1,4 +1,4 @@
-"""Writes a base file row group by row group, as ``hudi.base_file`` does in one piece."""
+"""Writes a base file row group by row group; ``hudi.base_file`` writes one at once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY
 from headgate_tables.storage.store import SpooledBytes
 
 GROUP_ROWS = 131_072
-"""Of a row group, at most. More: as much more memory here and in readers."""
+"""The most rows of a row group. More: as much more memory here and in readers."""
 GROUP_BYTES = 32 * 1024 * 1024
 
 
 class BaseFileWriter:
-    """``schema``: meta columns first. ``name``: of the file, which every row gets."""
+    """``schema``: meta columns first. ``name``: the file's, which every row gets."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BaseFileWriter:
         self.rows = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Rows with all columns of the schema but the file's name; texts as they are or as dictionaries."""
+        """Adds rows with all columns of the schema but the file's name; texts plain or as dictionaries."""
         if not rows.num_rows:
             return
         size = rows.nbytes
@@ -57,7 +57,7 @@ class BaseFileWriter:
         self.rows += rows.num_rows
 
     def close(self, footer: dict[str, str]) -> None:
-        """Writes what is left, and the footer with these keys beside Hudi's own."""
+        """Writes the rest, and the footer with these keys beside Hudi's own."""
         self._flush()
         writer = self._writer or self._open(self._schema.empty_table())
         keys = {"parquet.avro.schema": self._avro, "writer.model.name": "avro"}
@@ -81,7 +81,7 @@ class BaseFileWriter:
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:
         self._types = rows.schema
         self._writer = pq.ParquetWriter(
-            self._sink,  # type: ignore[arg-type]  # the stubs do not know that any file object will do
+            self._sink,  # type: ignore[arg-type]  # the stubs do not know that any file object is accepted
             rows.schema,
             store_schema=False,
             write_page_checksum=True,
@@ -115,7 +115,7 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 
 def _shared(fields: list[tuple[Field, int]]) -> Field:
-    """As most rows have it, so that few are converted. ``fields``: with the number of their rows."""
+    """The field as most rows have it, so that few are converted. ``fields``: each with its number of rows."""
     rows = Counter[Field]()
     for field, count in fields:
         rows[field] += count
@@ -123,7 +123,7 @@ def _shared(fields: list[tuple[Field, int]]) -> Field:
 
 
 def _in_types_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Texts as dictionaries where ``schema`` has them so, plain where it does not."""
+    """Texts as dictionaries where ``schema`` has dictionaries, plain where it does not."""
     if rows.schema.equals(schema):
         return rows
     columns = [_as(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]

@@ -1,8 +1,8 @@
 """Which rows of a slice go into its new base file: the first pass of a compaction, over keys and ordering values alone.
 
-Memory holds one entry's key, ordering value and place in the hash tables for each entry of a *share* of the logs: keys are
-divided by their hash into as many shares as it takes, and each share is a pass of its own over the keys of logs and base.
-Beside that it is one byte for each row and entry of the slice.
+For each entry of a *share* of the logs, memory holds key, ordering value and place in the hash tables: keys are divided by
+their hash into as many shares as it takes, and each share is a pass of its own over the keys of logs and base. Beside that
+it holds one byte for each row and entry of the slice.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatc
 from headgate_tables.hudi.services.compaction.pinned import PinnedBlock
 
 SHARE_ENTRIES = 1_500_000
-"""Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (keys of 21 bytes)."""
+"""Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (with keys of 21 bytes)."""
 SHARE_KEY_BYTES = 64 * 1024 * 1024
 _MOST_SHARES = 256
 _HELD_BYTES = 64 * 1024 * 1024
-"""Of the base file's keys and ordering values: up to that they are not read again when the rows are copied."""
+"""Base keys and ordering values of at most so many bytes are kept, and not read again when the rows are copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``.
 
-    ``read``: columns of the base file that were read already, whole; None when they are too large to hold.
+    ``read``: columns of the base file that were read already, whole; None when they are too large to keep.
     """
 
     keep: Mask
@@ -49,7 +49,7 @@ class Decision:
 def decide(
     base: ParquetBatches | None, blocks: Sequence[PinnedBlock], reader: EntryReader, schema: pa.Schema, beat: Callable[[], None]
 ) -> Decision:
-    """The merge of a slice without partial updates. ``beat`` is called now and then, and may raise."""
+    """Decides the merge of a slice without partial updates. ``beat`` is called now and then, and may raise."""
     return _Deciding(base, blocks, reader, schema, beat).result()
 
 
@@ -87,7 +87,7 @@ class _Deciding:
         return Decision(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
 
     def _decide(self, share: int, shares: int) -> bool:
-        """False when the keys of the first share are so long that there have to be more shares."""
+        """False when the keys of the first share are so long that more shares are needed."""
         made = self._entries(share, shares)
         if made is None:
             return False
@@ -113,7 +113,7 @@ class _Deciding:
         return True
 
     def _entries(self, share: int, shares: int) -> tuple[Entries, Positions | None] | None:
-        """Of this share, and where they stand among all entries (None for the only share); None when they are too many bytes."""
+        """Entries of this share, and their positions among all (None for the only share); None when they are too many bytes."""
         found: list[Entries] = []
         positions: list[Positions] = []
         counts: list[int] = []

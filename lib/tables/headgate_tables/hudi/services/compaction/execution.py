@@ -2,7 +2,7 @@
 
 Two passes. The first decides by keys and ordering values which rows stay (``deciding``). The second copies: kept rows of the base
 file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and a row
-group, however large the slice is, and what the first pass says of itself. Deletes end here: a base file keeps none (rule DE2).
+group, however large the slice is, and the decision of the first pass. Deletes end here: a base file keeps none (rule DE2).
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def compact_slice(
     progress: Progress | None = None,
     attempt: str = "0",
 ) -> Compacted:
-    """Creates the operation's base file, or finds that it was created, whoever did that (then nothing is read but that file).
+    """Creates the operation's base file, or finds that another attempt has created it (then only that file is read).
 
     ``stage``: a folder of this process, "" where files are created in place; ``attempt`` makes the staged name unique in it.
-    ``progress`` is told how many rows are copied, also while they are 0; what it raises ends the operation.
-    Nothing stays behind but the finished file. Raises MissingFileError and CorruptFileError for inputs that are not as they were
+    ``progress`` gets the number of rows copied so far, also while it is 0; what it raises ends the operation.
+    Only the finished file is left. Raises MissingFileError and CorruptFileError for inputs that are not as they were
     pinned, UnsupportedTableError, RetryLater, DeposedError when the stage was revoked, SyncFailedError.
     """
     found = stored_output(store, operation)
@@ -99,14 +99,14 @@ class _Merge:
         self._done = 0
 
     def into(self, spool: Spool) -> Counts:
-        """The whole file."""
+        """Writes the whole file."""
         bloom = DynamicBloomFilter(self._settings.bloom_entries, self._settings.bloom_fpp) if self._settings.bloom else None
         writer = BaseFileWriter(
             spool.file,
             self._schema,
             self._operation.output,
             avro_schema(self._definition, meta_columns=True),
-            # Of its own: what other files taught a shared one would change the bytes (rule W4).
+            # A layout of its own: one that other files have taught would change the bytes (rule W4).
             layout_of(self._definition),
             bloom,
         )
@@ -130,7 +130,7 @@ class _Merge:
         return Counts(rows, decision.inserts, decision.updates, decision.deletes, decision.log_rows, len(blocks))
 
     def _base_rows(self, base: ParquetBatches, read: pa.Table | None) -> Iterator[pa.Table]:
-        """``read``: columns that need not be read again."""
+        """``read``: columns that were read before and need not be read again."""
         if read is None:
             yield from base.batches(self._target)
             return
@@ -162,7 +162,7 @@ class _Merge:
         self._progress(self._done)
 
     def _partial(self, writer: BaseFileWriter) -> Counts:
-        """With partial updates, which Spark alone writes, the slice is merged in memory as readers do."""
+        """Merges a slice with partial updates, which only Spark writes, in memory as readers do."""
         names = self._target.names
         sources: list[Source] = []
         base_keys: list[Array] = []

@@ -1,4 +1,4 @@
-"""The merge kernel over many keys: they are found by their fingerprints, and then compared.
+"""The merge kernel for many keys: finds them by their fingerprints, then compares them.
 
 Arrow's own hash tables give the same answers (``hudi.merge``), but are built anew for each batch of base rows and hold each key
 twice: here a key costs about 100 bytes while a share of the logs is decided, and a base row 20 ns.
@@ -28,16 +28,16 @@ from headgate_tables.hudi.merge import (
 
 Fingerprint = Callable[[Array], Fingerprints]
 _FILTER_BITS = 3
-"""The filter has 8 to 16 slots for each winner: of base rows that match nothing one in ten gets past it."""
+"""The filter has 8 to 16 slots for each winner: one in ten base rows that match nothing passes it."""
 _STEPS = 16
-"""From the beginning of a fingerprint's own stretch, which is one or two long."""
+"""The most steps from the beginning of a fingerprint's stretch, which is one or two long."""
 
 
 class KeyIndex:
-    """The winners among ``entries`` and what base rows are compared with them by."""
+    """The winners among ``entries``, and an index to compare base rows with them."""
 
     def __init__(self, entries: Entries, of: Fingerprint = fingerprints) -> None:
-        """``of`` gives each key its fingerprint; a test's may be a bad one."""
+        """``of``: gives each key its fingerprint; a test may hand in a bad one."""
         self._of = of
         found = of(entries.keys)
         grouped = _group(entries.keys, found)
@@ -57,14 +57,14 @@ class KeyIndex:
         self._filter[self._sorted >> self._filter_shift] = True
 
     def merge_base(self, keys: Array, ordering: Array | None) -> BaseOutcome:
-        """As ``merge.merge_base``."""
+        """See ``merge.merge_base``."""
         if self._sorted is None:
             return merge_base(self.winners, keys, ordering)
         at, candidates = self._match(keys, self._sorted)
         return settle(self.winners, len(keys), at, candidates, ordering)
 
     def _match(self, keys: Array, known: Fingerprints) -> tuple[Positions, Positions]:
-        """Rows whose key a winner has, and that winner."""
+        """Rows whose key is a winner's, and the number of that winner."""
         found = self._of(keys)
         at = np.flatnonzero(self._filter[found >> self._filter_shift])
         wanted = found[at]
@@ -76,7 +76,7 @@ class KeyIndex:
         return at[mask], candidates[mask]
 
     def _place(self, known: Fingerprints, wanted: Fingerprints) -> Positions:
-        """Where each stands in ``known``, if it does; any place if not. A binary search of each would take four times as long."""
+        """The place of each in ``known``, if it is there; otherwise any. Binary searches would take four times as long."""
         last = len(known) - 1
         place: Positions = np.minimum(self._starts[wanted >> self._shift], last)
         for _ in range(_STEPS):

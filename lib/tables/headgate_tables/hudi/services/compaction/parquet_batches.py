@@ -1,7 +1,7 @@
-"""A Parquet file read in batches of bounded bytes, its repeating texts as dictionaries.
+"""A Parquet file in batches of bounded bytes, its repeating texts as dictionaries.
 
-What a batch takes, and which texts repeat, is seen at a file's first rows. The footer would say it too, but Arrow ends the
-process over some damaged ones when asked for a column's chunk
+The first rows show how large rows are, and which texts repeat. The footer says that too, but Arrow crashes the process over
+some damaged footers when it is asked for a column's chunk
 (test_no_flipped_bit_of_an_input_gets_into_the_output_unseen).
 """
 
@@ -21,32 +21,32 @@ from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
 
 BATCH_ROWS = 131_072
-"""At most. More: fewer calls per row and as much more memory."""
+"""The most rows of a batch. More: fewer calls per row and as much more memory."""
 BATCH_BYTES = 32 * 1024 * 1024
-"""Of Arrow data in a batch, about: rows of a kilobyte come 32 thousand at a time, so that memory does not hang on their width."""
+"""Arrow bytes of a batch, about: rows of a kilobyte come 32 thousand at a time, so memory does not depend on their width."""
 _LEAST_ROWS = 64
 _FIRST_ROWS = 2048
 _WORTH_A_LOOK = 8 * _FIRST_ROWS
-"""Rows of a file. A look costs as much as some thousand rows."""
+"""Files with fewer rows are read without a look at their first rows, which costs as much as some thousand rows."""
 _WORTH_A_LOOK_FOR_ALL = 2 * _FIRST_ROWS
-"""The same where one look is for all files of a slice."""
+"""The same when one look serves all files of a slice."""
 _ROWS_PER_VALUE = 16
-"""A text repeats when the first rows have at least so many of each of its values."""
+"""A text repeats when the first rows hold at least so many rows for each of its values."""
 _PAGE_BYTES = 256 * 1024
 _INDEX = pa.int32()
 
 
 class RepeatingTexts:
-    """Which texts repeat in the files of one slice: seen at the first file that is worth a look, taken for granted in the others.
+    """Which texts repeat in the files of one slice: found in the first file that is worth a look, and assumed for the others.
 
-    Where it is wrong, a dictionary is as long as its rows: slower, not wrong.
+    Where that is wrong, a dictionary is as long as its rows: slower, but correct.
     """
 
     def __init__(self) -> None:
         self.names: Collection[str] | None = None
 
     def see(self, first: pa.RecordBatch) -> None:
-        """Some rows with all columns of a file."""
+        """Learns from some rows with all columns of a file."""
         texts = [field.name for field in first.schema if _is_text(field.type) and field.name != RECORD_KEY]
         distinct = {name: pc.count_distinct(first[name], mode="all").as_py() for name in texts}
         self.names = [name for name in texts if distinct[name] * _ROWS_PER_VALUE <= first.num_rows]
@@ -55,7 +55,7 @@ class RepeatingTexts:
 class ParquetBatches:
     """An open file. Raises CorruptFileError, here and while it is read.
 
-    ``source``: kept open by the caller; ``remote``: asked for a whole row group's columns at once, not page by page.
+    ``source``: kept open by the caller; ``remote``: fetches a row group's columns at once instead of page by page.
     """
 
     def __init__(self, source: pa.NativeFile, path: str, texts: RepeatingTexts, *, remote: bool) -> None:
@@ -72,11 +72,11 @@ class ParquetBatches:
 
     @property
     def rows(self) -> int:
-        """In all row groups."""
+        """Rows of all row groups."""
         return sum(self._sizes)
 
     def check_columns(self, schema_json: str | None = None) -> None:
-        """A file of ours has the columns that its own footer, or ``schema_json``, says. Raises CorruptFileError.
+        """Checks that a file of ours has the columns of its footer's schema, or of ``schema_json``. Raises CorruptFileError.
 
         A footer without a schema is not ours: Spark's first task has our write token too
         (test_a_fresh_spark_gives_its_base_file_our_write_token).
@@ -108,7 +108,7 @@ class ParquetBatches:
 
     def _read(self, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
         rows = min(BATCH_ROWS, max(_LEAST_ROWS, int(BATCH_BYTES / self._width(names))))
-        # One group at a time: asked for several, Arrow keeps the bytes of all.
+        # One group at a time: Arrow keeps the bytes of all groups of a call.
         for group, size in enumerate(self._sizes):
             left = size
             batches = file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)
@@ -131,7 +131,7 @@ class ParquetBatches:
             raise damaged(self._path, error) from error
 
     def _width(self, names: Sequence[str]) -> float:
-        """Bytes of a row in Arrow: as the first rows have them; for all columns, or when none was seen, as the footer says."""
+        """Arrow bytes of a row: as in the first rows; for all columns, or without first rows, as the footer says."""
         widths = [1.0]
         if self._first_rows is None or len(names) == len(self.stored):
             widths.append(self._stored_width)

@@ -1,6 +1,6 @@
-"""The files that an operation pins, opened: the base file and the blocks of its logs, each read in batches.
+"""Opens the files that an operation pins: the base file and the blocks of its logs, each read in batches.
 
-Nothing of a log but its small files is held: a block's rows are read where they lie in it, as often as they are needed.
+Only small log files are kept in memory; rows of other blocks are read from their place in the file, as often as needed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
 
 _KEPT_BYTES = 32 * 1024 * 1024
-"""Of small log files, read once and held: most slices have nothing else."""
+"""Total of the small log files, which are read once and kept: most slices have no others."""
 _SMALL_BYTES = 4 * 1024 * 1024
 _PARALLEL = 16
 _SHORT_ENTRY = 24
-"""Bytes of a delete of a short key; most take more, and rows in Avro more than that."""
+"""Bytes of a delete with a short key; most entries are longer, and rows in Avro much longer."""
 
 
 class PinnedSlice:
-    """Raises MissingFileError or CorruptFileError when a file is not there as it was pinned, here and while it is read."""
+    """The pinned files. Raises MissingFileError or CorruptFileError when one is not as it was pinned, here or while it is read."""
 
     def __init__(self, store: Store, operation: Operation) -> None:
         self._store = store
@@ -101,7 +101,7 @@ class PinnedSlice:
         name = parse_log_name(log.name)
         if name is None:
             raise damaged(path, "its name is not a log file's")
-        # Files of ours are durable before any name of theirs is, so a torn one is damage; others' may end in a failed append.
+        # Our files are durable before they get a name, so a torn one is damage; files of others may end in a failed append.
         ours = name.token == WRITE_TOKEN
         counts: Callable[[str], bool] = (lambda _: True) if ours else (lambda instant: instant == name.instant)
         frames = None if path in self._kept else self._frames(path, log.size)
@@ -111,7 +111,7 @@ class PinnedSlice:
         else:
             blocks = select_blocks(frames.blocks, log.size, path, counts, strict=ours)
         for block in blocks:
-            # A header has no checksum: under another instant the block would pass for one that was never committed.
+            # A header has no checksum: under another instant the block would look like one that was never committed.
             if ours and block.instant != name.instant:
                 raise damaged(path, f"a block of it carries the instant {block.instant}")
         places = frames.contents if frames is not None else {}
@@ -125,7 +125,7 @@ class PinnedSlice:
 @dataclass(frozen=True)
 class PinnedBlock:
     """A block of a log. ``place``: start and length of its content in the file, None when ``block`` holds it. ``ours``: written
-    by this library. ``texts``: what is known of the slice.
+    by this library. ``texts``: which texts repeat in the slice.
     """
 
     store: Store
@@ -141,21 +141,21 @@ class PinnedBlock:
 
     @property
     def compacted(self) -> Sequence[str]:
-        """Instants whose blocks it replaces."""
+        """Instants whose blocks this one replaces."""
         return self.block.compacted
 
     @property
     def has_rows(self) -> bool:
-        """Not deletes."""
+        """Whether it holds rows; other blocks hold deletes."""
         return isinstance(self.block, RowsBlock)
 
     @property
     def is_partial(self) -> bool:
-        """Whether its rows hold some of the columns only."""
+        """Whether its rows hold only some of the columns."""
         return isinstance(self.block, RowsBlock) and self.block.partial
 
     def about_entries(self) -> int:
-        """How many it has: of rows in Parquet just as many, of others rather more than it has."""
+        """Number of entries: exact for rows in Parquet, for others an upper estimate."""
         if not self._is_parquet:
             return (self.place[1] if self.place else self.block.block.content.size) // _SHORT_ENTRY
         with self._batches() as rows:
@@ -174,7 +174,7 @@ class PinnedBlock:
             yield reader.of_rows(block.read(reader.names(block.column_names, block.where)), block.path)
 
     def rows(self, target: pa.Schema) -> Iterator[pa.Table]:
-        """The rows as ``target`` has them, in batches; see ``ParquetBatches.batches``. Nothing of a block of deletes."""
+        """The rows as ``target`` has them, in batches; see ``ParquetBatches.batches``. Nothing for a block of deletes."""
         if self._is_parquet:
             with self._batches() as rows:
                 yield from rows.batches(target)
@@ -185,7 +185,7 @@ class PinnedBlock:
                 yield table.slice(start, BATCH_ROWS)
 
     def held(self, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-        """All rows at once of those of the columns that the block has, in the types of ``schema``."""
+        """All rows at once, in those of the columns that the block has, in the types of ``schema``."""
         block = cast(RowsBlock, self._loaded())
         rows = block.read([name for name in names if name in block.column_names])
         return conform(rows, pa.schema([schema.field(name) for name in rows.column_names]), block.path)
@@ -220,7 +220,7 @@ class PinnedBlock:
             yield part, remote
 
     def _loaded(self) -> RowsBlock | DeleteBlock:
-        """With its content."""
+        """The block with its content."""
         if self.place is None:
             return self.block
         with self._part(self.place) as (part, _):

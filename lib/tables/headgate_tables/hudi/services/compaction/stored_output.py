@@ -1,7 +1,7 @@
-"""What a finished operation tells of itself, and what is told of one that another attempt finished (rules W4, FI5).
+"""The counts that a finished operation stores in its output, for attempts that find it finished (rules W4, FI5).
 
-The counts stand in the base file's own footer, with a digest of what was merged: a taken name is then known to hold this very
-operation's output, and its size and checksum are those of the stored bytes.
+They are in the base file's footer, with a digest of what was merged: so an existing name is known to hold this very
+operation's output, and size and checksum are those of the stored bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READ_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """As ``Compacted`` has them."""
+    """The counts of ``Compacted``."""
 
     rows: int
     inserts: int
@@ -39,12 +39,12 @@ class Counts:
         return Compacted(operation, file, **asdict(self))
 
     def footer(self, operation: Operation) -> dict[str, str]:
-        """As they stand in the file."""
+        """The footer keys of the file."""
         return {COUNTS_KEY: json.dumps({**asdict(self), "inputs": _digest(operation)}, sort_keys=True)}
 
 
 def stored_output(store: Store, operation: Operation) -> Compacted | None:
-    """The operation as the file under its name tells it; None when there is no such file. Reads the file once, for its checksum.
+    """The finished operation, from the file under its name; None when there is none. Reads the file once, for its checksum.
 
     Raises CorruptFileError when the name holds something else than this operation's output.
     """
@@ -83,5 +83,5 @@ def _checksum(source: pa.NativeFile) -> tuple[int, str]:
 def _taken(path: str, how: str) -> CorruptFileError:
     return CorruptFileError(
         f"{path} is taken, and {how}",
-        fix="Another program wrote that name, or the file is damaged. Move it away; the operation is then done anew.",
+        fix="Another program wrote that name, or the file is damaged. Move it away; the operation is then repeated.",
     )

@@ -29,7 +29,7 @@ class SliceCompaction:
     settings: Mapping[str, str]
 
     def base_rows(self) -> int:
-        """A base file that is missing or damaged is for the merge to find."""
+        """Rows of the base file; 0 when it is missing or damaged, which the merge reports."""
         base = self.operation.base
         if base is None:
             return 0
@@ -40,7 +40,7 @@ class SliceCompaction:
             return 0
 
     def run(self, progress: Callable[[int], None]) -> Compacted:
-        """As ``compact_slice``."""
+        """See ``compact_slice``."""
         return compact_slice(
             self.store,
             self.definition,
@@ -54,7 +54,7 @@ class SliceCompaction:
         )
 
     def _layout(self) -> Layout:
-        """As the table's properties say now; before they are there, as they will."""
+        """According to the table's properties; while a crash has left none, as they will be."""
         where = f"{self.store.url}/{PROPERTIES_PATH}"
         try:
             properties = parse(self.store.get(PROPERTIES_PATH).to_pybytes(), where)

@@ -1,1 +1,1 @@
-"""Tables that another program made or wrote: what it did, whether we can go on, and taking it over."""
+"""Tables that another program made or wrote to: what it did, whether this library can continue, and taking them over."""

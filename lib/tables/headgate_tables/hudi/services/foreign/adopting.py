@@ -1,7 +1,7 @@
-"""Makes what another program did to a table its own (rule F1): fence, ADOPT, and what then has to go.
+"""Makes what another program did to a table the table's own (rule F1): fences, wins ADOPT, deletes what that gives up.
 
-Stopped anywhere, it is called again: until the ADOPT slot is won the table stays read-only for us, and from then on a
-takeover goes on with the rest.
+After an interruption it is called again: until the ADOPT slot is won the table stays read-only for us, and from then on a
+takeover does the rest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ TIMEZONE_KEY = "hoodie.table.timeline.timezone"
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What an ADOPT slot is going to say. ``newest``: the largest time on the timeline; ``rolled_back``: pending ones that go."""
+    """What an ADOPT slot will say. ``newest``: the largest time on the timeline; ``rolled_back``: pending instants to remove."""
 
     foreign: Foreign
     newest: str
@@ -53,7 +53,7 @@ class Adoption:
 
     @property
     def result(self) -> AdoptResult:
-        """For the caller."""
+        """What ``adopt`` returns."""
         foreign = self.foreign
         return AdoptResult(
             completed=tuple(sorted(foreign.completed)),
@@ -67,10 +67,10 @@ class Adoption:
 
 
 def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, *, roll_back: bool) -> AdoptResult:
-    """Fences, wins the ADOPT slot and deletes what it gives up; does nothing when nobody else has written.
+    """Fences, wins the ADOPT slot and deletes what it gives up; does nothing when no other program has written.
 
-    A pending write of another program is refused, or rolled back if told so. Raises ForeignWriterError for one, and what
-    ``survey`` raises, all before anything is written; then as ``Table.own``.
+    A pending write of another program is refused, or rolled back with ``roll_back``. Raises ForeignWriterError for one, and
+    what ``survey`` raises, all before anything is written; then as ``Table.own``.
     """
     store = log.store
     state = log.state if log.owned else read_state(store, LOG_LAYOUT)[0]
@@ -79,7 +79,7 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
         return found.result
     check_clock(clock, found.newest)
     log.fence()
-    # The properties first: from the next instant on every program counts in the zone that our instants are in.
+    # The properties first: from the next instant on, every program counts in the time zone of our instants.
     set_utc(store)
     definition = Definition.decode(log.state.config)
     found = survey(store, layout, definition, log.state, read_state(store, LOG_LAYOUT, folds=False)[1], roll_back=roll_back)
@@ -136,8 +136,8 @@ def survey(
 
 
 def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogState) -> dict[str, list[str]]:
-    """Outputs that compactors of ours made, or may still make, of plans that others finished or took away, by plan: a second base
-    file beside theirs would make the table unreadable (rule FI3).
+    """Outputs that compactors of ours have made, or may still make, of plans that others finished or undid, by plan: a second
+    base file beside theirs would make the table unreadable (rule FI3).
     """
     late = foreign_work.plan_outputs(state, {*foreign.finished, *foreign.removed})
     contents = {time: store.get(foreign.completed[time].path).to_pybytes() for time in late if time in foreign.completed}
@@ -148,7 +148,7 @@ def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogStat
 
 
 def _snapshot(store: Store, layout: Layout, lying: Lying, without: Sequence[str]) -> Snapshot:
-    """As others left it: no slot is asked. ``without``: what compactors of ours may have made beside the files of others."""
+    """As others left the table, without slots. ``without``: what compactors of ours may have made beside the files of others."""
     files = {folder: dict(names) for folder, names in lying.files.items()}
     for path in without:
         folder, _, name = path.rpartition("/")
@@ -168,7 +168,7 @@ def _check_pending(store: Store, lying: Lying, writes: Sequence[Instant], *, rol
             fix="Let it finish, or make sure that it has stopped for good and adopt with roll_back=True.",
         )
     for each in writes:
-        # One that is only requested has not touched anything.
+        # A write that is only requested has not changed anything.
         if each.action in foreign_work.UNDOING and each.state is State.INFLIGHT:
             halfway = [time for time in foreign_work.targets(store, each) if time in lying.timeline.completed]
             if halfway:
@@ -188,7 +188,7 @@ def _groups(definition: Definition, view: FileSystemView) -> dict[str, dict[int,
             raise UnsupportedTableError(
                 f"the file group {group.file_id} in {group.partition!r} is of bucket {key[1]}, "
                 f"but the table has {definition.buckets} buckets",
-                fix="The other program counted buckets otherwise: load the table's rows into a new one.",
+                fix="The other program counted buckets differently: load the table's rows into a new one.",
             )
         if key in seen:
             raise UnsupportedTableError(
@@ -206,7 +206,7 @@ def _groups(definition: Definition, view: FileSystemView) -> dict[str, dict[int,
 
 
 def _unused(definition: Definition, view: FileSystemView, partition: str, bucket: int) -> str:
-    """A replaced id stays invisible, so writers get the next one."""
+    """The next file id that was not replaced: a replaced one stays invisible."""
     k = 1
     while view.was_replaced(partition, definition.file_id(partition, bucket, k)):
         k += 1
@@ -214,7 +214,7 @@ def _unused(definition: Definition, view: FileSystemView, partition: str, bucket
 
 
 def _check_rows(store: Store, definition: Definition, lying: Lying, foreign: Foreign) -> None:
-    """Whether the other program puts rows into the buckets where we look for them."""
+    """Checks that the other program puts rows into the buckets where we look for them."""
     writes = {time for time, each in foreign.completed.items() if each.action in WRITE_ACTIONS and each.action != "commit"}
     if not sample(store, definition, foreign_work.data_of(lying, writes)).fits(definition.buckets):
         raise UnsupportedTableError(
@@ -225,13 +225,13 @@ def _check_rows(store: Store, definition: Definition, lying: Lying, foreign: For
 
 
 def _pending_names(store: Store, writes: Sequence[Instant], compactions: Sequence[Instant]) -> Iterator[str]:
-    """Files on the timeline and markers of what never completed."""
+    """Timeline files and markers of what never completed."""
     for each in writes:
         yield from (Instant(each.time, each.action, state).path for state in (State.INFLIGHT, State.REQUESTED))
     for each in (*writes, *compactions):
         yield from _below(store, f".hoodie/.temp/{each.time}")
     for each in compactions:
-        # Empty as ours, or the completing slot would find another content under its name.
+        # Empty like ours: otherwise the completing slot would find another content under its name.
         if each.state is State.INFLIGHT and store.size(each.path):
             yield each.path
 
@@ -244,7 +244,7 @@ def _below(store: Store, folder: str) -> Iterator[str]:
 
 
 def _savepoint(instant: Instant, lying: Lying, state: LogState) -> Saved:
-    """Which offsets belong to the saved commit is known when nothing of ours came later; otherwise clients send all again."""
+    """The offsets of the saved commit are known if nothing of ours came later; otherwise clients send everything again."""
     point = lying.timeline.completion(instant.time) or lying.archive.get(instant.time, instant.time)
     moved = any(completion > point for completion in state.commits.values())
     channels = {name: record._replace(offset=0) if moved else record for name, record in state.channels.items()}
@@ -256,7 +256,7 @@ def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:
         if each.action == "clean":
             yield decode_clean(store.get(each.path).to_pybytes(), each.path)
     for each in foreign.pending:
-        # Some of its files may be gone already.
+        # Some of its files may already be deleted.
         if each.action == "clean" and each.state is State.INFLIGHT:
             path = Instant(each.time, "clean", State.REQUESTED).path
             try:
@@ -268,7 +268,7 @@ def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:
 
 
 def check_clock(clock: Clock, newest: str) -> None:
-    """Raises ClockError when the timeline is ahead of the clock, as one is that was written in a zone east of UTC."""
+    """Raises ClockError when the timeline is ahead of the clock, for example because its times are of a zone east of UTC."""
     if not newest:
         return
     ahead = parse_time(newest.ljust(TIME_DIGITS, "9")) - clock.now_ms()
@@ -281,12 +281,12 @@ def check_clock(clock: Clock, newest: str) -> None:
 
 
 def is_utc(store: Store) -> bool:
-    """Whether the table's instants are in UTC for all programs."""
+    """Whether all programs use UTC for the table's instants."""
     return _properties(store).get(TIMEZONE_KEY, "LOCAL").upper() == "UTC"
 
 
 def set_utc(store: Store) -> None:
-    """Our instants are UTC (rule TM3)."""
+    """Makes all programs use UTC, as our instants do (rule TM3)."""
     properties = _properties(store)
     if properties.get(TIMEZONE_KEY, "LOCAL").upper() != "UTC":
         store.replace(PROPERTIES_PATH, [render(properties | {TIMEZONE_KEY: "UTC"}, "Headgate adopted the table")])

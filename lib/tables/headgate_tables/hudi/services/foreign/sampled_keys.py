@@ -1,4 +1,4 @@
-"""A few rows of files that another program wrote: whether it makes keys and partition paths as we do, and its buckets."""
+"""Samples rows that another program wrote: does it make keys and partition paths as we do, and what are its buckets?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from headgate_tables.hudi.schema.meta_columns import PARTITION_PATH, RECORD_KEY,
 from headgate_tables.storage.store import Store
 
 FILES = 12
-"""Files that are looked into. More: a wrong bucket count of few rows is found more surely, and adopting takes longer."""
+"""Files to sample. More: a wrong bucket count of few rows is found more surely, and adopting takes longer."""
 ROWS = 2_000
-"""Of each file."""
+"""Rows to sample of each file."""
 MOST_BUCKETS = 1 << 16
-"""A count that would fit is looked for up to here."""
+"""The largest bucket count that is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Sample:
     buckets: np.ndarray[tuple[int], np.dtype[np.int64]]
 
     def fits(self, count: int) -> bool:
-        """Whether every row lies in the bucket that it has among ``count``."""
+        """Whether every row lies in the bucket that it has with this ``count``."""
         return bool(((self.hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count) == self.buckets).all())
 
     def fitting(self) -> list[int]:
-        """Bucket counts under which every row lies where it does, the smallest first."""
+        """Bucket counts with which every row lies where it does, the smallest first."""
         if not len(self.hashes):
             return []
         counts = np.arange(int(self.buckets.max()) + 1, MOST_BUCKETS + 1, dtype=np.uint32)
@@ -51,7 +51,7 @@ class Sample:
 
 
 def sample(store: Store, definition: Definition, paths: Sequence[str]) -> Sample:
-    """Of some of these data files. Raises UnsupportedTableError for keys or partition paths that we would write otherwise."""
+    """Rows of some of these data files. Raises UnsupportedTableError for keys or partition paths that we write differently."""
     chosen = [paths[at] for at in sorted({round(at) for at in np.linspace(0, len(paths) - 1, FILES)})] if paths else []
     hashes: list[Hashes] = []
     buckets: list[int] = []
@@ -88,7 +88,7 @@ def _rows(store: Store, definition: Definition, path: str) -> Iterator[pa.Table]
 
 
 def _hashes(rows: pa.Table, definition: Definition, path: str) -> Hashes:
-    """Of the record keys; compares keys and partition paths with what we would have written."""
+    """Hashes of the record keys; compares keys and partition paths with those that we would have written."""
     spec = KeySpec(definition.record_key, definition.prefixed_keys)
     partition = path.rpartition("/")[0]
     try:

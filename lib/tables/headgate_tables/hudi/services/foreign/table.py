@@ -1,4 +1,4 @@
-"""A table that another program made: whether this library can write it, and what it is (rule FI2)."""
+"""Finds out what a table that another program made is, and whether this library can write it (rule FI2)."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 BUCKET_FOLDER = ".hoodie/.bucket_index"
-"""Where consistent hashing, and bucket counts of single partitions, keep their metadata; the simple bucket index has none."""
+"""Holds metadata of consistent hashing, and of bucket counts by partition; the simple bucket index has none."""
 _GENERATORS = ("SIMPLE", "COMPLEX", "NONPARTITION", "NONPARTITIONED")
 
 
 def define(
     store: Store, system: System, layout: Layout, properties: Mapping[str, str], buckets: int | None, *, roll_back: bool
 ) -> Definition:
-    """What the table is, with a new table uuid. Reads only.
+    """The table's definition, with a new table uuid. Reads only.
 
     Raises OptionError for a bucket count that is missing or does not fit its rows, UnsupportedTableError for what this library
     does not write, ClockError, and what ``survey`` raises.
@@ -82,7 +82,7 @@ def _check_index(store: Store) -> None:
 
 
 def _schema(store: Store, snapshot: Snapshot) -> pa.Schema:
-    """Of the newest commit, or what the table was created with."""
+    """The columns of the newest commit, or those that the table was created with."""
     schema, writes = snapshot.schema, snapshot.view.timeline.writes()
     if not schema.names:
         raise UnsupportedTableError("the table has no commit that names its columns", fix="Write some rows with its own program.")
@@ -96,7 +96,7 @@ def _schema(store: Store, snapshot: Snapshot) -> pa.Schema:
 
 
 def _newest_files(view: FileSystemView) -> list[str]:
-    """One file of each group: the base, which has rows for certain, or the first log."""
+    """One file of each group: the base, which certainly has rows, or the first log."""
     slices = view.latest_slices()
     return [each.path(each.base if each.base is not None else each.logs[0].name) for each in slices]
 
@@ -112,7 +112,7 @@ def _largest(view: FileSystemView) -> int:
 
 
 def _sampled(store: Store, definition: Definition, files: Sequence[str]) -> tuple[Definition, Sample]:
-    """Only its rows tell how a table of the complex key generator writes keys of one field."""
+    """Only the rows show how the complex key generator writes keys of one field."""
     try:
         return definition, sample(store, definition, files)
     except UnsupportedTableError:
@@ -125,7 +125,7 @@ def _sampled(store: Store, definition: Definition, files: Sequence[str]) -> tupl
 
 
 def _checked(buckets: int | None, found: Sample, largest: int) -> int:
-    """Raises OptionError that says which counts fit."""
+    """The bucket count, checked. Raises OptionError that names the counts that fit."""
     if buckets is not None and buckets > largest and found.fits(buckets):
         return buckets
     fitting = found.fitting()

@@ -1,4 +1,4 @@
-"""What another program did to a table, worked out from what lies there and what slots say (rule F1). Reads only."""
+"""What another program did to a table, worked out from its files and slots (rule F1). Reads only."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ UNDOING = ("rollback", "restore")
 
 @dataclass(frozen=True, slots=True)
 class Lying:
-    """What lies there. ``files``: sizes by name, by folder; ``archive``: completion times of archived instants; ``undone``:
+    """The files of a table. ``files``: sizes by name, by folder; ``archive``: completion times of archived instants; ``undone``:
     instants that rollbacks and restores of others took off the timeline.
     """
 
@@ -76,7 +76,7 @@ def _undone_by(store: Store, instant: Instant) -> list[str]:
 
 
 def targets(store: Store, instant: Instant) -> list[str]:
-    """What a pending rollback or restore is about to take off the timeline. Raises CorruptFileError."""
+    """Instants that a pending rollback or restore is about to take off the timeline. Raises CorruptFileError."""
     path = Instant(instant.time, instant.action, State.REQUESTED).path
     try:
         data = store.get(path).to_pybytes()
@@ -97,8 +97,8 @@ def _is_ours(instant: Instant, state: LogState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What others did, as far as instants go. ``finished``: plans of ours that they completed; ``removed``: instants and plans of
-    ours that they took back; ``archived``: ours that they archived; ``pending``: theirs that never completed, oldest first.
+    """What others did to instants. ``finished``: plans of ours that they completed; ``removed``: instants and plans of
+    ours that they undid; ``archived``: ours that they archived; ``pending``: theirs that never completed, oldest first.
     ``saved``, ``unsaved``: savepoints made and removed.
     """
 
@@ -111,15 +111,15 @@ class Foreign:
     unsaved: Collection[str]
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether others did anything."""
         return any(len(getattr(self, name)) for name in self.__dataclass_fields__)
 
 
 def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
-    """What of the table is not as the slots decided.
+    """Compares the table with what the slots decided.
 
-    A won slot that nobody has published yet looks as one that another program took back. It is taken for unpublished when
-    it is not folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
+    A won slot that is not published yet looks like one that another program undid. It counts as unpublished when it is not
+    folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
     """
     timeline, start = lying.timeline, lying.timeline.start
     unpublished = {slot.instant for slot in unfolded}
@@ -145,7 +145,7 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
 
 
 def _has_inputs(state: LogState, plan: str, lying: Lying) -> bool:
-    """Whether a plan of ours could still be executed; others are no plans."""
+    """Whether a plan of ours could still be executed; True for what is no plan."""
     operations = [Operation.decode(each) for each in state.plans.get(plan, ())]
     return all(lying.has(each.at(pin.name)) for each in operations for pin in ([each.base] if each.base else []) + [*each.logs])
 
@@ -161,9 +161,9 @@ def data_of(lying: Lying, instants: Collection[str]) -> list[str]:
 
 
 def not_to_be_published(foreign: Foreign, lying: Lying, slots: Sequence[Slot], view: FileSystemView) -> list[str]:
-    """Names of our slots that must not be put in place again: archived, taken back, completed by others, or cleaned.
+    """Names in our slots that must not be published again: archived, undone, completed by others, or cleaned.
 
-    Raises MissingFileError for a file of ours that is gone and that the table still needs.
+    Raises MissingFileError for a file of ours that is gone although the table needs it.
     """
     dead, over = given_up(slots), {*foreign.archived, *foreign.removed}
     bases = {(group.partition, group.file_id): max(group.bases, default="") for group in view.groups()}
@@ -194,7 +194,7 @@ def _is_over(path: str, foreign: Foreign, over: Collection[str]) -> bool:
 
 
 def _check_cleaned(file: DataFile, view: FileSystemView, bases: Mapping[tuple[str, str], str]) -> None:
-    """A cleaner takes what a newer slice has replaced, and groups that were replaced, never what the newest slice is made of."""
+    """A cleaner removes what a newer slice has replaced, and replaced groups, but never files of the newest slice."""
     folder, _, name = file.path.rpartition("/")
     log = parse_log_name(name)
     parsed = log or parse_base_name(name)

@@ -1,4 +1,4 @@
-"""Which file slices a compaction plan takes (rules TM2, DE3, W4; fact HF2). Pure."""
+"""Which file slices a compaction plan contains (rules TM2, DE3, W4; fact HF2). Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -23,10 +23,10 @@ def choose_slices(
     overdue: str = "",
     forced: bool = False,
 ) -> list[FileSlice]:
-    """Those of the latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` lets in, at
-    least one. ``forced``: every slice with logs, whatever they come to.
+    """The latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` allows, at least one.
+    ``forced``: every slice with logs, due or not.
 
-    ``now``: milliseconds. ``pending``: partition and file id of what open plans hold. ``unfinished``: instants that are
+    ``now``: milliseconds. ``pending``: partition and file id of slices in open plans. ``unfinished``: instants that are
     reserved or pending. ``overdue``: see ``overdue_since``.
     """
     free = _free(slices, pending, unfinished)
@@ -38,7 +38,7 @@ def choose_slices(
 
 
 def _free(slices: Iterable[FileSlice], pending: Collection[tuple[str, str]], unfinished: Sequence[str]) -> Iterator[FileSlice]:
-    # Rule DE3: logs merge by requested time, so one that is requested and not completed yet would come to lie on the wrong
+    # Rule DE3: logs merge by requested time, so one that is requested and not yet completed would end up on the wrong
     # side of a newer log's rows (test_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending).
     first = min(unfinished, default=NEVER)
     for part in slices:
@@ -52,11 +52,11 @@ def _worst_first(due: tuple[Urgency, FileSlice]) -> tuple[int, float, str, str, 
 
 
 def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
-    """The first ones that together read and write at most ``limit`` bytes."""
+    """The first slices that together read and write at most ``limit`` bytes."""
     taken: list[FileSlice] = []
     total = 0
     for part in slices:
-        # Written: the base again, or for a first one what the logs hold (Hudi: TOTAL_IO_MB).
+        # Written: the base again, or for a first base file as much as the logs hold (Hudi: TOTAL_IO_MB).
         total += part.base_size + part.log_bytes + (part.base_size or part.log_bytes)
         if taken and total > limit:
             break
@@ -65,7 +65,7 @@ def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
 
 
 def operation_of(part: FileSlice, instant: str) -> Operation:
-    """The slice as a plan of ``instant`` pins it; "" when no instant is known yet.
+    """The slice as a plan of ``instant`` pins it; "" when the instant is not known yet.
 
     Raises ValueError for a log that completed after the instant: readers will put it on the new slice, so merging it here
     would count it twice. The view and the instant come from one moment, so there is none (rule TM2).

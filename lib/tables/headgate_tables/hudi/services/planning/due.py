@@ -1,4 +1,4 @@
-"""What the owner of a table does for it next. Pure, and cheap enough to be asked after every commit."""
+"""What a table's owner does next for it. Pure, and cheap enough for every commit."""
 
 import enum
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services.retention.archiving import archiving_is_due
 
 BUNCH = 5
-"""Delta commits between two plans that are not urgent, and between two looks for what is still held by a reader or savepoint.
+"""Delta commits between two plans that are not urgent, and between two checks of files that a reader or savepoint still needs.
 Larger: fewer slots and instants of services, slices overshoot their number of logs by as much."""
 
 
@@ -23,12 +23,12 @@ class Due(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the owner knows after a commit without looking at any file.
+    """What the owner knows after a commit without reading any file.
 
-    ``due``: slices that are due for compaction; ``urgent``: one of them does not wait for others (see ``LiveSlices``).
+    ``due``: slices that are due for compaction; ``urgent``: one of them cannot wait for others (see ``LiveSlices``).
     ``planned_ago``, ``cleaned_ago``: delta commits since the last PLAN and CLEAN. ``replacing``: completion times of
-    compactions and replacecommits that no CLEAN has looked at yet, oldest first. ``readable``: the completion time of the
-    oldest commit to read as of. ``held``: files that the last CLEAN left to readers and savepoints. ``completed``: instants
+    compactions and replacecommits that no CLEAN has considered yet, oldest first. ``readable``: the completion time of the
+    oldest commit to read as of. ``held``: files that the last CLEAN kept for readers and savepoints. ``completed``: instants
     on the active timeline; ``archivable``: how many of them nothing holds back.
     """
 
@@ -44,9 +44,9 @@ class Figures:
 
 
 def due(figures: Figures, settings: TableSettings) -> list[Due]:
-    """In the order of their urgency; when the first turns out to have nothing to do, the next one may go."""
+    """Steps in the order of their urgency; when the first turns out to have nothing to do, the next one may run."""
     steps: list[Due] = []
-    # First, because it is seldom and keeps readers' listings short; a few instants at a time are not worth a file of history.
+    # First, because it is rare and keeps readers' listings short; a few instants at a time are not worth a file of history.
     batch = min(BUNCH, settings.archive_max - settings.archive_min)
     if settings.archive_automatic and archiving_is_due(figures.completed, settings) and figures.archivable >= batch:
         steps.append(Due.ARCHIVE)
@@ -58,7 +58,7 @@ def due(figures: Figures, settings: TableSettings) -> list[Due]:
 
 
 def _something_to_clean(figures: Figures) -> bool:
-    """Only what a newer slice has replaced can go, once nobody reads as of before; what is held is looked at now and then."""
+    """Only what a newer slice has replaced can go, once nobody reads as of before; files that are held are checked sometimes."""
     if bisect_right(figures.replacing, figures.readable):
         return figures.cleaned_ago >= BUNCH
     return figures.held > 0 and figures.cleaned_ago >= 10 * BUNCH

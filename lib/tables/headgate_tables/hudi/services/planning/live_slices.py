@@ -1,6 +1,6 @@
-"""Which slices are due, kept current so that asking costs what a commit touched, not what the table holds.
+"""Which slices are due for compaction, kept current at a cost that depends on what a commit touched, not on the table's size.
 
-The owner of a table feeds it with each new file and each step of a plan; the rules are those of ``urgency``.
+The table's owner reports each new file and each step of a plan; the rules are those of ``urgency``.
 """
 
 import heapq
@@ -19,13 +19,13 @@ from headgate_tables.hudi.view import FileGroup
 
 
 class LiveSlices:
-    """Of one table, on one thread. After a restore, an adoption or a change of settings it is made anew with ``of``."""
+    """The live slices of one table, for one thread. ``of`` makes them anew after a restore, an adoption, new settings."""
 
     def __init__(self, settings: TableSettings) -> None:
         self._rules = Rules(settings, "", "")
         self._slices: dict[Key, SliceLoad] = {}
         self._due: dict[Key, int] = {}
-        # Heaps of (instant, slice). An entry that is not true any more is passed over when it comes up.
+        # Heaps of (instant, slice). An outdated entry is skipped when it reaches the top.
         self._ages: list[tuple[str, Key]] = []
         self._straddlers: list[tuple[str, Key]] = []
         self._overdue: dict[Key, str] = {}
@@ -42,7 +42,7 @@ class LiveSlices:
         settings: TableSettings,
         completion_of: Callable[[str], str | None],
     ) -> "LiveSlices":
-        """From a view: one look at everything, once per ownership. ``completion_of``: as in ``choose_dead_files``."""
+        """From a view: one pass over everything, once per ownership. ``completion_of``: see ``choose_dead_files``."""
         made = cls(settings)
         operations = {_key(each): each for plan in plans for each in plan.operations}
         for group in groups:
@@ -72,7 +72,7 @@ class LiveSlices:
 
     @property
     def most(self) -> SliceFigures:
-        """The most log files and log bytes of any slice that can be compacted; those in open plans count, since readers still
+        """The most log files and log bytes of any slice that can be compacted; logs in open plans count, since readers still
         read them.
         """
         if self._most is None:
@@ -86,7 +86,7 @@ class LiveSlices:
         return SliceFigures(known.files, known.bytes) if known else SliceFigures()
 
     def set_stuck(self, stuck: Mapping[Key, StuckSlice], now: int) -> None:
-        """Which slices cannot be compacted: they are not among the ``most``, and due only when they do not rest."""
+        """Which slices cannot be compacted: they do not count for ``most``, and are due only when they do not rest."""
         if stuck.keys() != self._stuck.keys():
             self._most = None
         self._stuck = stuck
@@ -133,14 +133,14 @@ class LiveSlices:
         self._judge(key, known)
 
     def plan(self, plan: Plan) -> None:
-        """A PLAN slot is won. It holds all logs that its slices have at that moment (rule TM2)."""
+        """Notes a won PLAN slot, which holds all logs that its slices have at that moment (rule TM2)."""
         for each in plan.operations:
             known = self._slices[_key(each)]
             known.pinned, known.logs = known.logs, LogLoad()
             self._due.pop(_key(each), None)
 
     def done(self, plan: Plan, completion: str, sizes: Mapping[str, int]) -> None:
-        """A PLAN_DONE slot is won. ``sizes``: bytes of the new base files by name (``Operation.output``); others were dropped."""
+        """Notes a won PLAN_DONE slot. ``sizes``: bytes of new base files by name (``Operation.output``); others were dropped."""
         for each in plan.operations:
             known = self._slices[_key(each)]
             if each.output in sizes:
@@ -153,13 +153,13 @@ class LiveSlices:
         self._most = None
 
     def cancel(self, plan: Plan) -> None:
-        """A PLAN_CANCELLED slot is won."""
+        """Notes a won PLAN_CANCELLED slot."""
         for each in plan.operations:
             self._slices[_key(each)].given_up()
             self._look_anew(_key(each), self._slices[_key(each)])
 
     def advance(self, now: int, overdue: str) -> None:
-        """Time has passed. ``now``: milliseconds; ``overdue``: from ``overdue_since``."""
+        """Notes that time has passed. ``now``: milliseconds; ``overdue``: from ``overdue_since``."""
         self._rules = Rules.at(self._rules.settings, now, overdue)
         while self._ages and self._ages[0][0] < self._rules.aged:
             instant, key = heapq.heappop(self._ages)
@@ -172,9 +172,9 @@ class LiveSlices:
                 self._judge(key, self._slices[key])
 
     def straddling(self, retained: str, savepoints: Collection[str]) -> str:
-        """The oldest instant that ``straddling_instants`` would give, or ""; with savepoints perhaps one that is a little older.
+        """The oldest of ``straddling_instants``, or ""; with savepoints perhaps one that is a little older.
 
-        Both arguments are completion times; ``retained`` is later than any when the policy retains no commit.
+        Both arguments are completion times; ``retained`` is later than any commit when the policy retains none.
         """
 
         def read(straddler: str, replaced: str) -> bool:

@@ -1,4 +1,4 @@
-"""The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Touches no rows."""
+"""The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Reads no rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,8 +21,8 @@ from headgate_tables.hudi.view import FileSlice
 def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
     """The slices that a plan made now would compact, the worst first; none that is set aside.
 
-    A slice that an earlier plan went on without gets a plan of its own, after its rest and when no other is due: a plan is done
-    with its last operation, and the others must not wait for this one. ``forced``: all at once.
+    A slice that an earlier plan dropped gets a plan of its own, after its rest and when no other is due: a plan is done only
+    with its last operation, and other slices must not wait for this one. ``forced``: all at once.
     """
     now, stuck = owned.clock.now_ms(), owned.stuck
     busy = {(each.partition, each.file_id) for plan in owned.plans.values() for each in plan.operations}
@@ -46,7 +46,7 @@ def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
 
 
 def overdue(owned: Owned) -> str:
-    """The instant before which straddling logs hold archiving back for too long."""
+    """The instant before which straddling logs have kept archiving waiting too long."""
     return overdue_since(sorted(owned.view().timeline.completed), owned.settings)
 
 
@@ -73,17 +73,17 @@ def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
 
 
 def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation, ...]:
-    """In the order of the slices."""
+    """The operations of these slices, in the same order."""
     return tuple(operation_of(each, instant) for each in slices)
 
 
 def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str]) -> str:
     """Wins the PLAN_DONE slot and returns the completion time. Each operation of the plan is either finished or dropped.
 
-    ``dropped`` says why; the log remembers that of the slice until it is compacted, see ``stuck``.
+    ``dropped`` says why; the log keeps that until the slice is compacted, see ``stuck``.
 
-    The ``.commit`` names the finished ones only; a dropped slice stays as it was. A plan of which nothing is finished is
-    cancelled: then the result is "". Raises TransactionError for a plan that is not open, or of which something is missing.
+    The ``.commit`` names only what was finished; a dropped slice stays as it was. A plan of which nothing was finished is
+    cancelled, and the result is "". Raises TransactionError for a plan that is not open, or results that do not cover it.
     """
     plan = owned.plans.get(instant)
     if plan is None:
@@ -129,7 +129,7 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropp
 
 
 def cancel_plan(owned: Owned, instant: str, dropped: Mapping[Operation, str] | None = None) -> None:
-    """Wins a PLAN_CANCELLED slot: the plan can never complete (rule W5), its outputs and its file on the timeline are swept.
+    """Wins a PLAN_CANCELLED slot: the plan can never complete (rule W5); its outputs and its timeline file are swept.
 
     ``dropped``: operations that failed, and why.
     """

@@ -1,4 +1,4 @@
-"""An operator sets a file slice aside, and takes it in again. Both are slots, so that they move with the table.
+"""An operator sets a file slice aside, or takes it in again. Both are slots, so they apply to every owner of the table.
 
 A slice that is set aside is not planned for compaction, and the cluster refuses its rows; readers still see its files.
 """
@@ -13,7 +13,7 @@ from headgate_tables.hudi.view import FileSlice
 
 
 def set_aside(owned: Owned, name: str, why: str) -> None:
-    """``why``: for people; what is known already is kept when it is "". Raises OptionError for a slice that is not there."""
+    """``why``: for people; "" keeps the reason that is known. Raises OptionError for a slice that is not there."""
     key = _key(name)
     known = owned.stuck.get(key)
     if known is None and _slice(owned, key) is None:
@@ -25,8 +25,8 @@ def set_aside(owned: Owned, name: str, why: str) -> None:
 
 
 def take_in(owned: Owned, name: str) -> None:
-    """Its rows are taken, and it is compacted next. One that could not be compacted before does not count for the limits of the
-    others until that is done. Raises OptionError for a slice that is not there.
+    """Accepts rows of the slice again and has it compacted next. If it could not be compacted before, it does not count for the
+    limits of the others until that is done. Raises OptionError for a slice that is not there.
     """
     key = _key(name)
     known, found = owned.stuck.get(key), _slice(owned, key)

@@ -1,4 +1,4 @@
-"""What the logs of one live slice come to, kept current file by file."""
+"""Counts and bytes of the logs of one live slice, updated file by file."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class LogLoad:
     newest: str = ""
 
     def add(self, instant: str, size: int) -> None:
-        """One more log. Commits come in the order of their instants (rule RO2)."""
+        """Adds a log. Commits come in the order of their instants (rule RO2)."""
         if instant != self.newest:
             self.commits += 1
             self.newest = max(self.newest, instant)
@@ -27,7 +27,7 @@ class LogLoad:
         self.bytes += size
 
     def take(self, other: "LogLoad") -> None:
-        """All logs of other commits."""
+        """Adds logs, all of other commits."""
         self.commits += other.commits
         self.files += other.files
         self.bytes += other.bytes
@@ -37,7 +37,7 @@ class LogLoad:
 
 @dataclass(slots=True)
 class SliceLoad:
-    """``logs``: those that no open plan holds; ``pinned``: those of an open plan, None without one."""
+    """``logs``: those in no open plan; ``pinned``: those in an open plan, None without one."""
 
     base_instant: str = ""
     base_size: int = 0
@@ -46,18 +46,18 @@ class SliceLoad:
 
     @property
     def unplanned(self) -> Load:
-        """What a plan made now would hold."""
+        """What a plan made now would contain."""
         logs = self.logs
         return Load(logs.commits, logs.files, logs.bytes, logs.oldest, self.base_instant, self.base_size)
 
     @property
     def files(self) -> int:
-        """Of all logs."""
+        """Number of all logs."""
         return self.logs.files + (self.pinned.files if self.pinned else 0)
 
     @property
     def bytes(self) -> int:
-        """Of all logs."""
+        """Bytes of all logs."""
         return self.logs.bytes + (self.pinned.bytes if self.pinned else 0)
 
     @property
@@ -67,11 +67,11 @@ class SliceLoad:
         return oldest if self.files and straddles(oldest, self.base_instant) else ""
 
     def compacted(self, instant: str, size: int) -> None:
-        """The plan of ``instant`` is done: what it held is in the new base file, what came since lies on it."""
+        """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it."""
         self.base_instant, self.base_size, self.pinned = instant, size, None
 
     def given_up(self) -> None:
-        """The plan is cancelled, or this operation of it was dropped."""
+        """Notes that the plan was cancelled, or dropped its operation on this slice."""
         if self.pinned is not None:
             self.pinned.take(self.logs)
             self.logs, self.pinned = self.pinned, None

@@ -1,4 +1,4 @@
-"""What a file slice costs its readers, and when that makes it due for compaction. Pure: settings and times are handed in."""
+"""What a file slice costs its readers, and when that makes it due for compaction. Pure: settings and times are arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from headgate_tables.hudi.services.retention.archiving import straddles
 from headgate_tables.hudi.view import FileSlice
 
 SMALL_LOGS = 8 << 20
-"""Log bytes below which read amplification makes nothing due: a reader pays such a slice by the file, not by the byte.
+"""Log bytes below which read amplification makes nothing due: a reader pays for the files of such a slice, not for its bytes.
 Smaller: slices of a few kilobytes are rewritten with every commit (test_tiny_slices_wait_for_the_number_of_their_commits).
 """
 NEAR_LIMIT = 0.4
-"""Share of the backpressure limits from which a slice goes first; checkpoints are stretched from half of them on."""
+"""Share of the backpressure limits from which a slice is compacted first; from half of them on, checkpoints are stretched."""
 
 
 class Load(NamedTuple):
-    """The logs of one slice: delta commits, files, bytes, the instant of the oldest; bytes of its base and that one's instant,
-    "" for a slice without a base file.
+    """The logs of one slice: delta commits, files, bytes, the oldest instant; bytes and instant of its base, "" for a slice
+    without a base file.
     """
 
     commits: int
@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 class Urgency(NamedTuple):
-    """Greater is worse. ``rank`` 2: near the backpressure limits; 1: keeps instants from being archived; 0: due."""
+    """Greater is worse. ``rank`` 2: near the backpressure limits; 1: keeps instants from being archived; 0: only due."""
 
     rank: int
     score: float
@@ -44,7 +44,7 @@ class Urgency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``aged``: a slice with an older log is due by time. ``overdue``: one with an older straddling log is, by archiving."""
+    """``aged``: a slice with an older log is due by time. ``overdue``: one with an older straddling log is due for archiving."""
 
     settings: TableSettings
     aged: str
@@ -56,7 +56,7 @@ class Rules:
         return cls(settings, format_time(max(0, now - int(settings.compaction_seconds * 1000))), overdue)
 
     def urgency(self, load: Load) -> Urgency | None:
-        """None: not due."""
+        """None when the slice is not due."""
         if not load.files:
             return None
         settings = self.settings
@@ -83,7 +83,7 @@ class Rules:
         return load.bytes / (max(1, load.base_size) * self.settings.compaction_read_amplification)
 
     def _score(self, load: Load) -> float:
-        """1 is due by one of the rules that count."""
+        """1 is exactly due by one of the rules that count."""
         settings = self.settings
         commits = min(settings.compaction_first_commits, settings.compaction_commits)
         allowed = settings.compaction_commits if load.base_instant else commits
@@ -91,7 +91,7 @@ class Rules:
 
 
 def load_of(part: FileSlice) -> Load:
-    """Of a slice of the view."""
+    """The load of a slice of the view."""
     logs = part.logs
     oldest = logs[0].instant if logs else ""
     base_instant = part.base_instant if part.base else ""
@@ -100,7 +100,7 @@ def load_of(part: FileSlice) -> Load:
 
 
 def overdue_since(completed: Sequence[str], settings: TableSettings) -> str:
-    """The instant before which straddling logs are overdue; ``completed``: all of the active timeline, oldest first; "": none.
+    """The instant before which straddling logs are overdue, or ""; ``completed``: all of the active timeline, oldest first.
 
     A compacted slice stays readable as of older commits for a while, and its straddling logs keep holding archiving back
     until it is cleaned; so it has to be compacted that much before ``hoodie.keep.min.commits``. One that is older than the

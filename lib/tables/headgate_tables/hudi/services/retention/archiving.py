@@ -1,8 +1,8 @@
-"""Which instants leave the active timeline (rules TM5, H8; fact HF8). Pure.
+"""Chooses the instants that leave the active timeline (rules TM5, H8; fact HF8). Pure.
 
-What is archived counts as completed at its requested time for readers that do not read the history (hudi-rs, and ours for
-files that are older than it). So nothing goes whose completion time somebody still needs: to cut a slice, to hide a file
-of an instant that died, to read the table as of a retained commit, to find the logs of a slice that has no base file yet.
+To readers that do not read the history (hudi-rs, and ours for files that are older than it) an archived instant completed
+at its requested time. So an instant stays while somebody needs its completion time: to cut a slice, to hide a file of a
+dead instant, to read the table as of a retained commit, to find the logs of a slice that has no base file yet.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -13,11 +13,11 @@ from headgate_tables.hudi.timeline.instant import NEVER, Instant
 from headgate_tables.hudi.view import FileGroup
 
 HEADROOM = 5
-"""Instants below ``hoodie.keep.max.commits`` at which archiving begins: services add theirs between two steps of maintenance."""
+"""Archiving begins so many instants below ``hoodie.keep.max.commits``: services add some between two steps of maintenance."""
 
 
 def archiving_is_due(completed: int, settings: TableSettings) -> bool:
-    """Whether the active timeline, of so many completed instants, would soon be longer than ``hoodie.keep.max.commits``."""
+    """Whether an active timeline of so many completed instants would soon be longer than ``hoodie.keep.max.commits``."""
     return completed > settings.archive_max - min(HEADROOM, (settings.archive_max - settings.archive_min) // 2)
 
 
@@ -45,10 +45,10 @@ def choose_archivable(
     replacing: Collection[str] = (),
     forced: bool = False,
 ) -> list[Instant]:
-    """Completed instants of every action, oldest first, that may go when archiving is due, down to ``hoodie.keep.min.commits``.
-    ``forced``: down to it also when there are fewer.
+    """Completed instants of every action that may go, oldest first: when archiving is due, down to ``hoodie.keep.min.commits``.
+    ``forced``: also when it is not due.
 
-    Nothing goes from the oldest of these on, all of them instants: ``unfinished`` (reserved or pending), open ``plans``,
+    The oldest of these instants and all after it stay: ``unfinished`` (reserved or pending), open ``plans``,
     ``savepoints``, ``straddling`` (see ``straddling_instants``), ``dead`` ones that may have left files, ``replacing``:
     replacecommits whose groups still have files. ``retained``: the oldest commit to read as of (see ``earliest_retained``).
     """
@@ -61,8 +61,8 @@ def choose_archivable(
     if retained is not None:
         wall = min(wall, retained.time)
         points.append(retained.completion)
-    # What was requested before such a point and completed after it would seem to have been there: for who reads as of the point,
-    # or on the base file that the open plan is going to make (test_readers_with_and_without_the_history_find_…).
+    # An instant requested before such a point and completed after it would seem to have completed before it, to readers as of the
+    # point or on the base file of the open plan (test_readers_with_and_without_the_history_find_…).
     points += [*plans, *timeline.pending]
     seen = min(points, default=NEVER)
     chosen: list[Instant] = []
@@ -81,7 +81,7 @@ def straddling_instants(
     completion_of: Callable[[str], str | None],
 ) -> set[str]:
     """Instants of logs that straddle (see ``straddles``), in slices that are read as of now, as of ``retained`` and later, or as
-    of ``savepoints`` (completion times). One look at every slice.
+    of ``savepoints`` (completion times). One pass over all slices.
     """
     since = retained.completion if retained is not None else NEVER
     found: set[str] = set()

@@ -1,4 +1,4 @@
-"""Which data files nobody needs any more (rule D3; Hudi: CleanPlanner). Pure.
+"""Chooses data files that nobody needs any more (rule D3; Hudi: CleanPlanner). Pure.
 
 What a reader as of a completion time P needs of a group: the newest base file that had completed by P, and the logs that
 had, from that base's instant on. So the files of a slice are needed until a base file with a later instant has completed, and
@@ -19,8 +19,8 @@ from headgate_tables.hudi.view import FileGroup, FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Cleanable:
-    """``files``: paths by partition, from the table's root. ``earliest``: the table stays readable as of its completion time
-    and later; None: nothing went. ``bytes`` of the files; ``held``: how many that are old enough stay for a
+    """``files``: paths by partition, from the table's root; ``bytes``: of all these. ``earliest``: the table stays readable as
+    of its completion time and later; None when nothing goes. ``held``: how many files are old enough, but stay for a
     savepoint, a reader or a plan.
     """
 
@@ -31,13 +31,13 @@ class Cleanable:
 
     @property
     def paths(self) -> list[str]:
-        """All files."""
+        """Paths of all files."""
         return [path for paths in self.files.values() for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What keeps slices besides the policy: completion times as of which somebody reads, and files that plans pin."""
+    """What keeps slices besides the policy: completion times as of which someone reads, and files that plans pin."""
 
     points: Sequence[str]
     pinned: Collection[tuple[str, str]]
@@ -52,7 +52,7 @@ class Needed:
         return cls(sorted({*savepoints, *leases}), pinned)
 
     def holds(self, part: FileSlice, begun: str, replaced: str) -> bool:
-        """Whether anybody but the policy needs a slice that could be read from ``begun`` until before ``replaced``."""
+        """Whether anything but the policy needs a slice that could be read from ``begun`` until before ``replaced``."""
         if any(begun <= point < replaced for point in self.points):
             return True
         return bool(self.pinned) and any((part.partition, name) in self.pinned for name in part.names)
@@ -75,7 +75,7 @@ def choose_dead_files(
     """Files of old slices of the live ``groups`` and of ``replaced`` ones (with the completion time of what replaced them).
 
     ``commits``: completed writes of the active timeline, by completion time. ``now``: milliseconds. ``completion_of``: of any
-    instant that is in a file's name, archived ones too (None: its own time). ``cleaned``: what is older went before.
+    instant in a file's name, archived ones too (None: its own time). ``cleaned``: older slices went before.
     """
     horizon = _horizon(commits, settings, now, unfinished, cleaned)
     if not horizon:
@@ -86,7 +86,7 @@ def choose_dead_files(
     for group, end in (*((group, NEVER) for group in groups), *replaced):
         versions = 0 if end != NEVER else settings.clean_versions if by_versions else 1
         _choose_of(group, end, horizon, completion_of, needed, versions, chosen)
-    # By file versions every group goes back as far as it likes: all can be read from where the youngest slice went.
+    # By file versions every group goes back as far as it can: all are readable from where the youngest removed slice ended.
     earliest = _as_of(commits, chosen.latest if by_versions else max(horizon, cleaned))
     return Cleanable(chosen.files, earliest, chosen.bytes, chosen.held)
 
@@ -101,7 +101,7 @@ def _horizon(commits: Sequence[Instant], settings: TableSettings, now: int, unfi
 
 
 def _as_of(commits: Sequence[Instant], point: str) -> Instant | None:
-    """The commit whose state the table had at that time; what replaces slices is itself among the commits."""
+    """The commit that gave the table its state at that time; what replaces slices is itself among the commits."""
     index = bisect_right(commits, point, key=lambda commit: commit.completion) - 1
     return commits[max(0, index)] if commits else None
 
@@ -123,7 +123,7 @@ def _choose_of(
     versions: int,
     chosen: _Chosen,
 ) -> None:
-    """Walks from the newest slice to the oldest; ``end``: when the whole group was replaced."""
+    """Goes from the newest slice to the oldest. ``end``: when the whole group was replaced."""
     slices = group.slices()
     replaced = end
     for age, part in enumerate(reversed(slices)):

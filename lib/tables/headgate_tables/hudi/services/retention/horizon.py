@@ -13,7 +13,7 @@ _HOUR_MS = 3_600_000
 def earliest_retained(
     commits: Sequence[Instant], settings: TableSettings, *, now: int, unfinished: Collection[str]
 ) -> Instant | None:
-    """The oldest commit as of which the policy keeps the table readable; None: the policy names none.
+    """The oldest commit as of which the policy keeps the table readable; None when the policy names none.
 
     ``commits``: completed writes of the active timeline by completion time, as ``Timeline.writes`` gives them. ``now``:
     milliseconds. ``unfinished``: instants that are reserved or pending; the result is never later than the oldest of them.
@@ -33,7 +33,7 @@ def age_horizon(settings: TableSettings, now: int) -> str:
 
 
 def _last_before(commits: Sequence[Instant], cutoff: int) -> int:
-    """The state of the table at the cutoff is that of the last commit before it."""
+    """Index of the last commit before the cutoff, which gave the table its state at that time."""
     return max(0, bisect_right(commits, format_time(max(0, cutoff)), key=lambda commit: commit.completion) - 1)
 
 

@@ -1,4 +1,4 @@
-"""Cleaning and archiving: what nobody needs any more goes, names into a slot first, then the files (rules D1 to D4)."""
+"""Cleaning and archiving: a slot names what nobody needs any more, then the files are deleted (rules D1 to D4)."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 
 
 def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
-    """One CLEAN slot, then the files go. Nothing is decided when there is nothing to delete."""
+    """Wins one CLEAN slot, then deletes its files. Decides nothing when there is nothing to delete."""
     owned.log.dead_names.delete_given_up()
     drop_expired_leases(owned.store, owned.clock.now_ms())
     chosen = _choose_dead(owned)
@@ -79,7 +79,7 @@ def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
 
 
 def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveResult:
-    """Writes the oldest instants to the history, then wins an ARCHIVE slot, then their files leave the timeline.
+    """Writes the oldest instants to the history, wins an ARCHIVE slot, then deletes their files from the timeline.
 
     ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits.
     """
@@ -94,7 +94,7 @@ def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveRes
     folder = owned.layout.history_folder
     with owned.log.ending_on_failed_sync():
         append_history(owned.store, folder, [_archived(owned, each, files) for each in chosen])
-    # Pending states first and the oldest instant first: what is left of the timeline is always its newest part, whole.
+    # Pending states and the oldest instants first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(owned.store, folder)
     owned.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
@@ -123,7 +123,7 @@ def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
 
 
 def _archived(owned: Owned, done: Instant, files: Sequence[Instant]) -> Archived:
-    """With the bytes of the completed file, and of the plan that a service left in its requested file."""
+    """The instant with the bytes of its completed file, and of the plan that a service left in its requested file."""
     requested = next((each for each in files if each.time == done.time and each.state is State.REQUESTED), None)
     plan = owned.store.get(requested.path).to_pybytes() if requested else b""
     metadata = owned.store.get(done.path).to_pybytes()
