@@ -1,8 +1,8 @@
-"""Which bucket a record belongs to, and the names that follow from it: file group ids and key groups.
+"""Which bucket a record belongs to, and the names that follow from that: file group ids and key groups.
 
 Hudi's simple bucket index (Hudi: BucketIdentifier): the strings that `index_values` finds in a record key are hashed as a
-Java ``List<String>``, and the bucket is that hash without its sign, modulo the number of buckets. The number is kept nowhere
-in the table (rule FI2).
+Java ``List<String>``, and the bucket is that hash without its sign, modulo the number of buckets. The table does not
+record that number (rule FI2).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def record_hashes(records: RecordKeys, spec: KeySpec) -> Hashes:
     """The list hash of each record, uint32: what `buckets_of_hashes` makes a bucket of. Equal keys have equal hashes.
 
     The index field is the whole record key, or each value of a key of several fields, except in the few rows that
-    `index_values` takes apart otherwise; only these are looked at one by one.
+    `index_values` reads differently; only those are processed one by one.
     """
     hashes = _list_hash(records.values if len(spec.fields) > 1 else (records.keys,))
     rows = np.flatnonzero(_taken_apart_otherwise(records, spec))
@@ -61,7 +61,7 @@ def buckets_of_hashes(hashes: Hashes, buckets: int) -> Int32s:
 
 
 def buckets_of_text(keys: pa.StringArray, spec: KeySpec, buckets: int) -> Int32s:
-    """As `record_buckets`, from the ``_hoodie_record_key`` of files that are there already. int32."""
+    """As `record_buckets`, from the ``_hoodie_record_key`` of existing files. int32."""
     if len(spec.fields) == 1:
         return record_buckets(RecordKeys(keys, (keys,)), spec, buckets)
     pattern = ",".join(
@@ -108,7 +108,7 @@ def file_id(table_uuid: uuid.UUID, partition_path: str, bucket: int, k: int) -> 
     """The file group id of a bucket's k-th group (rule FI1): the bucket in eight digits, 28 characters of a UUID, ``-0``.
 
     The UUID is version 5, its namespace the table's UUID, its name the text ``<bucket, 8 digits>/<k>/<partition path>``.
-    Writers that know nothing of each other so agree on the id. Fixed for ever by test_the_file_id_of_a_bucket_never_changes.
+    Writers that know nothing of each other thus agree on the id. Fixed for ever by test_the_file_id_of_a_bucket_never_changes.
     """
     if not (0 <= bucket < MAX_BUCKETS and k >= 0):
         raise OptionError(f"no file group for bucket {bucket} and k {k}", fix="Use 0 <= bucket < 10**8 and k >= 0.")
@@ -156,7 +156,7 @@ def _taken_apart_otherwise(records: RecordKeys, spec: KeySpec) -> npt.NDArray[np
 
 
 def _hash_one_by_one(hashes: Hashes, rows: npt.NDArray[np.intp], keys: pa.StringArray, spec: KeySpec) -> None:
-    """Overwrites ``hashes[rows]``, but for keys that Hudi can never write: for these the usual hash is as good."""
+    """Overwrites ``hashes[rows]``, except for keys that Hudi can never write, for which the usual hash is as good."""
     lists = [index_values(str(key), spec.fields) for key in keys.take(index_array(rows)).to_pylist()]
     strings = pa.array([value for values in lists for value in values or ()], pa.string())
     of_strings = iter(java_string_hash(strings).tolist())

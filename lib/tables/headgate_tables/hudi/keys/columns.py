@@ -1,6 +1,6 @@
 """A column as one array, and as the text that Hudi makes of its values in keys and folder names.
 
-Only types whose text is the same on both of Spark's ways to write (records as Avro, and rows in bulk insert) are taken.
+Only types are accepted whose text is the same in both of Spark's write paths (records as Avro, and rows in bulk insert).
 Seen with Hudi 1.2.0: integers, booleans, dates (ISO) and decimals agree. Timestamps do not (``1795136523456789`` and
 ``2026-11-20 01:02:03.456``), nor do binaries, and the text of a float depends on the Java release.
 """
@@ -17,7 +17,7 @@ from headgate_tables.errors import FixCall, OptionError, SchemaError, Unsupporte
 
 
 def column(table: pa.Table | pa.RecordBatch, name: str, use: str) -> Array:
-    """The column as one array, dictionaries kept. ``use`` says in messages what the column is for.
+    """The column as one array; dictionaries stay dictionaries. ``use``: what the column is for, in messages.
 
     Raises SchemaError if there is none or more than one, OptionError if its text passes 2 GiB.
     """

@@ -1,6 +1,6 @@
-"""64-bit fingerprints of record keys, whole columns at a time: a fast way to see that two keys differ.
+"""64-bit fingerprints of record keys, whole columns at a time: a fast way to find that two keys differ.
 
-Equal keys have equal fingerprints; unequal ones nearly always have others, and who relies on them compares the keys as well.
+Equal keys have equal fingerprints; unequal keys nearly always have different ones, so a caller compares the keys as well.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from headgate_tables.arrow import Array, buffer_bytes
 Fingerprints = npt.NDArray[np.uint64]
 _WORD = 8
 _CHUNK = 16_384
-"""Keys taken at a time, so that the numbers in between stay in the processor's cache: 12 ns a key of 21 bytes instead of 30."""
+"""Keys processed at a time, so that intermediate results stay in the cache: 12 ns a key of 21 bytes instead of 30."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FINISH = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
 
 def fingerprints(keys: Array) -> Fingerprints:
-    """uint64[n] of string[n] without nulls. A key counts as words of 8 bytes, the last filled up with zeros, and its length."""
+    """uint64[n] of string[n] without nulls. A key counts as its length and words of 8 bytes, the last padded with zeros."""
     found = np.empty(len(keys), dtype=np.uint64)
     for start in range(0, len(keys), _CHUNK):
         part = keys.slice(start, _CHUNK)
@@ -38,7 +38,7 @@ def _chunk(keys: Array) -> Fingerprints:
 
 
 def _text(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The keys' bytes with 8 zeros behind, and where each begins, and the last ends."""
+    """The keys' bytes followed by 8 zeros, and n + 1 offsets of the keys in them."""
     offsets = np.frombuffer(buffer_bytes(keys, 1), dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.zeros(last - first + _WORD, dtype=np.uint8)
@@ -58,7 +58,7 @@ def _of_one_length(data: npt.NDArray[np.uint8], count: int, length: int) -> Fing
 def _of_many_lengths(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Fingerprints:
     overlapping: Fingerprints = np.ndarray((len(data) - _WORD + 1,), dtype="<u8", buffer=data, strides=(1,))
     masks = np.array([_low_bytes(size) for size in range(_WORD + 1)], dtype=np.uint64)
-    # Longest first: those that have a further word are then the first so many.
+    # Longest first: the keys that have a further word then come first.
     order = np.argsort(-lengths, kind="stable")
     starts, left = starts[order], lengths[order]
     found = np.zeros(len(starts), dtype=np.uint64)

@@ -42,7 +42,7 @@ def java_string_hash(values: Array) -> Int32s:
         if len(text) == 0 or text.max() < 0x80:
             hashes = _hash(text, offsets).view(np.int32)
         elif values.null_count:
-            return java_string_hash(values.fill_null(""))  # what lies under a null need not be UTF-8
+            return java_string_hash(values.fill_null(""))  # bytes under a null need not be UTF-8
         else:
             hashes = _hash(*_utf16(values, text, offsets)).view(np.int32)
     if values.null_count:
@@ -61,7 +61,7 @@ def utf8_parts(values: Array) -> tuple[npt.NDArray[np.uint8], Int64s]:
     _, offset_buffer, text_buffer = values.buffers()
     if len(values) == 0 or offset_buffer is None:
         return np.empty(0, np.uint8), np.zeros(len(values) + 1, np.int64)
-    # Not the whole buffer: it may be longer, by a number of bytes that makes no whole offset.
+    # Not the whole buffer: it may be longer, and not by a multiple of an offset's size.
     offsets = np.frombuffer(memoryview(offset_buffer), width, len(values) + 1, values.offset * width.itemsize).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     text = np.empty(0, np.uint8) if text_buffer is None else np.frombuffer(memoryview(text_buffer), np.uint8)[first:last]
@@ -69,7 +69,7 @@ def utf8_parts(values: Array) -> tuple[npt.NDArray[np.uint8], Int64s]:
 
 
 def _utf16(values: Array, text: npt.NDArray[np.uint8], offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int64s]:
-    """The text as UTF-16 and the offsets in it: a character is one unit, or two where UTF-8 takes four bytes."""
+    """The text as UTF-16, and the offsets in it: a character is one unit, or two where UTF-8 takes four bytes."""
     try:
         units = np.frombuffer(str(text.data, "utf-8").encode("utf-16-le"), "<u2")
     except UnicodeDecodeError as e:
@@ -89,7 +89,7 @@ def _hash(units: Units, offsets: Int64s) -> npt.NDArray[np.uint32]:
 
 
 def _column_by_column(units: Units) -> npt.NDArray[np.uint32]:
-    """Keys of one length, as a matrix: twice as fast as the running sums."""
+    """Hashes of keys of one length, as a matrix: twice as fast as the running sums."""
     hashes = np.zeros(len(units), np.uint32)
     for start in range(0, len(units), _BLOCK):
         h, block = hashes[start : start + _BLOCK], units[start : start + _BLOCK]
@@ -123,7 +123,7 @@ def _by_running_sums(units: Units, offsets: Int64s) -> npt.NDArray[np.uint32]:
 
 
 def _one_long(units: Units) -> int:
-    """A key of more than a block: the hashes of its pieces, folded."""
+    """The hash of a key longer than a block: the hashes of its pieces, folded."""
     piece_ends = np.append(np.arange(0, len(units), _BLOCK, dtype=np.int64), len(units))
     pieces = _by_running_sums(units, piece_ends)
     h = 0

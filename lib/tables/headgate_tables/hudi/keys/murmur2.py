@@ -1,4 +1,4 @@
-"""MurmurHash2 as Hadoop writes it, over whole columns of keys (Hudi: common.bloom.Hash, MurmurHash)."""
+"""MurmurHash2 as Hadoop computes it, over whole columns of keys (Hudi: common.bloom.Hash, MurmurHash)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WORD = 4
 
 
 class HashedKeys:
-    """Keys prepared for hashing under several seeds: what does not depend on the seed is done once.
+    """Keys prepared for hashing with several seeds: what does not depend on the seed is done once.
 
-    Rows are kept by length, longest first: a word of the hash is then the same operation on the first so many rows.
+    Rows are ordered by length, longest first: a word of the hash is then the same operation on the first rows.
     """
 
     def __init__(self, keys: Array) -> None:
@@ -32,7 +32,7 @@ class HashedKeys:
         return len(self._lengths)
 
     def hash(self, seeds: Hashes | np.uint32) -> Hashes:
-        """uint32[n] in the order of ``sorted_back``; ``seeds``: one, or those of the call before."""
+        """uint32[n] in the internal order; ``seeds``: one, or the result of the last call. See ``sorted_back``."""
         found = self._lengths ^ seeds
         for words in self._words:
             part = found[: len(words)]
@@ -46,7 +46,7 @@ class HashedKeys:
         return found
 
     def sorted_back(self, values: Hashes) -> Hashes:
-        """Values of the rows as ``hash`` has them, in the order of the keys."""
+        """Values in the order of ``hash`` results, brought into the order of the keys."""
         if self._order is None:
             return values
         back = np.empty_like(values)
@@ -55,7 +55,7 @@ class HashedKeys:
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """Of each place in a ``hash`` result, the row of its key."""
+        """The row of the key at each place of a ``hash`` result."""
         return np.arange(len(self._lengths)) if self._order is None else self._order
 
 
@@ -66,7 +66,7 @@ def hash_keys(keys: Array, seed: int = 0) -> Hashes:
 
 
 def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The text, where each key begins in it, and how long it is. Seven bytes stand before the text and behind it."""
+    """The text, where each key begins in it, and its length. Seven bytes surround the text on each side."""
     offsets = buffer_bytes(keys, 1)
     ends = (
         np.frombuffer(offsets, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64) if offsets else _NONE
@@ -89,7 +89,7 @@ def _equal(lengths: npt.NDArray[np.int64]) -> bool:
 
 
 def _reaching(lengths: npt.NDArray[np.int64]) -> list[int]:
-    """For each word of the longest key how many keys (longest first) have it."""
+    """For each word of the longest key, the number of keys that have it (longest first)."""
     if not len(lengths):
         return []
     words = lengths[::-1] // _WORD
@@ -109,7 +109,7 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def _tails(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> tuple[Hashes, Hashes]:
-    """What the 1 to 3 bytes behind the last word change the hash by: first xor, then times. Bytes are signed, as in Java."""
+    """How the 1 to 3 bytes after the last word change the hash: first xor, then multiply. Bytes are signed, as in Java."""
     left = lengths % _WORD
     ends = starts + lengths
     signed = data.view(np.int8)

@@ -1,10 +1,10 @@
 """The folder of each row, and the partition values of a folder.
 
-Each field gives one folder: its value's text, escaped when the table is URL-encoded, behind ``field=`` when it is hive-style
+Each field gives one folder: its value's text, escaped when the table is URL-encoded, after ``field=`` when it is hive-style
 (Hudi: PartitionPathEncodeUtils). The mapping is one to one and never leaves the table's root, because values that would
 break that are refused: null, which Hudi writes as ``__HIVE_DEFAULT_PARTITION__`` and reads back as null, so that three
-values (null, empty, that text) would share one folder; ``.`` and ``..``; NUL; names longer than a file system takes; names
-that Hudi keeps for itself. A leading ``.`` or ``_`` hides nothing from Hudi's readers (seen with Spark 1.2.0, hudi-rs 0.5.0),
+values (null, empty, that text) would share one folder; ``.`` and ``..``; NUL; names longer than a file system allows; names
+that Hudi reserves. A leading ``.`` or ``_`` hides nothing from Hudi's readers (seen with Spark 1.2.0, hudi-rs 0.5.0),
 text other than ASCII stays as it is, and Unicode is not normalised.
 """
 
@@ -30,15 +30,15 @@ _USE = "partition"
 _CONTROLS = [chr(c) for c in range(0x20)] + ["\x7f"]
 _ESCAPES = {ord(c): f"%{ord(c):02X}" for c in _CONTROLS + list("\"#%'*/:=?\\{[]^")}
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
-# Spark splits at '/', takes off what stands before '=', decodes '%41' and cannot make a path of ':' (all seen with 1.2.0).
+# Spark splits at '/', drops what precedes '=', decodes '%41' and cannot make a path of ':' (all seen with 1.2.0).
 _ONLY_ESCAPED = frozenset([*_CONTROLS, *"/=%:\\"])
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """How a table makes folders of its partition fields; no fields: everything lies in the root.
+    """How a table makes folders of its partition fields; without fields everything lies in the root.
 
-    Raises OptionError for names that a folder name could not carry.
+    Raises OptionError for names that a folder name cannot carry.
     """
 
     fields: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """The record key of each row, as Hudi's key generators write it into ``_hoodie_record_key``.
 
 One field: the text of its value (SimpleKeyGenerator, NonpartitionedKeyGenerator). Several: ``f1:v1,f2:v2`` with ``__null__``
-and ``__empty__`` for what is missing (ComplexKeyGenerator, NonpartitionedKeyGenerator). Hudi: KeyGenUtils.
+and ``__empty__`` for missing values (ComplexKeyGenerator, NonpartitionedKeyGenerator). Hudi: KeyGenUtils.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class KeySpec:
     """The record key fields of a table, in the order of ``hoodie.table.recordkey.fields``.
 
     ``prefixed``: whether a *single* field is written as ``field:value``, which ComplexKeyGenerator does in some releases
-    (HUDI-7001: up to 0.14.0, and from 1.1 on unless told otherwise). Several fields always carry their names.
-    Raises OptionError for names that the text of a key could not carry.
+    (HUDI-7001: up to 0.14.0, and by default from 1.1 on). Several fields always carry their names.
+    Raises OptionError for names that a key's text cannot carry.
     """
 
     fields: tuple[str, ...]
@@ -58,7 +58,7 @@ def record_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> pa.StringArr
 
 
 def read_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> RecordKeys:
-    """The record keys and the values that they are made of; columns may be dictionary-encoded or chunked.
+    """The record keys and the values in them; columns may be dictionary-encoded or chunked.
 
     Raises NullKeyError for a null or empty key: one field, or all of several. SchemaError and UnsupportedTypeError as in
     `columns`. FixCall if a key's text could be read as another key's, because Hudi would take two records for one.
@@ -95,9 +95,9 @@ def _refuse_without_key(spec: KeySpec, missing: list[pa.BooleanArray | None]) ->
 
 
 def _refuse_ambiguous(spec: KeySpec, values: tuple[pa.StringArray, ...]) -> None:
-    """With these refused, different values never give one text: the first ``,f2:`` after ``f1:`` ends the first value.
+    """Without the values refused here, different keys never give one text: the first ``,f2:`` after ``f1:`` ends the first value.
 
-    test_two_different_keys_never_have_one_text would find the pair.
+    Otherwise test_two_different_keys_never_have_one_text finds the pair.
     """
     for position, (field, each) in enumerate(zip(spec.fields, values, strict=True)):
         suspects = [pc.equal(each, pa.scalar(NULL)), pc.equal(each, pa.scalar(EMPTY))]

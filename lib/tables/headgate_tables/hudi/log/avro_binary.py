@@ -1,9 +1,9 @@
-"""Avro's binary form, whole columns at a time: a decoder for a run of records, an encoder for numbers.
+"""Avro's binary form, whole columns at a time: decodes a run of records, encodes numbers.
 
-The decoder is polars' container reader: the run is given a container's header and trailer in memory. It is told a
-*physical* schema, in which named types are spelled out and everything that polars has no form for is replaced by something
-of the same bytes: maps by arrays of (key, value) records, enums and logical integers by the plain integer.
-``restore`` turns what comes back into the Arrow types of the original schema.
+The decoder is polars' container reader: the run gets a container's header and trailer in memory. Its schema is a *physical*
+one, in which named types are spelled out and every type that polars lacks is replaced by one of the same bytes: maps by
+arrays of (key, value) records, enums and logical integers by the plain integer.
+``restore`` converts the result to the Arrow types of the original schema.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns:
     """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
 
     ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
-    and binaries come as views, lists with 64-bit offsets. Bytes behind the last record are not noticed: the caller checks.
+    and binaries come as views, lists with 64-bit offsets. Bytes after the last record go unnoticed: the caller checks.
     """
-    # Here, not above: half a second and 30 MB, which who only writes never needs (test_importing_the_library_is_cheap).
+    # Not at the top: half a second and 30 MB, which processes that only write never need (test_importing_the_library_is_cheap).
     import polars as pl
 
     schema = json.dumps({"type": "record", "name": "row", "fields": fields}).encode()
@@ -42,7 +42,7 @@ def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns:
     try:
         frame = pl.read_avro(io.BytesIO(container), columns=columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        # Polars panics on bytes that do not fit the schema: the caller reads them row by row and says what is wrong.
+        # Polars panics on bytes that do not fit the schema: the caller then reads row by row and names the damage.
         return None
     table: pa.Table = frame.to_arrow(compat_level=pl.CompatLevel.newest())
     return table if table.num_rows == count else None
@@ -59,7 +59,7 @@ def restore(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
         shape = next(branch for branch in shape if branch != "null")
     if isinstance(target, pa.StructType):
         fields = [target.field(i) for i in range(target.num_fields)]
-        # flatten() hands the record's nulls down: below one, a fixed has no bytes at all.
+        # flatten() passes the record's nulls down: below one, a fixed has no bytes at all.
         children = [
             restore(child, field.type, spelled_out(shape)["fields"][i]["type"])
             for i, (child, field) in enumerate(zip(array.flatten(), fields, strict=True))
@@ -85,7 +85,7 @@ def restore(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
 
 
 class _Spelling:
-    """One schema's walk: names seen so far, each spelled out anew where it is used."""
+    """Spells one schema out: names seen so far are spelled out again wherever they are used."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType] = {}
@@ -128,7 +128,7 @@ class _Spelling:
         return self._renamed(self._named[full if full in self._named else name])
 
     def _renamed(self, spelled: AvroSchema) -> AvroSchema:
-        """A copy with fresh names throughout: a decoder would take a repeated name for a redefinition."""
+        """A copy with new names throughout: a decoder would take a repeated name for a redefinition."""
         if isinstance(spelled, list):
             return [self._renamed(part) for part in spelled]
         if not isinstance(spelled, dict):
@@ -149,7 +149,7 @@ class _Spelling:
 
 
 def _kept(schema: AvroType) -> AvroType:
-    """What a decoder has to know of a fixed or a decimal."""
+    """What a decoder needs of a fixed or a decimal."""
     kept: AvroType = {"type": schema["type"]}
     if "size" in schema:
         kept["size"] = schema["size"]
@@ -174,7 +174,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    """The number and the position behind it. Raises IndexError past the end, ValueError beyond 64 bits."""
+    """The number, and the position after it. Raises IndexError past the end, ValueError beyond 64 bits."""
     shift = rest = 0
     while True:
         byte = view[position]
@@ -202,7 +202,7 @@ def varints(numbers: npt.NDArray[np.int64]) -> Array:
 
 
 def varint_sizes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Bytes that each number takes."""
+    """Number of bytes that each number takes."""
     rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     limits = np.uint64(1) << (7 * np.arange(1, 10, dtype=np.uint64))
     return np.searchsorted(limits, rest, side="right").astype(np.int64) + 1

@@ -1,7 +1,7 @@
 """Rows of an AVRO_DATA block (Hudi: HoodieAvroDataBlock): a version, a count, and per record its length and Avro bytes.
 
-The fast way decodes the block as it lies: the four length bytes in front of each record are declared to be a ``float``
-column, and then show whether the decoder kept step with the records.
+The fast path decodes the block in place: it declares the four length bytes in front of each record to be a ``float``
+column, which then shows whether the decoder kept step with the records.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _decode_columns(content: pa.Buffer, count: int, shape: AvroType, names: list
 
 
 def _in_step(lengths: npt.NDArray[np.int64], run: npt.NDArray[np.uint8]) -> bool:
-    """Whether the lengths that the decoder met lie where they themselves say: it then began every row where it begins."""
+    """Whether each length that the decoder read says where the next one is: then it began every row at the right byte."""
     starts = np.cumsum(lengths + 4) - (lengths + 4)
     if (lengths < 0).any() or starts[-1] + 4 + lengths[-1] != len(run):
         return False
@@ -89,7 +89,7 @@ def _in_step(lengths: npt.NDArray[np.int64], run: npt.NDArray[np.uint8]) -> bool
 
 
 def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) -> pa.Table:
-    """Row by row, for what the fast way cannot read: the judge of damaged blocks, so it trusts no length."""
+    """Row by row, for what the fast path cannot read. It decides what is damaged, so it trusts no length."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(shape)))
     view = memoryview(content).cast("B")
     at = _PREFIX

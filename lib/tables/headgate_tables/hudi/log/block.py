@@ -1,7 +1,7 @@
-"""Framing of a log file: a plain run of blocks, each magic, size, headers, content, and its size again at the end.
+"""Framing of a log file: a plain sequence of blocks, each magic, size, headers, content, and its size again at the end.
 
 Hudi: HoodieLogFormatWriter, HoodieLogFileReader. All integers
-big-endian and signed. Content is never copied: it is passed through in pieces on writing and sliced on reading.
+big-endian and signed. Content is never copied: written in pieces, read as slices.
 """
 
 import enum
@@ -28,7 +28,7 @@ _SMALLEST_BODY = 4 + 4 + 4 + 8 + 4 + 8
 
 
 class BlockKind(enum.IntEnum):
-    """Ordinals of Hudi's HoodieLogBlockType. CORRUPT is never written: it names bytes that could not be read."""
+    """Ordinals of Hudi's HoodieLogBlockType. CORRUPT is never written: it stands for bytes that could not be read."""
 
     COMMAND = 0
     DELETE = 1
@@ -40,7 +40,7 @@ class BlockKind(enum.IntEnum):
 
 
 class HeaderKey(enum.IntEnum):
-    """Ordinals of Hudi's HeaderMetadataType. hudi-rs refuses a file with any other, so there is no room for one of ours."""
+    """Ordinals of Hudi's HeaderMetadataType. hudi-rs refuses a file with any other, so we cannot add one of our own."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -65,7 +65,7 @@ class Block:
 
 
 def encode_block(kind: BlockKind, headers: Mapping[HeaderKey, str], content: Sequence[Piece]) -> list[Piece]:
-    """The block as pieces to be written one after the other; ``content`` goes in as it is, uncopied."""
+    """The block in pieces, to be written one after the other; ``content`` is not copied."""
     length = sum(len(piece) if isinstance(piece, bytes) else _nbytes(piece) for piece in content)
     head = b"".join((_I32.pack(FORMAT_VERSION), _I32.pack(kind), _encode_map(headers), _I64.pack(length)))
     footers = _encode_map({})
@@ -80,7 +80,7 @@ def read_blocks(buf: pa.Buffer, path: str) -> Iterator[Block]:
     A block is damaged when its end lies outside the file, when the size at its end differs, or when something other
     than the end of the file or a magic follows it; fewer than six bytes after a block count as the end.
 
-    Raises CorruptFileError when the file does not begin with a block, or when a block that is framed right is wrong
+    Raises CorruptFileError when the file does not begin with a block, or when a correctly framed block is wrong
     inside; UnsupportedTableError for a block kind, header or format version that this library does not know.
     """
     view = memoryview(buf).cast("B")
@@ -126,9 +126,9 @@ def _decode_body(buf: pa.Buffer, view: memoryview, at: int, end: int, path: str)
 
 
 def decode_head(view: memoryview, at: int, limit: int, where: str) -> tuple[BlockKind, dict[HeaderKey, str], int, int]:
-    """What stands before a block's content: kind, headers, where the content begins, its length as it says.
+    """What precedes a block's content: kind, headers, where the content begins, and its declared length.
 
-    ``at``: of the block's magic in ``view``; ``limit``: where its headers have to end. Raises as ``read_blocks``.
+    ``at``: of the block's magic in ``view``; ``limit``: where its headers must end. Raises as ``read_blocks``.
     """
     version, ordinal = struct.unpack_from(">ii", view, at + _SIZED_FROM)
     if version != FORMAT_VERSION:
@@ -141,7 +141,7 @@ def decode_head(view: memoryview, at: int, limit: int, where: str) -> tuple[Bloc
 
 
 def check_content(start: int, length: int, limit: int, where: str) -> None:
-    """Raises CorruptFileError for a content that does not end before ``limit``, where the block's last number stands."""
+    """Raises CorruptFileError for a content that does not end before ``limit``, where the block's last number is."""
     if not 0 <= length <= limit - start:
         raise _broken(where, "its content is longer than the block")
 
@@ -162,7 +162,7 @@ def _encode_map(entries: Mapping[HeaderKey, str]) -> bytes:
 
 
 def _decode_map(view: memoryview, position: int, limit: int, where: str) -> tuple[dict[HeaderKey, str], int]:
-    """The entries and the position behind them."""
+    """The entries, and the position after them."""
     count = _read_i32(view, position, limit, where)
     position += _I32.size
     entries: dict[HeaderKey, str] = {}

@@ -1,4 +1,4 @@
-"""Delete records one by one: for blocks that mix kinds of ordering value, were cut into several Avro blocks, or are damaged."""
+"""Reads delete records one by one: for blocks with mixed kinds of ordering value, with several Avro blocks, or damaged."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _ordering(wrapped: list[_Wrapped | None], where: str) -> Array | None:
 
 
 def _given(value: _Wrapped | None) -> _Wrapped | None:
-    """None also for the value that stands for none."""
+    """None also for the value that means none."""
     return None if value is None or (value[0] == f"{_MODEL}.IntWrapper" and value[1]["value"] == NO_ORDERING) else value
 
 

@@ -1,7 +1,7 @@
 """Delete records of a DELETE block: key, partition path and ordering value of each (Hudi: HoodieDeleteBlock, version 3).
 
-The list is Avro without a schema beside it, so the union ordinals below are the format (Hudi's HoodieDeleteRecord.avsc).
-Which wrapper stands for which column type is what Hudi 1.2.0 on Spark writes itself and can read back: it compares
+The list is Avro without a schema, so the union ordinals below are the format (Hudi's HoodieDeleteRecord.avsc).
+The wrapper for each column type is the one that Hudi 1.2.0 on Spark writes itself and can read back: it compares
 dates as integers and timestamps as longs, and fails on DateWrapper and TimestampMicrosWrapper (ClassCastException), although
 the format has them. All records of a block have one wrapper: hudi-rs refuses a mixture.
 """
@@ -25,7 +25,7 @@ from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroTyp
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
 _SMALL = 1024
-"""Bytes up to which reading record by record is faster than starting the columnar decoder."""
+"""Up to so many bytes, reading record by record is faster than starting the columnar decoder."""
 _DECIMAL = pa.decimal128(30, 15)
 _DECIMAL_JSON: AvroType = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
 
@@ -44,13 +44,13 @@ _WRAPPED: dict[int, tuple[AvroSchema, pa.DataType]] = {
     _TIME_US: ("long", pa.time64("us")),
     _TIMESTAMP_US: ("long", pa.timestamp("us", tz="UTC")),
 }
-"""Ordinal to the Avro type of its ``value`` and the Arrow type that it is read as."""
+"""Ordinal to the Avro type of its ``value`` and the Arrow type to read that as."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
-    """``keys``, ``partitions``: string[n]. ``ordering``: [n] of the wrapper's type, null where the delete has no ordering
-    value and so holds against whatever came before; None when none has one.
+    """``keys``, ``partitions``: string[n]. ``ordering``: [n] of the wrapper's type, null for a delete without an ordering
+    value, which holds against everything before it; None when no delete has one.
     """
 
     keys: Array
@@ -59,11 +59,11 @@ class DeleteRows:
 
 
 def check_ordering_type(kind: pa.DataType, column: str) -> None:
-    """Whether a table may be ordered by this column: Spark and hudi-rs compare its values as we do, in rows and deletes.
+    """Checks that Spark and hudi-rs compare values of this ordering column as we do, in rows and deletes.
 
     Raises UnsupportedTypeError. Seen with Hudi 1.2.0 and hudi-rs 0.5.0: neither orders bytes, hudi-rs ignores the ordering
     of booleans in deletes; a DecimalWrapper holds 15 digits on each side of the point. Spark compares strings of Parquet
-    log blocks after their buffer was used again (test_spark_compares_strings_of_parquet_log_blocks_wrongly), and the
+    log blocks after reusing their buffer (test_spark_compares_strings_of_parquet_log_blocks_wrongly), and the
     milliseconds of a delete with the microseconds that it makes of a row's.
     """
     if pat.is_decimal(kind) and (kind.scale > 15 or kind.precision - kind.scale > 15):
@@ -91,7 +91,7 @@ def check_ordering_type(kind: pa.DataType, column: str) -> None:
 def encode(keys: Array, partition: str, ordering: Array | None) -> pa.Buffer:
     """The content of a DELETE block. ``keys``: string[n]; ``partition``: the path they share, "" when not partitioned.
 
-    ``ordering``: [n] in the ordering column's stored type, None to delete whatever came before (IntWrapper 0).
+    ``ordering``: [n] in the ordering column's stored type; None deletes everything before (IntWrapper 0).
     Raises NullOrderingError for a null among them (rule DE1), UnsupportedTypeError for a type that has no wrapper.
     """
     tail = b"\x02" + varint(len(partition.encode())) + partition.encode()
@@ -143,7 +143,7 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0):
         return None
     run = payload.slice(start, payload.size - start - 1)
-    # The union branches are read as the plain integers that they are stored as: the decoder would take any but 0 for a value.
+    # Union branches are read as the plain integers that they are: the decoder would take any but 0 for a value.
     plain = {"key_branch": "int", "key": "string", "partition_branch": "int", "partition": "string", "ordinal": "int"}
     fields: list[AvroField] = [{"name": name, "type": kind} for name, kind in plain.items()]
     if ordinal:
@@ -174,7 +174,7 @@ def _first_ordinal(view: memoryview, position: int) -> int:
 
 
 def _without_markers(values: Array | None, ordinal: int) -> Array | None:
-    """IntWrapper 0 is how Hudi says "no ordering value", also in a table that is ordered by an int column."""
+    """Null for IntWrapper 0, which is Hudi's "no ordering value" even in a table that is ordered by an int column."""
     if values is None or ordinal != _INT:
         return values
     marked = pc.equal(values, pa.scalar(NO_ORDERING, pa.int32()))
@@ -212,7 +212,7 @@ def decimal_bytes(values: Array) -> Array:
 
 
 def _joined(*parts: Array | Scalar) -> Array:
-    """Row by row one after the other; scalars stand in every row."""
+    """Concatenates them row by row; scalars are repeated in every row."""
     joined: Array = pc.binary_join_element_wise(*parts, b"")
     return joined
 
@@ -228,7 +228,7 @@ def _lengths(values: Array) -> npt.NDArray[np.int64]:
 
 
 def _text_size(values: Array) -> int:
-    """Bytes of strings or binaries, each with its length before it."""
+    """Bytes of strings or binaries, each with its length in front."""
     lengths = _lengths(values)
     return int(lengths.sum()) + int(varint_sizes(lengths).sum())
 

@@ -1,6 +1,6 @@
-"""The blocks of a log file without their contents, and where those lie: a large file can then be read piece by piece.
+"""The blocks of a log file without their contents, and where those are, so that a large file can be read in pieces.
 
-Only for files in which block follows block. What lies between damaged stretches is found by ``block.read_blocks``.
+Only for files that are blocks from end to end. ``block.read_blocks`` finds those between damaged stretches.
 """
 
 import io
@@ -16,22 +16,22 @@ _I64 = struct.Struct(">q")
 _SIZED_FROM = len(MAGIC) + _I64.size
 _SMALLEST_BODY = 32
 _HEAD_BYTES = 1 << 16
-"""Read at first; headers hold the table's schema, and seldom more."""
+"""Read first; headers hold the table's schema, and seldom more."""
 _TAIL_BYTES = 1 << 20
-"""What may follow a content: an empty map in all files seen."""
+"""The most that may follow a content: an empty map in all files seen."""
 _NOTHING = pa.py_buffer(b"")
 
 
 @dataclass(slots=True)
 class Frames:
-    """``blocks``: as they follow each other, contents left out. ``contents``: start and length of each, by its block's offset."""
+    """``blocks``: in file order, without contents. ``contents``: start and length of each, by its block's offset."""
 
     blocks: list[Block] = field(default_factory=list)
     contents: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def read_frames(file: pa.NativeFile, size: int, path: str) -> Frames | None:
-    """None when something in the file is not framed as a block. Raises as ``read_blocks`` for a block that is wrong inside."""
+    """None when anything in the file is not framed as a block. Raises as ``read_blocks`` for a block that is wrong inside."""
     found = Frames()
     at = 0
     while at + len(MAGIC) <= size:
@@ -54,7 +54,7 @@ def read_frames(file: pa.NativeFile, size: int, path: str) -> Frames | None:
 
 
 def _framed_end(file: pa.NativeFile, head: bytes, at: int, size: int) -> int | None:
-    """As ``block._framed_end``, and None also for a missing magic."""
+    """As ``block._framed_end``, but None also for a missing magic."""
     if len(head) < _SIZED_FROM or not head.startswith(MAGIC):
         return None
     (body,) = _I64.unpack_from(head, len(MAGIC))
@@ -69,7 +69,7 @@ def _framed_end(file: pa.NativeFile, head: bytes, at: int, size: int) -> int | N
 
 
 def _head(file: pa.NativeFile, head: bytes, at: int, limit: int, where: str) -> tuple[BlockKind, dict[HeaderKey, str], int, int]:
-    """``decode_head`` in the file's offsets; reads on until the headers are complete."""
+    """``decode_head`` with offsets in the file; reads on until the headers are complete."""
     while True:
         complete = len(head) >= limit - at
         try:
@@ -83,7 +83,7 @@ def _head(file: pa.NativeFile, head: bytes, at: int, limit: int, where: str) -> 
 
 
 class FilePart(io.RawIOBase):
-    """Bytes ``start`` to ``start + length`` of an open file, as a file of its own. Moves the other's position."""
+    """Bytes ``start`` to ``start + length`` of an open file, as a file of its own. Moves the position of the other."""
 
     def __init__(self, file: pa.NativeFile, start: int, length: int) -> None:
         self._file = file

@@ -21,7 +21,7 @@ class LogName(NamedTuple):
 
 
 class BaseName(NamedTuple):
-    """A base file's name in parts. ``format`` is its ending: ``parquet``, ``orc``, ``hfile``, ``lance`` or another."""
+    """A base file's name in parts. ``format`` is its extension: ``parquet``, ``orc``, ``hfile``, ``lance`` or another."""
 
     file_id: str
     token: str
@@ -37,7 +37,7 @@ class BaseName(NamedTuple):
 PARQUET = "parquet"
 _LOG = re.compile(r"\.([^_/]+)_([0-9]+)\.log\.([0-9]+)(?:_([0-9]+-[0-9]+-[0-9]+)(\.cdc)?)?")
 _BASE = re.compile(r"([^_/]+)_([0-9]+-[0-9]+-[0-9]+)_([0-9]+)\.([a-z0-9]+)")
-# Names that only begin as one of the two does. Hadoop's checksums (.crc) lie beside every file that it wrote.
+# Names that only begin like one of the two. Hadoop puts a checksum (.crc) beside every file that it writes.
 _LIKE_LOG = re.compile(r"\.[^_/]+_([0-9]+)\.log\b(?!.*\.crc$).*")
 _LIKE_BASE = re.compile(r"[^._/][^_/]*_[0-9]+-[0-9]+-[0-9]+_([0-9]+)(?![0-9])(?!.*\.crc$).*")
 _TOKEN = re.compile(r"[0-9]+-[0-9]+-[0-9]+")
@@ -65,7 +65,7 @@ def parse_log_name(name: str) -> LogName | None:
 
 
 def parse_base_name(name: str) -> BaseName | None:
-    """None for any name that is not a base file's, of whatever format."""
+    """None for any name that is not a base file's, in any format."""
     found = _BASE.fullmatch(name)
     return BaseName(*found.groups()) if found else None
 
@@ -79,6 +79,6 @@ def claimed_instant(name: str) -> str | None:
 
 
 def _check(file_id: str, token: str) -> None:
-    # Parsers, ours and Hudi's, cut at underscores and dashes: a name that does not parse back would be an invisible file.
+    # Parsers, ours and Hudi's, split at underscores and dashes: nobody would see a file whose name does not parse back.
     if "_" in file_id or "/" in file_id or not file_id or not _TOKEN.fullmatch(token):
         raise ValueError(f"not a file id and write token: {file_id!r}, {token!r}")

@@ -1,7 +1,7 @@
 """Rows as one Parquet file in memory: the content of a PARQUET_DATA block, and of a base file.
 
-Every choice here was measured on the 17-column row (bench tables). What all readers tried accept and none needs told:
-a codec and an encoding per column, page checksums. Byte-stream-split would be smaller still, but Spark 3.5 cannot read it.
+Every choice was measured with a row of 17 columns (bench tables), and every reader that was tried accepts the results without
+settings: a codec and an encoding per column, page checksums. Byte-stream-split is smaller still, but Spark 3.5 cannot read it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _WIDE_RANGE = 1 << 20
 """Integers that spread wider pack badly as deltas, so few distinct ones go to a dictionary like text."""
 _FIXED_WORTH_ZSTD = 0.5
 _TEXT_WORTH_ZSTD = 0.8
-"""zstd is taken when the sample shrinks below this share; numbers must shrink more, because plain ones cost nothing to decode."""
+"""zstd is used when the sample shrinks below this share; numbers must shrink more, because plain ones cost nothing to decode."""
 _GROUP_ROWS = 1 << 20
 _WRITE_BATCH = 16_384
 _PAGE_BYTES = 4 * 1024 * 1024
-"""Pages are closed between write batches, and a reader holds whole ones: rows of 10 kB would make pages of 160 MB."""
+"""Pages end between write batches, and readers keep whole pages in memory: rows of 10 kB would make pages of 160 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class _Column:
 
 
 class ParquetLayout:
-    """How one table's columns are stored; learnt from its rows, kept for its life.
+    """How one table's columns are stored; learnt from its rows, kept as long as the process.
 
-    ``stats``: columns that get min and max, besides the record key: what readers prune by. The first file of
-    ``_ENOUGH_ROWS`` teaches it, and any later one that offers a sample twice as large, up to ``_SAMPLE_ROWS``; smaller files are
-    stored plainly. Safe to share between threads: what was learnt is replaced as a whole.
+    ``stats``: columns besides the record key that get min and max, for readers to prune by. Learns from the first file with
+    ``_ENOUGH_ROWS``, and from any later one with a sample twice as large, up to ``_SAMPLE_ROWS``; smaller files are
+    stored plainly. Threads may share it: what was learnt is replaced as a whole.
     """
 
     def __init__(self, stats: Collection[str] = ()) -> None:
@@ -99,13 +99,13 @@ def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
 
 
 def write_batch(rows: pa.Table) -> int:
-    """How many rows Arrow encodes at a time, and so at least puts into one page."""
+    """Number of rows that Arrow encodes at a time, and so the fewest in a page."""
     width = rows.nbytes / max(1, rows.num_rows)
     return max(1, min(_WRITE_BATCH, int(_PAGE_BYTES / max(1.0, width))))
 
 
 def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
-    """Leaf by leaf. What zstd would gain is read off a trial file's footer, of the columns that it is a question for."""
+    """Leaf by leaf. The gain of zstd comes from the footer of a trial file with the columns for which it matters."""
     packed = {field.name: _packed(field, column) for field, column in zip(sample.schema, sample.columns, strict=True)}
     known = {name: column for name, column in packed.items() if column is not None}
     yield from known.items()
@@ -117,25 +117,25 @@ def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
 
 
 def _codec(kind: pa.DataType, shrink: float) -> Codec:
-    """Of a leaf that no encoding makes small."""
+    """The codec of a leaf that no encoding makes small."""
     if _is_text(kind):
         return "zstd" if shrink < _TEXT_WORTH_ZSTD else "snappy"
     return "zstd" if shrink < _FIXED_WORTH_ZSTD else "none"
 
 
 def _packed(field: Field, column: ChunkedArray) -> _Column | None:
-    """For a column that an encoding makes small; None for one that only a codec could."""
+    """The storage of a column that an encoding makes small; None for one that only a codec could."""
     kind = dict(leaves(field)).get(field.name)
     if kind is None:
         return None
     if _few_values(column, kind):
-        # Snappy for the dictionary page, and against the day when the column turns out to hold long, distinct text.
+        # Snappy for the dictionary page, and in case the column turns out to hold long, distinct text.
         return _Column(dictionary=True, deltas=False, codec="snappy")
     return _Column(dictionary=False, deltas=True, codec="none") if _packs_as_deltas(kind) else None
 
 
 def _shrinks(sample: pa.Table) -> dict[str, float]:
-    """Compressed by plain size of every leaf under zstd."""
+    """Compressed size, as a share of plain size, of every leaf under zstd."""
     if not sample.num_columns:
         return {}
     sink = pa.BufferOutputStream()

@@ -1,4 +1,4 @@
-"""The blocks of one log file that count, in order, with their content still encoded."""
+"""The blocks of one log file that count, in order, with their contents still encoded."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from headgate_tables.hudi.log.deletes import DeleteRows
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
 PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""What pyarrow raises on damaged Parquet; the last for a column name that is no text."""
+"""What pyarrow raises for damaged Parquet; the last for a column name that is not text."""
 
 _ROLLBACK = "0"
 
 
 @dataclass(frozen=True)
 class _LogBlock:
-    """What rows and deletes have in common.
+    """What blocks of rows and of deletes share.
 
     ``instant``: the delta commit that wrote the block. ``compacted``: instants whose blocks this one replaces (log compaction);
     empty otherwise. ``offset``: of the block in its file.
@@ -105,9 +105,9 @@ class DeleteBlock(_LogBlock):
 def read_log_file(
     buf: pa.Buffer, path: str, is_committed: Callable[[str], bool], *, strict: bool = False
 ) -> list[RowsBlock | DeleteBlock]:
-    """The blocks whose instant ``is_committed``, in file order, less those that a later rollback block takes back.
+    """The blocks whose instant ``is_committed``, in file order, without those that a later rollback block undoes.
 
-    ``buf``: the whole file; blocks keep slices of it. Damaged stretches are passed over as Hudi does, because a writer that died
+    ``buf``: the whole file; blocks keep slices of it. Damaged stretches are skipped as Hudi does, because a writer that died
     may have left one; with ``strict`` (a file whose size the commit vouches for) they raise CorruptFileError.
     Raises UnsupportedTableError for HFile and change-data blocks, which belong to other kinds of table and file.
     """
@@ -117,7 +117,7 @@ def read_log_file(
 def select_blocks(
     blocks: Iterable[Block], size: int, path: str, is_committed: Callable[[str], bool], *, strict: bool
 ) -> list[RowsBlock | DeleteBlock]:
-    """As ``read_log_file``, of the blocks in a file of ``size`` bytes; their contents are not looked at."""
+    """As ``read_log_file``, for the blocks of a file of ``size`` bytes; their contents are not read."""
     found: list[RowsBlock | DeleteBlock] = []
     end = 0
     for block in blocks:
@@ -135,9 +135,9 @@ def select_blocks(
 
 
 def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
-    """A Parquet file of any Hudi writer: page checksums verified where present, INT96 times as microseconds.
+    """A Parquet file of any Hudi writer: verifies page checksums where there are any, reads INT96 times as microseconds.
 
-    ``buffer_size``: bytes of a column read at a time; 0 fetches all columns of the row groups that are asked for at once.
+    ``buffer_size``: bytes of a column read at a time; 0 fetches all columns of the wanted row groups at once.
     ``dictionaries``: columns of text or bytes that come as dictionary arrays.
     """
     return pq.ParquetFile(

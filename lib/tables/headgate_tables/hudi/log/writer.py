@@ -1,4 +1,4 @@
-"""A log file's bytes: blocks of rows and of deletes in the order in which they take effect (Hudi: HoodieLogFormatWriter)."""
+"""A log file's bytes: blocks of rows and of deletes, in the order in which they take effect (Hudi: HoodieLogFormatWriter)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Deleted: TypeAlias = tuple[Array, str, Array | None]
 def encode_log_file(
     instant: str, schema_json: str, blocks: Sequence[pa.Table | Deleted], layout: ParquetLayout
 ) -> Sequence[Piece]:
-    """The file in pieces, to be written one after the other; nothing of the rows is copied into one.
+    """The file in pieces, to be written one after the other; no copy is made of the whole.
 
     ``blocks``: rows as ``attach_meta`` makes them, or deletes; of equal ordering values a later block's wins.
     ``schema_json``: Avro, meta columns included (Hudi reads it from every block's header).

@@ -1,6 +1,6 @@
 """A table's Arrow schema as the Avro JSON that Hudi keeps in commits, log headers and Parquet footers.
 
-Names and order of keys as Hudi on Spark writes them (Hudi: AvroConversionUtils,
+Names and key order are those of Hudi on Spark (Hudi: AvroConversionUtils,
 HoodieAvroUtils.sanitizeName; test_the_schema_of_a_table_that_spark_wrote_is_reproduced_to_the_byte).
 """
 
@@ -33,9 +33,9 @@ _TIMESTAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta_columns: bool) -> str:
-    """The JSON text for canonical columns (``canonical.table_schema``; others are a ValueError), Hudi's five in front if asked.
+    """The JSON text for canonical columns (``canonical.table_schema``; others: ValueError), with Hudi's five in front if asked.
 
-    Columns of Hudi's in ``schema`` are left out first, so that a schema read from a file may be passed.
+    Hudi's columns in ``schema`` are left out first, so that a schema read from a file may be passed.
     """
     name = sanitize(table_name)
     record, namespace = f"{name}_record", f"hoodie.{name}"
@@ -58,7 +58,7 @@ def decimal_size(precision: int) -> int:
 
 
 def _field(field: Field, namespace: str) -> Json:
-    """``namespace``: full name of the enclosing record."""
+    """``namespace``: the enclosing record's full name."""
     kind = _type(field.type, field.name, namespace)
     if field.nullable:
         return {"name": field.name, "type": ["null", kind], "default": None}
@@ -66,7 +66,7 @@ def _field(field: Field, namespace: str) -> Json:
 
 
 def _type(kind: pa.DataType, name: str, namespace: str) -> Json:
-    """``name``: of the column that the type belongs to, which nested records and fixeds are named after."""
+    """``name``: the column that the type belongs to, after which nested records and fixeds are named."""
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     if pat.is_timestamp(kind) and kind.unit in _TIMESTAMPS:

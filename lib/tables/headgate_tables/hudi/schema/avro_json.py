@@ -1,4 +1,4 @@
-"""Avro schemas as JSON has them (Avro 1.11, "Schema Declaration"). The types say what may stand where; nothing is checked."""
+"""Avro schemas as JSON (Avro 1.11, "Schema Declaration"). The types say what may be where; nothing is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro schemas that any Hudi writer may have left, as Arrow schemas."""
+"""Converts Avro schemas of any Hudi writer to Arrow schemas."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _not_a_schema(where: str, how: str) -> CorruptFileError:
 
 
 class _SchemaReader:
-    """One schema's walk: named types are known once they have been passed."""
+    """Converts one schema, and remembers the named types on the way."""
 
     def __init__(self, where: str) -> None:
         self._where = where

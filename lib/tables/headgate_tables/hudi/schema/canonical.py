@@ -1,10 +1,10 @@
 """Which Arrow types a table can hold, and the one form in which each is stored.
 
-Readers resolve what a schema names (JVM ones have executed it), so nothing of a caller's schema reaches a file but
-names, types and nullability from the list below: field, schema and extension metadata are dropped
+Readers resolve what a schema names (JVM readers have executed it), so a caller's schema contributes only names,
+nullability and types from the list below to a file: field, schema and extension metadata are dropped
 (parquet-avro CVE-2025-30065).
 
-Two types are stored as another, because a reader could not open the table at all otherwise:
+Two types are stored as others, because some reader could not open the table otherwise:
 - timestamps without zone as UTC ones (hudi-rs 0.5.0 panics on Avro's local-timestamp-*),
 - times of day as int32 milliseconds or int64 microseconds (Spark 3.5 refuses every query on a Parquet TIME column).
 """
@@ -25,7 +25,7 @@ _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_supported(schema: pa.Schema) -> None:
-    """Whether a table can be created with these columns.
+    """Checks that a table can be created with these columns.
 
     Raises UnsupportedTypeError naming the column and the type to use instead; SchemaError for a name that Avro does not
     allow, that Hudi reserves, or that differs from another in case only (Spark could not tell them apart).

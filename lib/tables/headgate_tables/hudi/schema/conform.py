@@ -1,4 +1,4 @@
-"""Rows of another schema brought to the table's: those of older files, and those that a caller hands in.
+"""Converts rows of other schemas to the table's: those of older files, and those of callers.
 
 Columns and struct fields go by name, lists and maps by shape (so Spark's two-level lists, whose child is called
 ``array``, fit), missing nullable ones become null. Whole columns at a time; a column that fits already is not touched.
@@ -20,7 +20,7 @@ Allowed = Callable[[pa.DataType, pa.DataType], bool]
 
 
 class _MisfitError(Exception):
-    """Internal: ``path`` cannot become the wanted type."""
+    """Internal: ``path`` cannot be converted to the wanted type."""
 
     def __init__(self, path: str, how: str) -> None:
         super().__init__(path, how)
@@ -30,7 +30,7 @@ class _MisfitError(Exception):
 
 def conform(rows: pa.Table, target: pa.Schema, where: str, as_text: Collection[str] = ()) -> pa.Table:
     """Rows read from a file, in the order, names and types of ``target``; other columns of ``rows`` are dropped.
-    ``as_text``: columns whose integers become text if ``target`` wants that.
+    ``as_text``: columns whose integers become text if ``target`` has text.
 
     Promotions as Hudi's writers allow them: int to long, float, double; long to float, double; float to double; string
     and bytes into each other, bytes to bytes of a fixed size; a decimal of more digits; timestamps to another unit or zone
@@ -57,7 +57,7 @@ def stored_rows(
 ) -> pa.Table:
     """A caller's rows as the table stores them; ``target`` is a schema made by ``canonical.table_schema``.
 
-    Rows that are ``deletes`` (bool[n]) have values in the columns ``needed`` only: null becomes of all others.
+    Rows that are ``deletes`` (bool[n]) have values in the columns ``needed`` only; their other columns become null.
     Raises SchemaError for a column that is missing (nullable ones too: a forgotten column would erase values), that the
     table lacks, whose type does not store as the table's without loss, or that holds null where the table forbids it.
     """
@@ -142,7 +142,7 @@ def _array(array: Array, target: pa.DataType, path: str, allowed: Allowed) -> Ar
             return _with_children(array, target, _array(array.values, target.value_type, f"{path}.element", allowed))
     if not allowed(source, target):
         raise _MisfitError(path, f"is {source} and cannot become {target}")
-    # Hudi promotes integers to floating point as Java does, rounding; a checked cast would refuse beyond 2**53.
+    # Hudi promotes integers to floating point as Java does, with rounding; a checked cast would fail beyond 2**53.
     fitted: Array = pc.cast(array, target, safe=not (pat.is_integer(source) and pat.is_floating(target)))
     return fitted
 
@@ -162,7 +162,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
 
 
 def _decoded(array: Array) -> Array:
-    """The values of a dictionary; anything else as it is.
+    """The values of a dictionary; any other array unchanged.
 
     Under a null struct an index may point past the dictionary; what stands there does not matter.
     """
@@ -175,9 +175,9 @@ def _decoded(array: Array) -> Array:
 
 
 def _plain_list(array: Array) -> Array:
-    """Lists of any layout with 32-bit offsets; anything else as it is.
+    """Lists of any layout with 32-bit offsets; any other array unchanged.
 
-    Not by a cast: Arrow 26 makes empty or damaged lists of views, and looks at nulls of parts that nothing shows
+    Not a cast: Arrow 26 makes empty or damaged lists of views, and checks nulls of parts that nothing shows
     (test_odd_arrow.py).
     """
     if not isinstance(array, pa.LargeListArray | pa.FixedSizeListArray | pa.ListViewArray | pa.LargeListViewArray):

@@ -1,4 +1,4 @@
-"""A table's schema after another program has written: new columns and wider types, where all older rows can still be read."""
+"""A table's schema after another program has written: new columns and wider types, if all older rows can still be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate_tables.hudi.schema.meta_columns import IS_DELETED
 
 def evolved(ours: pa.Schema, theirs: pa.Schema) -> pa.Schema:
     """``theirs``, of their newest commit, with our types where those hold the same values: Spark has no milliseconds, for
-    example. Nullable is what either calls so. Both canonical. Raises UnsupportedTableError for any other change.
+    example. A column is nullable if either says so. Both canonical. Raises UnsupportedTableError for any other change.
     """
     check_stored(theirs)
     missing = [name for name in ours.names if name not in theirs.names]
@@ -22,15 +22,15 @@ def evolved(ours: pa.Schema, theirs: pa.Schema) -> pa.Schema:
 
 
 def shown(ours: pa.Schema, theirs: pa.Schema) -> pa.Schema:
-    """What reads show while another program's commit is not adopted: our columns, wider where it made them wider, then those that
-    it added. A column that it changed otherwise stays ours; its files are refused when they are read.
+    """What reads show while another program's commit is not adopted: our columns, wider where it widened them, then those that
+    it added. A column that it changed otherwise keeps our type; files with it are refused when they are read.
     """
     kept = [(_both(field, theirs.field(field.name)) or field) if field.name in theirs.names else field for field in ours]
     return pa.schema([*kept, *(field.with_nullable(True) for field in theirs if field.name not in ours.names)])
 
 
 def check_stored(schema: pa.Schema) -> None:
-    """Whether this library would store these columns just so. Raises UnsupportedTableError."""
+    """Checks that this library would store these columns in the same types. Raises UnsupportedTableError."""
     marks = pa.field(IS_DELETED, pa.bool_())
     own = pa.schema([field for field in schema if field.with_nullable(True) != marks])
     try:
@@ -63,7 +63,7 @@ def _field(ours: pa.Schema, theirs: pa.Field[pa.DataType]) -> pa.Field[pa.DataTy
 
 
 def _both(ours: pa.Field[pa.DataType], theirs: pa.Field[pa.DataType]) -> pa.Field[pa.DataType] | None:
-    """The one of the two that rows of both can be read as."""
+    """The field, of the two, as which rows of both can be read; None when there is none."""
     nullable = ours.nullable or theirs.nullable
     if _reads(theirs, ours) and _parts(ours.type) >= _parts(theirs.type):
         return ours.with_nullable(nullable)
@@ -71,7 +71,7 @@ def _both(ours: pa.Field[pa.DataType], theirs: pa.Field[pa.DataType]) -> pa.Fiel
 
 
 def _reads(stored: pa.Field[pa.DataType], wanted: pa.Field[pa.DataType]) -> bool:
-    """Whether rows that were stored so can be read as wanted."""
+    """Whether rows stored as ``stored`` can be read as ``wanted``."""
     field = wanted.with_name(stored.name).with_nullable(True)
     try:
         conform(pa.schema([stored]).empty_table(), pa.schema([field]), stored.name)

@@ -14,9 +14,9 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 OPERATION = "_hoodie_operation"
-"""A sixth one, between the five and the data, in tables of change-log writers (Flink). We read it and never write it."""
+"""A sixth one, between the five and the data, in tables of change-log writers (Flink). Read, never written."""
 IS_DELETED = "_hoodie_is_deleted"
-"""Not a meta column: a boolean of the user's own that makes a row a delete."""
+"""Not a meta column: a boolean of the user's own, true for a row that is a delete."""
 
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
@@ -89,7 +89,7 @@ def _constant(value: str, n: int) -> Array:
 
 
 def _zeros(n: int) -> Array:
-    """Not by ``pa.array``, which imports pandas to see whether it was given a series."""
+    """Not made by ``pa.array``, which imports pandas to see whether it was given a series."""
     return pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(bytes(n))])
 
 

@@ -1,7 +1,7 @@
-"""Columns and parts of nested ones that may hold no null.
+"""Columns and parts of nested ones that must not hold null.
 
-What lies under a null list or struct is no value, so it may be null even where the table forbids it; Arrow producers leave
-nulls there. Arrow's Parquet writer would refuse them, so they are covered (test_null_under_a_null_struct_is_no_value).
+What lies under a null list or struct is no value, so it may be null even where the table forbids it, and Arrow producers leave
+nulls there. Arrow's Parquet writer would refuse them, so they are filled (test_null_under_a_null_struct_is_no_value).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def without_forbidden_nulls(rows: pa.Table, shown: _Mask | None = None) -> pa.Table:
-    """The rows themselves, or with what lies under nulls covered. Raises SchemaError for null where the schema forbids it.
+    """The rows, with what lies under nulls filled. Raises SchemaError for null where the schema forbids it.
 
     ``shown``: bool[n], False for rows whose values nobody will see; None when all are seen.
     """
@@ -43,7 +43,7 @@ def _checked_chunks(column: ChunkedArray, field: Field, shown: _Mask) -> Chunked
 
 
 def _suspect(array: Array, field: Field) -> bool:
-    """Whether null is anywhere in a part that forbids it, shown or not."""
+    """Whether a part that forbids null has one anywhere, shown or not."""
     kind = field.type
     if not field.nullable and array.null_count:
         return True
@@ -55,7 +55,7 @@ def _suspect(array: Array, field: Field) -> bool:
 
 
 def _checked(array: Array, field: Field, path: str, shown: _Mask) -> Array:
-    """``shown``: bool[n], the values that stand under no null."""
+    """``shown``: bool[n], the values that are not under a null."""
     if not _suspect(array, field):
         return array
     valid = array.is_valid().to_numpy(zero_copy_only=False)

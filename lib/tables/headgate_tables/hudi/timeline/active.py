@@ -1,4 +1,4 @@
-"""The active timeline, listed: which instants are completed, which are pending, which lie before its start."""
+"""The active timeline, listed: which instants are completed, which are pending, and where it starts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from headgate_tables.storage.store import Store
 class Timeline:
     """``completed`` maps an instant time to its completed instant, oldest first; ``pending`` the rest likewise.
 
-    A savepoint shares its time with the commit that it saves and lies in ``savepoints``.
+    A savepoint has the time of the commit that it saves; it is in ``savepoints`` instead.
     """
 
     completed: dict[str, Instant] = field(default_factory=dict)
@@ -20,14 +20,14 @@ class Timeline:
 
     @property
     def start(self) -> str:
-        """The first instant; what is older was archived and so is completed (Hudi: containsOrBeforeTimelineStarts).
+        """The first instant; any older one was archived and so is completed (Hudi: containsOrBeforeTimelineStarts).
 
-        "" without instants: nothing can have been archived then, and a file that is there was never committed.
+        "" without instants: nothing can have been archived then, and a file that exists was never committed.
         """
         return min([*self.completed, *self.pending], default="")
 
     def completion(self, time: str) -> str | None:
-        """When the instant completed, or None when it is not on the active timeline as a completed one."""
+        """When the instant completed; None when it is not completed on the active timeline."""
         instant = self.completed.get(time)
         return instant.completion if instant else None
 
@@ -37,13 +37,13 @@ class Timeline:
         return sorted(found, key=lambda instant: instant.completion)
 
     def drop_until(self, time: str) -> None:
-        """Instants up to this one were archived. What the view knows of their files stays."""
+        """Removes instants up to this one, which were archived. What the view knows of their files stays."""
         for each in (self.completed, self.pending):
             for known in [known for known in each if known <= time]:
                 del each[known]
 
     def add(self, instants: Iterable[Instant]) -> None:
-        """Takes files of the timeline in, in any order."""
+        """Adds files of the timeline, in any order."""
         for instant in instants:
             if instant.action == "savepoint":
                 self.savepoints[instant.time] = instant

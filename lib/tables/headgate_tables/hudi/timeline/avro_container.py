@@ -1,4 +1,4 @@
-"""Instants as Hudi stores them: an Avro container with one record (Hudi: TimelineMetadataUtils)."""
+"""How Hudi stores instants: as Avro containers with one record (Hudi: TimelineMetadataUtils)."""
 
 import io
 import struct
@@ -13,11 +13,11 @@ from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map,
 from headgate_tables.errors import CorruptFileError
 
 STRING: dict[str, Json] = {"type": "string", "avro.java.string": "String"}
-"""With Hudi's own hint: its Java classes hold Strings."""
+"""With a hint for Hudi's Java classes, which hold Strings."""
 VERSION: dict[str, Json] = {"name": "version", "type": ["int", "null"], "default": 1}
 _NAMESPACE = "org.apache.hudi.avro.model"
 _SYNC = bytes(range(16))
-"""What ends a block in a container; any 16 bytes. Fixed, as a slot's takeover must find the bytes that the slot decided."""
+"""Ends a block in a container; any 16 bytes. Fixed, because a takeover must find the bytes that the slot decided."""
 _DECODE_ERRORS = (
     *(UnfitError, ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError),
     *(StopIteration, EOFError, struct.error, zlib.error, SchemaParseException),
@@ -57,7 +57,7 @@ class Container:
         self._schema = fastavro.parse_schema(schema)
         out = io.BytesIO()
         fastavro.writer(out, self._schema, [], sync_marker=_SYNC)
-        self._header = out.getvalue()  # holds the schema, which costs more to write than most records do
+        self._header = out.getvalue()  # holds the schema, which takes longer to write than most records
 
     def encode(self, content: Mapping[str, Json]) -> bytes:
         """The whole file; the same content always gives the same bytes. Fields that are left out take their defaults."""
@@ -67,9 +67,9 @@ class Container:
 
 
 def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[Fields], _T]) -> _T:
-    """``make`` of the record in a file that any version of Hudi wrote, with that version's fields. ``names``: what it may be.
+    """``make`` of the record in a file of any version of Hudi, with that version's fields. ``names``: of records to accept.
 
-    Raises CorruptFileError for anything that is no Avro container with such a record, and when ``make`` misses something in it.
+    Raises CorruptFileError when the file is no Avro container with such a record, or when ``make`` misses a field in it.
     """
     try:
         reader = fastavro.reader(io.BytesIO(data))

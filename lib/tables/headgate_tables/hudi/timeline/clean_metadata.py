@@ -18,17 +18,17 @@ from headgate_tables.hudi.timeline.avro_container import (
 )
 
 _FILE_NAMES = 2
-"""The version whose metadata give file names, and whose plan gives paths in a field of their own."""
+"""The version whose metadata hold file names, and whose plan has a field of its own for paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     """One cleaning.
 
-    ``policy``: Hudi's word (KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_FILE_VERSIONS). ``earliest``: the oldest
-    instant whose slices are kept, "" for a policy that has none; Hudi's next cleaning looks only at what is newer.
+    ``policy``: Hudi's term (KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_FILE_VERSIONS). ``earliest``: the oldest
+    instant whose slices are kept, "" for a policy without one; Hudi's next cleaning considers only newer ones.
     ``earliest_action``: its action, which only the plan records. ``last_completed``: the newest completed write when the cleaning
-    was planned, or "". ``files``: names, without folder, of the files that go, by partition.
+    was planned, or "". ``files``: names, without folder, of the files to delete, by partition.
     """
 
     instant: str
@@ -76,8 +76,8 @@ def _container() -> Container:
 
 
 def encode_clean_plan(cleaned: Cleaned, url: str) -> bytes:
-    """The content of ``T.clean.requested``. ``url``: the table's root, as Hudi wants full paths here: a Spark job that finds the
-    cleaning unfinished deletes by them.
+    """The content of ``T.clean.requested``. ``url``: the table's root, because Hudi has full paths here: a Spark job that finds
+    the cleaning unfinished deletes by them.
     """
     earliest = {"timestamp": cleaned.earliest, "action": cleaned.earliest_action, "state": "COMPLETED"}
     paths: Json = {
@@ -98,7 +98,7 @@ def encode_clean_plan(cleaned: Cleaned, url: str) -> bytes:
 
 
 def encode_clean(cleaned: Cleaned) -> bytes:
-    """The content of ``T_C.clean``. A file that is gone already counts as deleted."""
+    """The content of ``T_C.clean``. Files that were already gone count as deleted."""
     partitions: Json = {
         partition: {
             "partitionPath": partition,
@@ -141,7 +141,7 @@ def _decode(fields: Fields) -> Cleaned:
 
 
 def _read_partition(value: object) -> tuple[str, Sequence[str]]:
-    """Its policy, and the files that were deleted."""
+    """A partition's policy, and the files that were deleted."""
     fields = Fields(value)
     return fields.take("policy", text), fields.take("successDeleteFiles", texts)
 
@@ -150,7 +150,7 @@ _read_partitions = map_of(_read_partition)
 
 
 def decode_clean_plan(data: bytes, path: str, instant: str) -> Cleaned:
-    """A cleaning that another program began; ``instant`` is the one of its file. Raises CorruptFileError."""
+    """The plan of a cleaning that another program began; ``instant``: from its file's name. Raises CorruptFileError."""
 
     def make(fields: Fields) -> Cleaned:
         earliest, action = fields.take("earliestInstantToRetain", nullable(_read_earliest)) or ("", "")

@@ -1,4 +1,4 @@
-"""What a completed write holds: HoodieCommitMetadata as an Avro container."""
+"""The content of a completed write: HoodieCommitMetadata as an Avro container."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _NO_TIMES: Json = {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 
 
 
 def _encode_stat(file: WriteStat, instant: str) -> dict[str, Json]:
-    """As Spark-Hudi fills it in version 8: a log names itself and its own instant, a new base file "null"."""
+    """As Spark-Hudi fills it in version 8: a log names its own instant as previous commit, a new base file "null"."""
     is_log = file.log_version > 0
     stat: dict[str, Json] = dict.fromkeys(_ZERO_COUNTS, 0)
     stat |= {"fileId": file.file_id, "path": file.path, "prevCommit": instant if is_log else "null"}
@@ -61,9 +61,9 @@ def _encode_stat(file: WriteStat, instant: str) -> dict[str, Json]:
 
 
 class WrittenFile(NamedTuple):
-    """What a commit of any program says of a file that it wrote.
+    """A file that a commit of any program wrote.
 
-    ``path``: from the table's root. ``size``: bytes. A number is 0 where the commit has none.
+    ``path``: from the table's root. ``size``: bytes. Numbers are 0 where the commit has none.
     """
 
     path: str
@@ -73,15 +73,15 @@ class WrittenFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Without folder."""
+        """The name without folder."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """A completed commit, deltacommit or replacecommit, read back.
+    """A decoded commit, deltacommit or replacecommit.
 
-    ``files``: those that it wrote, by partition. ``replaced`` maps a partition path to file ids that left the table.
+    ``files``: those that it wrote, by partition. ``replaced``: file ids that left the table, by partition path.
     """
 
     files: Mapping[str, Sequence[WrittenFile]]
@@ -103,9 +103,9 @@ def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operati
 
 
 def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) -> bytes:
-    """The content of a compaction's completed file ``T_C.commit``; arguments as of ``encode_commit``.
+    """The content of a compaction's completed file ``T_C.commit``; arguments: see ``encode_commit``.
 
-    Raises ValueError for a file that does not carry the instant in its name: no reader would take it for this compaction's.
+    Raises ValueError for a file without the instant in its name: no reader would take it for this compaction's.
     """
     by_partition: dict[str, list[Json]] = {}
     for each in finished:
@@ -117,7 +117,7 @@ def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) 
 
 
 def _compaction_stat(compacted: Compacted) -> dict[str, Json]:
-    """As Spark-Hudi fills it: the new base file, what it was made of, and nothing of the delta fields."""
+    """As Spark-Hudi fills it: the new base file and its inputs, without the fields of deltas."""
     operation, base = compacted.operation, compacted.operation.base
     stat: dict[str, Json] = dict.fromkeys(_ZERO_COUNTS, 0)
     stat |= {"fileId": operation.file_id, "path": operation.path, "partitionPath": operation.partition}
@@ -147,7 +147,7 @@ def _decode(fields: Fields) -> CommitMetadata:
     extra = fields.take("extraMetadata", _read_extra) or {}
     replaced = fields.maybe("partitionToReplaceFileIds", _read_replaced)
     return CommitMetadata(
-        # A stat without a path is of no file.
+        # A stat without a path belongs to no file.
         {partition: [file for file in files if file.path] for partition, files in stats.items()},
         fields.take("operationType", nullable(text)) or "",
         {key: value for key, value in extra.items() if value is not None},

@@ -1,4 +1,4 @@
-"""A compaction that is planned: HoodieCompactionPlan in ``T.compaction.requested``.
+"""A planned compaction: HoodieCompactionPlan in ``T.compaction.requested``.
 
 Java reads every pending plan when it builds a file-system view, so the file is never empty.
 """
@@ -16,7 +16,7 @@ _BARE_NAMES = 2
 """The version of plans that name files without their folders; version 1 has full paths."""
 _MB = 1 << 20
 _NO_BASE_WRITES = 120 * _MB
-"""What Hudi takes for the size of a first base file (hoodie.parquet.max.file.size)."""
+"""The size that Hudi assumes for a first base file (hoodie.parquet.max.file.size)."""
 
 
 @cache
@@ -68,7 +68,7 @@ def _encode(operation: Operation) -> dict[str, Json]:
 
 
 def base_instant(operation: Operation) -> str:
-    """The instant of the slice: its base file's, or its first log's without one. Raises ValueError for names of other kinds."""
+    """The slice's instant: of its base file, or of its first log without one. Raises ValueError for names of other kinds."""
     named = parse_base_name(operation.base.name) if operation.base else parse_log_name(operation.logs[0].name)
     if named is None:
         raise ValueError(f"not the names of a file slice: {operation}")
@@ -90,7 +90,7 @@ def _metrics(operation: Operation) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """One operation of a plan that another program made: names without folders, ``logs`` in merge order, no sizes."""
+    """One operation of another program's plan: names without folders, ``logs`` in merge order, no sizes."""
 
     partition: str
     file_id: str
@@ -99,7 +99,7 @@ class PlannedSlice:
     logs: tuple[str, ...]
 
     def pin(self, sizes: Mapping[str, int], output: str) -> Operation:
-        """As an operation of ours. ``sizes``: bytes by name; raises KeyError for a file that is not in it."""
+        """The operation as one of ours. ``sizes``: bytes by name. Raises KeyError for a file that is not in it."""
         base = PinnedFile(self.base, sizes[self.base]) if self.base else None
         return Operation(self.partition, self.file_id, base, tuple(PinnedFile(log, sizes[log]) for log in self.logs), output)
 

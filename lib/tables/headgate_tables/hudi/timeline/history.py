@@ -1,7 +1,7 @@
 """The archived part of the timeline, an LSM tree of instants (Hudi: LSMTimelineWriter).
 
 Readers need it when files are older than the active timeline: a log's slice follows from its completion time, also after
-archiving. What a history holds are facts: no file of it is ever wrong, only missing or superseded.
+archiving. Nothing in a file of the history ever becomes wrong; a file is only missing or superseded.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -28,31 +28,31 @@ from headgate_tables.hudi.timeline.history_files import (
 from headgate_tables.storage.store import Outcome, Store
 
 FILES_PER_LEVEL = 10
-"""So many files of a level become one of the next (hoodie.timeline.compaction.batch.size)."""
+"""When a level has so many files they become one of the next (hoodie.timeline.compaction.batch.size)."""
 MANIFESTS_KEPT = 3
-"""A reader may be at work with an older manifest than the newest; with one of these it finds every file."""
+"""Readers may be using an older manifest than the newest; all files that one of these names are kept."""
 _LARGEST_MERGE = 16 << 20
-"""Compressed bytes of files that are merged: all of them are in memory then, some ten times larger."""
+"""Compressed bytes of files to merge: they are all in memory then, some ten times larger."""
 _TOP_LEVEL = 9
 """A level is one digit in a name."""
 
 
 def archived_completions(store: Store, history_folder: str, *, oldest: str = "") -> dict[str, str]:
-    """Instant time to completion time of every archived instant from ``oldest`` on. Files whose names say that they hold older
-    ones only are not read. Raises CorruptFileError.
+    """Instant time to completion time of every archived instant from ``oldest`` on. Skips files that, by their names, hold older
+    ones only. Raises CorruptFileError.
     """
     folder = HistoryFolder(store, history_folder)
     completions: dict[str, str] = {}
     for file in folder.named(folder.names()).files:
         if file.last >= oldest:
             found = completions_of(folder.read(file.name, ["instantTime", "completionTime"]))
-            # Not by a kernel: a scalar of pyarrow loads pandas to see what it was given, see ``headgate_tables.arrow``.
+            # Not a kernel: a scalar of pyarrow imports pandas to see what it was given, see ``headgate_tables.arrow``.
             completions.update((instant, completion) for instant, completion in found.items() if instant >= oldest)
     return completions
 
 
 def archived_metadata(store: Store, history_folder: str, instants: Collection[str]) -> dict[str, bytes]:
-    """The bytes of the completed files of those of ``instants`` that are archived. Raises CorruptFileError."""
+    """The content of the completed files of those ``instants`` that are archived. Raises CorruptFileError."""
     folder = HistoryFolder(store, history_folder)
     wanted = pa.array(sorted(instants), pa.string())
     found: dict[str, bytes] = {}
@@ -65,10 +65,10 @@ def archived_metadata(store: Store, history_folder: str, instants: Collection[st
 
 
 def append_history(store: Store, history_folder: str, entries: Sequence[Archived]) -> None:
-    """Adds completed instants, each once whatever is there already, and merges files where a level has become full.
+    """Adds completed instants that are not there yet, each once, and merges files where a level has become full.
 
-    Files are created, durable, before a manifest names them, and a manifest before ``_version_`` does: stopped anywhere, the
-    history is as before or as after, and the same call again ends as one alone would have
+    Files are durable before a manifest names them, and the manifest before ``_version_`` does. Interrupted anywhere, the
+    history is as before or as after, and repeating the call gives the same result
     (test_an_append_that_was_stopped_anywhere_is_repeated). For one caller at a time, the table's owner.
     Raises CorruptFileError, StoreUnavailableError (call again), ValueError for two entries of one instant.
     """
@@ -77,7 +77,7 @@ def append_history(store: Store, history_folder: str, entries: Sequence[Archived
     folder = HistoryFolder(store, history_folder)
     names = folder.names()
     named, numbers = folder.named(names), manifest_numbers(names)
-    # A newer manifest than the named one was left by who was stopped before it came to `_version_`; its files are there.
+    # A newer manifest than the named one is of a process that stopped before it wrote `_version_`; its files exist.
     known = next(folder.readable(number for number in reversed(numbers) if number > named.number), named)
     files = _merge(store, folder, [*known.files, *_add(store, folder, _missing(folder, known, entries))])
     number = known.number
@@ -91,12 +91,12 @@ def append_history(store: Store, history_folder: str, entries: Sequence[Archived
 
 
 def obsolete_history(store: Store, history_folder: str) -> list[str]:
-    """Paths, from the table's root, of files that no reader needs any more: older manifests than the last three, and Parquet
+    """Paths, from the table's root, of files that no reader needs any more: all manifests but the last three, and Parquet
     files that none of those names.
 
-    No later append makes a file of such a name again, so the names may be declared dead (rule D1): a name begins with the first
-    instant in the file, and that instant must be in a file of the newest manifest that is not below the dead one's level. What a
-    stopped append left stays out of the list until then. Raises CorruptFileError.
+    No later append uses such a name again, so the names may be declared dead (rule D1): a name begins with the first instant
+    in the file, and a file of the newest manifest must hold that instant, at the dead file's level or above. Files of an
+    interrupted append are not returned until then. Raises CorruptFileError.
     """
     folder = HistoryFolder(store, history_folder)
     names = set(folder.names())
@@ -124,7 +124,7 @@ def _missing(folder: HistoryFolder, known: Manifest, entries: Sequence[Archived]
 
 
 def _add(store: Store, folder: HistoryFolder, entries: Sequence[Archived]) -> Iterable[HistoryFile]:
-    """Files of level 0 with these entries: one, or more where a stopped append of other entries left a file of that name."""
+    """Files of level 0 with these entries: more than one if an interrupted append of other entries left that name."""
     if not entries:
         return []
     file = _write(store, folder, entries[0].instant, entries[-1].instant, 0, rows_of(entries))
@@ -140,7 +140,7 @@ def _add(store: Store, folder: HistoryFolder, entries: Sequence[Archived]) -> It
 
 
 def _merge(store: Store, folder: HistoryFolder, files: Sequence[HistoryFile]) -> list[HistoryFile]:
-    """The same instants in fewer files: level by level the oldest ten become one of the next, at the end of the list."""
+    """The same instants in fewer files: level by level, the oldest ten become one of the next level, at the end of the list."""
     left = list(files)
     for level in range(_TOP_LEVEL):
         chosen = _oldest_group(sorted((file for file in left if file.level == level), key=lambda file: file.first))
@@ -150,13 +150,13 @@ def _merge(store: Store, folder: HistoryFolder, files: Sequence[HistoryFile]) ->
         first, last = min(file.first for file in chosen), max(file.last for file in chosen)
         merged = _write(store, folder, first, last, level + 1, rows)
         if merged is None:
-            continue  # left by a stopped append of other entries; with the next file of this level the name is another
+            continue  # an interrupted append of other entries left it; with the next file of this level the name is another
         left = [*(file for file in left if file not in chosen), merged]
     return left
 
 
 def _oldest_group(files: Sequence[HistoryFile]) -> list[HistoryFile]:
-    """Neighbours that are merged now, none when the level is not full (Hudi: getCandidateFiles)."""
+    """Neighbours to merge now; none when the level is not full (Hudi: getCandidateFiles)."""
     if len(files) < FILES_PER_LEVEL:
         return []
     chosen: list[HistoryFile] = []
@@ -173,7 +173,7 @@ def _oldest_group(files: Sequence[HistoryFile]) -> list[HistoryFile]:
 
 
 def _write(store: Store, folder: HistoryFolder, first: str, last: str, level: int, rows: pa.Table) -> HistoryFile | None:
-    """Creates a file, or takes the one that is there if it holds the same; None if it holds anything else."""
+    """Creates a file, or uses an existing one with the same content; None if that has another."""
     content = encode_file(rows).to_pybytes()
     file = HistoryFile(first, last, level, len(content))
     path = folder.at(file.name)
@@ -187,7 +187,7 @@ def _write(store: Store, folder: HistoryFolder, first: str, last: str, level: in
 
 
 def _create(store: Store, path: str, content: bytes) -> bool:
-    """Whether the file is ours or has our bytes."""
+    """Whether this call created the file, or it has the same bytes."""
     outcome = store.create(path, [content], durable=True)
     if outcome is Outcome.UNKNOWN:
         raise StoreUnavailableError(f"the store did not say whether {path} was created", fix="Archive again.")

@@ -42,7 +42,7 @@ SCHEMA = pa.schema([*_TEXTS, *_BYTES, pa.field("version", pa.int32(), nullable=F
 """HoodieLSMTimelineInstant."""
 _FOOTER = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
 _SHORT = ["instantTime", "completionTime", "action", "version"]
-"""Columns with bounds in the footer; of the others they would be as long as the metadata themselves."""
+"""Columns with bounds in the footer; of the others, bounds would be as long as the metadata themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """One Parquet file; its instants are not before ``first`` nor after ``last``."""
+    """One Parquet file; its instants are neither before ``first`` nor after ``last``."""
 
     first: str
     last: str
@@ -69,11 +69,11 @@ class HistoryFile:
 
     @property
     def name(self) -> str:
-        """Without folder."""
+        """The name without folder."""
         return f"{self.first}_{self.last}_{self.level}.parquet"
 
     def may_hold(self, instants: Collection[str]) -> bool:
-        """By its name."""
+        """Whether its name allows it to hold one of the instants."""
         return any(self.first <= instant <= self.last for instant in instants)
 
 
@@ -85,41 +85,41 @@ class Manifest:
     files: tuple[HistoryFile, ...]
 
     def encode(self) -> bytes:
-        """As Hudi writes it."""
+        """The manifest's JSON as Hudi writes it."""
         return json.dumps({"files": [{"fileName": file.name, "fileLen": file.size} for file in self.files]}, indent=2).encode()
 
 
 class HistoryFolder:
-    """Reads one table's history. ``name``: the folder's, in the timeline's. Errors: CorruptFileError."""
+    """Reads one table's history. ``name``: the folder's, in that of the timeline. Raises CorruptFileError."""
 
     def __init__(self, store: Store, name: str) -> None:
         self.path = f"{TIMELINE_FOLDER}/{name}"
         self._store = store
 
     def at(self, name: str) -> str:
-        """A file's path, from the table's root."""
+        """Path of a file, from the table's root."""
         return f"{self.path}/{name}"
 
     def names(self) -> list[str]:
-        """All that lies there."""
+        """Names of all files in the folder."""
         return self._store.list_folder(self.path).files
 
     def named(self, names: Collection[str]) -> Manifest:
-        """The manifest that readers go by: ``_version_`` says which; without that file, as for Hudi, the newest one."""
+        """The manifest that readers use: the one in ``_version_``; without that file, as in Hudi, the newest."""
         if VERSION_FILE in names:
             return self.manifest(self._version())
         return self.manifest(max(manifest_numbers(names), default=0))
 
     def readable(self, numbers: Iterable[int]) -> Iterator[Manifest]:
-        """The manifests of these numbers but those that cannot be read: a program that does not create files atomically may have
-        been killed while it wrote one, and nobody was told of it.
+        """The manifests of these numbers, except unreadable ones: a program that does not create files atomically may have died
+        while it wrote one, which no reader has used then.
         """
         for each in numbers:
             with contextlib.suppress(CorruptFileError):
                 yield self.manifest(each)
 
     def manifest(self, number: int) -> Manifest:
-        """Number 0 is empty."""
+        """The manifest of this number; 0 is empty."""
         if not number:
             return Manifest(0, ())
         path = self.at(f"manifest_{number}")
@@ -133,14 +133,14 @@ class HistoryFolder:
         """These columns of one file."""
         path = self.at(name)
         try:
-            # Not read_table, which imports pyarrow.dataset, and that pandas: a second in which a new owner commits nothing.
+            # Not read_table, which imports pyarrow.dataset and so pandas: for a second a new owner would commit nothing.
             table = pq.ParquetFile(self._store.open_input(path)).read(columns=list(columns), use_threads=False)
             return table.select(list(columns)).cast(pa.schema([SCHEMA.field(column) for column in columns]))
         except (pa.ArrowException, OSError, KeyError) as error:
             _damaged(path, error)
 
     def instants(self, files: Iterable[HistoryFile]) -> set[str]:
-        """All that these files hold."""
+        """All instants in these files."""
         columns = [self.read(file.name, ["instantTime"]).to_pydict()["instantTime"] for file in files]
         return {instant for column in columns for instant in column}
 
@@ -153,12 +153,12 @@ class HistoryFolder:
 
 
 def manifest_numbers(names: Collection[str]) -> list[int]:
-    """Of all manifests among these names, ascending."""
+    """Numbers of all manifests among these names, ascending."""
     return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
 
 
 def data_file(name: str) -> HistoryFile | None:
-    """The Parquet file of that name, its size unknown; None for any other name."""
+    """The Parquet file of that name, with unknown size; None for any other name."""
     found = _FILE.fullmatch(name)
     return HistoryFile(found[1], found[2], int(found[3]), 0) if found else None
 
@@ -179,7 +179,7 @@ _read_entries = list_of(_read_entry)
 
 
 def rows_of(entries: Sequence[Archived]) -> pa.Table:
-    """By instant."""
+    """A table of ``SCHEMA``, in the order of instants."""
     ordered = sorted(entries, key=lambda entry: entry.instant)
     columns: dict[str, list[str] | list[bytes | None] | list[int]] = {
         "instantTime": [entry.instant for entry in ordered],
@@ -193,7 +193,7 @@ def rows_of(entries: Sequence[Archived]) -> pa.Table:
 
 
 def encode_file(rows: pa.Table) -> pa.Buffer:
-    """One Parquet file. ``rows`` as of ``SCHEMA``."""
+    """One Parquet file. ``rows``: a table of ``SCHEMA``."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -210,13 +210,13 @@ def encode_file(rows: pa.Table) -> pa.Buffer:
 
 
 def completions_of(rows: pa.Table) -> dict[str, str]:
-    """Instant time to completion time; an instant without one completed when it began, as for Hudi."""
+    """Instant time to completion time; as in Hudi, an instant without one completed when it began."""
     columns = rows.set_column(1, "completionTime", pc.coalesce(rows["completionTime"], rows["instantTime"])).to_pydict()
     return dict(zip(columns["instantTime"], columns["completionTime"], strict=True))
 
 
 def metadata_of(rows: pa.Table) -> dict[str, bytes]:
-    """Instant time to the bytes of the completed file; no row may lack them."""
+    """Instant time to the content of the completed file, which no row may lack."""
     columns = rows.to_pydict()
     return dict(zip(columns["instantTime"], columns["metadata"], strict=True))
 

@@ -16,7 +16,7 @@ WRITE_ACTIONS = frozenset(["commit", "deltacommit", "replacecommit"])
 
 
 class State(enum.StrEnum):
-    """How far an instant has come."""
+    """How far an instant has got."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -39,7 +39,7 @@ class Instant:
 
     @property
     def name(self) -> str:
-        """The file's name; an inflight ``commit`` leaves its action out."""
+        """The file's name; that of an inflight ``commit`` lacks the action."""
         if self.state is State.COMPLETED:
             return f"{self.time}_{self.completion}.{self.action}"
         if self.action == "commit" and self.state is State.INFLIGHT:
@@ -48,7 +48,7 @@ class Instant:
 
 
 def parse_instant(name: str) -> Instant | None:
-    """The instant of a file name, or None for a file that is none (``.crc`` neighbours, leftovers of other programs)."""
+    """The instant of a file name; None for other files (``.crc`` neighbours, leftovers of other programs)."""
     time, _, rest = name.partition(".")
     if "_" in time:
         time, _, completion = time.partition("_")
@@ -63,5 +63,5 @@ def parse_instant(name: str) -> Instant | None:
 
 
 def _is_time(text: str) -> bool:
-    """17 digits; 14 in tables that began long ago."""
+    """17 digits; 14 in old tables."""
     return len(text) in (14, 17) and text.isdigit()

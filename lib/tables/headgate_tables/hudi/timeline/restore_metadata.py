@@ -1,4 +1,4 @@
-"""Taking the table back: HoodieRestorePlan in ``R.restore.requested``, HoodieRestoreMetadata in ``R_C.restore``
+"""Restoring a table: HoodieRestorePlan in ``R.restore.requested``, HoodieRestoreMetadata in ``R_C.restore``
 (Hudi: BaseRestoreActionExecutor). Each undone instant counts as one rollback, newest first.
 """
 
@@ -61,13 +61,13 @@ def _container() -> Container:
 
 
 def encode_restore_plan(savepoint: str, undone: Sequence[Instant]) -> bytes:
-    """The content of ``R.restore.requested``. ``undone``: instants that go, in any order."""
+    """The content of ``R.restore.requested``. ``undone``: the instants to remove, in any order."""
     content: dict[str, Json] = {"instantsToRollback": _infos(undone), "version": 2, "savepointToRestoreTimestamp": savepoint}
     return _plan_container().encode(content)
 
 
 def encode_restore(instant: str, undone: Sequence[Instant], files: Mapping[str, Sequence[str]]) -> bytes:
-    """The content of ``R_C.restore``. ``instant``: R. ``files``: paths, from the table's root, of the data files that went, by
+    """The content of ``R_C.restore``. ``instant``: R. ``files``: paths, from the table's root, of the deleted data files, by
     undone instant.
     """
     content: dict[str, Json] = {
@@ -82,7 +82,7 @@ def encode_restore(instant: str, undone: Sequence[Instant], files: Mapping[str, 
 
 
 def _rollback(restore: str, undone: Instant, paths: Sequence[str]) -> dict[str, Json]:
-    """Files by their names alone, so that the table can be moved; Hudi looks at the last part of a path only."""
+    """Names files without folders, so that the table can be moved; Hudi uses only the last part of a path."""
     files: dict[str, list[str]] = {}
     for path in paths:
         partition, _, name = path.rpartition("/")

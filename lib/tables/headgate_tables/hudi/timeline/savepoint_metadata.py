@@ -1,4 +1,4 @@
-"""A savepoint: HoodieSavepointMetadata in ``T_C.savepoint``, T being the instant it saves."""
+"""A savepoint: HoodieSavepointMetadata in ``T_C.savepoint``, T being the instant that it saves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Contai
 
 @dataclass(frozen=True, slots=True)
 class SavedFiles:
-    """A savepoint, read back. ``at_ms``: since the epoch. ``files``: names by partition, which no cleaning takes."""
+    """A decoded savepoint. ``at_ms``: since the epoch. ``files``: names by partition, which no cleaning deletes."""
 
     user: str
     at_ms: int
@@ -45,7 +45,7 @@ def _decode(fields: Fields) -> SavedFiles:
 
 
 def _read_names(value: object) -> tuple[str, ...]:
-    """Old versions gave paths."""
+    """Old versions have paths."""
     return tuple(path.rpartition("/")[2] for path in Fields(value).take("savepointDataFile", texts))
 
 

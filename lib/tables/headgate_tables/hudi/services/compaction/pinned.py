@@ -40,7 +40,7 @@ _SHORT_ENTRY = 24
 
 
 class PinnedSlice:
-    """The pinned files. Raises MissingFileError or CorruptFileError when one is not as it was pinned, here or while it is read."""
+    """The pinned files. Raises MissingFileError or CorruptFileError when one is not as it was pinned, here and in reads."""
 
     def __init__(self, store: Store, operation: Operation) -> None:
         self._store = store
