@@ -389,9 +389,9 @@ def test_d1_names_are_in_a_slot_before_they_may_be_deleted(store: FaultyStore) -
     log = open_log(store)
     dead = log.begin()
     log.abandon(dead)
-    log.bury({dead: ["x"]}, [])
+    log.win_dead({dead: ["x"]}, [])
     assert read_state(store, LOG_LAYOUT)[0].dead == {dead: ["x"]}
-    log.bury({}, [dead])
+    log.win_dead({}, [dead])
     assert read_state(store, LOG_LAYOUT)[0].dead == {}
 
 

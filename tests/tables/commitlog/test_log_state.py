@@ -8,11 +8,11 @@ import pytest
 
 from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
-from headgate_tables.commitlog.records import ChannelRecord, Channels, Holder, Saved, encode_derived
-from headgate_tables.commitlog.service_bodies import Adopt, Archive, Clean, Plan, PlanDone, Restore, Save
+from headgate_tables.commitlog.records import ChannelRecord, Channels, Holder, Savepoint, encode_derived
+from headgate_tables.commitlog.service_bodies import Adopt, Archive, Clean, PlanDone, PlanMade, Restore, SavepointMade
 from headgate_tables.commitlog.slot import Body, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import LogState
-from headgate_tables.commitlog.times import Ahead, TimeGenerator, format_time
+from headgate_tables.commitlog.times import TimeGenerator, TimesAhead, format_time
 from headgate_tables.errors import CorruptFileError
 from support.log_layout import LOG_LAYOUT
 from support.systems import NOON, SetClock
@@ -38,8 +38,8 @@ def later(instant: str) -> str:
     return f"{int(instant) + 1}"
 
 
-def planned(instant: str) -> Plan:
-    return Plan(instant=instant, operations=[], publish=[])
+def planned(instant: str) -> PlanMade:
+    return PlanMade(instant=instant, operations=[], publish=[])
 
 
 def cleaned(instant: str, earliest: str) -> Clean:
@@ -93,13 +93,13 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         channels={"c": ChannelRecord(1, 2, "me", 3)},
         plans={THIRD: [["operation"]]},
         refused={SECOND: ["p/late"]},
-        savepoints={SECOND: Saved(THIRD, later(SECOND), {})},
+        savepoints={SECOND: Savepoint(THIRD, later(SECOND), {})},
         deleting={"clean": ["p/old"]},
         archived=FIRST,
         cleaned=SECOND,
         restored=THIRD,
         stuck={"p/f": {"aside": True}},
-        ahead=Ahead(FOURTH, 1_000),
+        ahead=TimesAhead(FOURTH, 1_000),
         folded=7,
     )
     unset = [
@@ -111,9 +111,9 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
 
 def test_an_instant_is_ours_with_the_completion_that_a_slot_decided_and_with_no_other() -> None:
     state = state_after(committed(FIRST))
-    assert state.decided(FIRST, "deltacommit", later(FIRST))
-    assert not state.decided(FIRST, "deltacommit", later(later(FIRST)))
-    assert not state.decided(SECOND, "deltacommit", later(SECOND))
+    assert state.has_completed(FIRST, "deltacommit", later(FIRST))
+    assert not state.has_completed(FIRST, "deltacommit", later(later(FIRST)))
+    assert not state.has_completed(SECOND, "deltacommit", later(SECOND))
 
 
 def test_archiving_takes_instants_up_to_the_named_one_off_the_books_and_they_stay_ours() -> None:
@@ -121,9 +121,9 @@ def test_archiving_takes_instants_up_to_the_named_one_off_the_books_and_they_sta
     assert list(state.commits) == [THIRD]
     assert state.deleting == {f"archive {SECOND}": ["x"]}
     for instant in (FIRST, SECOND):
-        assert state.knows(instant)
-        assert state.decided(instant, "deltacommit", later(instant))
-    assert not state.knows(later(THIRD))
+        assert state.has_reserved(instant)
+        assert state.has_completed(instant, "deltacommit", later(instant))
+    assert not state.has_reserved(later(THIRD))
 
 
 def test_a_committed_instant_is_not_dead_when_its_reservation_ends() -> None:
@@ -136,7 +136,7 @@ def test_a_commit_of_offsets_alone_is_not_missed_on_the_timeline() -> None:
     """Rule RO5: it derives no file, so nothing there says that it completed."""
     state = state_after(Reserve(reserved=[FIRST]), committed(FIRST, shown=False, reserved=[]))
     assert (state.commits, state.dead) == ({}, {})
-    assert state.knows(FIRST)
+    assert state.has_reserved(FIRST)
     assert state.channels == {"c": ChannelRecord(1, int(FIRST) % 100_000, "me", 1)}
 
 
@@ -147,7 +147,7 @@ def test_names_of_a_dead_instant_add_up_until_they_are_gone_and_then_it_is_still
     assert state.dead == {FIRST: ["x", "y"]}
     state = state_after(first, second, Dead(named={}, swept=[FIRST]))
     assert state.dead == {}
-    assert state.knows(FIRST)
+    assert state.has_reserved(FIRST)
     state = state_after(first, Dead(named={}, swept=[FIRST]), second)
     assert (state.dead, state.gone) == ({FIRST: ["y"]}, {})
 
@@ -163,7 +163,7 @@ def test_how_far_back_the_table_can_be_read_never_moves_back() -> None:
 
 
 def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_programs() -> None:
-    saved = Save(saved=SECOND, completion=THIRD, point=later(SECOND), channels={}, publish=[])
+    saved = SavepointMade(saved=SECOND, completion=THIRD, point=later(SECOND), channels={}, publish=[])
     plan = planned(THIRD)
     back = restored([SECOND, THIRD], outputs={THIRD: ["p/output"]}, channels={"c": ChannelRecord(1, 0, "me", 1)})
     state = state_after(committed(FIRST), committed(SECOND), saved, plan, back)
@@ -171,8 +171,8 @@ def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_program
     assert state.savepoints == {}
     assert state.plans == {}
     assert state.dead == {THIRD: ["p/output"]}
-    assert state.knows(SECOND)
-    assert not state.decided(SECOND, "deltacommit", later(SECOND))
+    assert state.has_reserved(SECOND)
+    assert not state.has_completed(SECOND, "deltacommit", later(SECOND))
     assert state.channels == {"c": ChannelRecord(1, 0, "me", 1)}
     assert state.restored == FOURTH
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.claim import LATE_S, Claim
+from headgate_tables.commitlog.claim import OWNERSHIP_TRUSTED_S, Claim
 from headgate_tables.commitlog.dead_names import DeadNames
 from headgate_tables.errors import DeposedError, OutcomeUnknownError, StoreUnavailableError
 from headgate_tables.hudi.timeline.active import list_instants
@@ -136,7 +136,7 @@ def test_h8_who_is_held_up_asks_who_owns_the_table_and_goes_on_and_others_never_
     assert not asked
 
     def busy() -> None:
-        clock.now += round(LATE_S * 1000) + 1
+        clock.now += round(OWNERSHIP_TRUSTED_S * 1000) + 1
 
     store = table._store
     assert isinstance(store, FaultyStore)
@@ -155,7 +155,7 @@ def test_h8_who_cannot_ask_publishes_nothing_yet(tmp_path: Path, monkeypatch: py
         raise StoreUnavailableError("busy", fix="Try again.")
 
     def late() -> None:
-        clock.now += round(LATE_S * 1000) + 1
+        clock.now += round(OWNERSHIP_TRUSTED_S * 1000) + 1
 
     transaction = table.transaction()
     transaction.upsert(rows(("won", 1, "x")))

@@ -102,7 +102,7 @@ def test_own_fences_once_and_says_which_epoch(store: Noting) -> None:
     assert (second.epoch, second.own(), second.epoch) == (1, 2, 2)
     assert read_state(store, LOG_LAYOUT)[0].holder == THERE
     assert kinds(store) == [Kind.CONFIG, Kind.FENCE, Kind.FENCE]
-    for call in (first.bury_dead, first.tidy, lambda: first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})):
+    for call in (first.declare_rolled_back_dead, first.tidy, lambda: first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})):
         with pytest.raises(DeposedError):
             call() or first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})
 
@@ -237,8 +237,8 @@ def test_ro4_an_aborted_checkpoints_instant_is_dead_in_a_slot_before_a_new_one_b
     table = opened(store)
     transaction = checkpoint_of(store, table, ("a", 1, "aborted"))
     transaction.rollback()
-    assert table.bury_dead()
-    assert not table.bury_dead()
+    assert table.declare_rolled_back_dead()
+    assert not table.declare_rolled_back_dead()
     assert transaction.instant in read_state(store, LOG_LAYOUT)[0].dead
     again = checkpoint_of(store, table, ("a", 1, "again"))
     assert again.instant > transaction.instant

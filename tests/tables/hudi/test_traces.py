@@ -101,7 +101,7 @@ def test_a_dead_instant_that_a_paused_process_shows_after_hours_is_ours_and_is_s
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its request was on the way for so long, so that it could not ask any more who owns the table."""
-    monkeypatch.setattr(claim, "LATE_S", math.inf)
+    monkeypatch.setattr(claim, "OWNERSHIP_TRUSTED_S", math.inf)
     clock = SetClock()
     create(tmp_path, system=system(clock))
     sleeper = opened(tmp_path, clock=clock)

@@ -12,13 +12,13 @@ from headgate_tables.commitlog.records import (
     DataFile,
     EncodedFile,
     Holder,
-    read_ahead,
     read_channels,
     read_files,
     read_names_by_instant,
     read_published,
+    read_times_ahead,
 )
-from headgate_tables.commitlog.times import Ahead
+from headgate_tables.commitlog.times import TimesAhead
 
 
 class Kind(enum.StrEnum):
@@ -119,7 +119,7 @@ class Created(Decision):
     @classmethod
     def decode(cls, fields: Fields) -> "Created":
         """Raises UnfitError, as all below. The format looks at its keys itself."""
-        time, publish = fields.take("time", text), fields.take("publish", read_published)
+        time, publish = fields.required("time", text), fields.required("publish", read_published)
         return cls(config=fields.rest(), time=time, publish=publish)
 
 
@@ -133,7 +133,7 @@ class Configured(Decision):
 
     @classmethod
     def decode(cls, fields: Fields) -> "Configured":
-        return cls(settings=fields.take("settings", read_texts_by_key), **common(fields))
+        return cls(settings=fields.required("settings", read_texts_by_key), **common(fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Fence(Decision):
     KEYS = ("holder", "reserved", "ahead")
 
     holder: Holder
-    ahead: Ahead | None = None
+    ahead: TimesAhead | None = None
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot."""
@@ -152,7 +152,9 @@ class Fence(Decision):
 
     @classmethod
     def decode(cls, fields: Fields) -> "Fence":
-        return cls(holder=fields.take("holder", Holder.decode), ahead=fields.maybe("ahead", read_ahead), **common(fields))
+        return cls(
+            holder=fields.required("holder", Holder.decode), ahead=fields.optional("ahead", read_times_ahead), **common(fields)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +164,11 @@ class Reserve(Decision):
     KIND = Kind.RESERVE
     KEYS = ("reserved", "ahead", "deleted")
 
-    ahead: Ahead | None = None
+    ahead: TimesAhead | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "Reserve":
-        return cls(ahead=fields.maybe("ahead", read_ahead), **common(fields))
+        return cls(ahead=fields.optional("ahead", read_times_ahead), **common(fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +187,11 @@ class Commit(Decision):
     @classmethod
     def decode(cls, fields: Fields) -> "Commit":
         return cls(
-            instant=fields.take("instant", text),
-            completion=fields.take("completion", text),
-            files=fields.take("files", read_files),
-            channels=fields.take("channels", read_channels),
-            publish=fields.take("publish", read_published),
+            instant=fields.required("instant", text),
+            completion=fields.required("completion", text),
+            files=fields.required("files", read_files),
+            channels=fields.required("channels", read_channels),
+            publish=fields.required("publish", read_published),
             **common(fields),
         )
 
@@ -205,7 +207,7 @@ class Offsets(Decision):
 
     @classmethod
     def decode(cls, fields: Fields) -> "Offsets":
-        return cls(channels=fields.take("channels", read_channels), forget=fields.take("forget", texts), **common(fields))
+        return cls(channels=fields.required("channels", read_channels), forget=fields.required("forget", texts), **common(fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,4 +222,4 @@ class Dead(Decision):
 
     @classmethod
     def decode(cls, fields: Fields) -> "Dead":
-        return cls(named=fields.take("named", read_names_by_instant), swept=fields.take("swept", texts), **common(fields))
+        return cls(named=fields.required("named", read_names_by_instant), swept=fields.required("swept", texts), **common(fields))

@@ -26,9 +26,9 @@ from headgate_tables.errors import (
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
-ALIVE = 2
+LIVE_INSTANTS = 2
 """Checkpoint instants alive at a time (rule RO1): one filling, one committing."""
-LATE_S = 60.0
+OWNERSHIP_TRUSTED_S = 60.0
 """Seconds after its last proof of ownership at which a process asks the log before it creates a file (hazard H8). Shorter:
 commits that a busy store delays ask, too. Longer: dead instants have to be remembered far longer (headgate.log.retire.after).
 """
@@ -92,11 +92,11 @@ class Claim:
             raise self._deposed_error()
         self._owned_at = asked_at
 
-    def ask_if_late(self) -> None:
+    def check_owner_if_late(self) -> None:
         """For a file that is about to be created. A process that slept may have been deposed, and what it won or reserved may
         have been published, archived and cleaned: the file would bring it back (hazard H8). Raises as ``check_owner``.
         """
-        if self.system.clock.monotonic() - self._owned_at > LATE_S:
+        if self.system.clock.monotonic() - self._owned_at > OWNERSHIP_TRUSTED_S:
             self.check_owner()
 
     def end(self, error: ReopenTable) -> None:
@@ -126,8 +126,8 @@ class Claim:
                 fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open with take_over=True.",
             )
         times = TimeGenerator(self.system.clock, self.state.time, self.state.ahead)
-        ahead = times.accept() if accepting else None
-        reserved = [times.next() for _ in range(ALIVE)]
+        ahead = times.accept_ahead() if accepting else None
+        reserved = [times.next() for _ in range(LIVE_INSTANTS)]
         body = Fence(holder=self._holder, reserved=reserved, ahead=ahead)
         self.unpublished = list(self.unfolded)
         if not self._win(self._slot(body, self.state.epoch + 1)):

@@ -108,11 +108,11 @@ class CommitLog:
         """
         self._claim.check()
         if not self._claim.fenced:
-            if TimeGenerator(self._system.clock, self.state.time).accept() is None:
+            if TimeGenerator(self._system.clock, self.state.time).accept_ahead() is None:
                 return ""
             self._claim.fence(accepting=True)
             return self.state.ahead.floor if self.state.ahead is not None else ""
-        ahead = self._claim.times.accept()
+        ahead = self._claim.times.accept_ahead()
         if ahead is None:
             return ""
         self._append(Reserve(reserved=self._reservations.renewed(), ahead=ahead))
@@ -218,12 +218,12 @@ class CommitLog:
         reserved = self._reservations.renewed()
         self._append(Offsets(channels=channels, forget=forget, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
 
-    def bury_given_up(self) -> bool:
+    def declare_given_up_dead(self) -> bool:
         """Makes the instants of abandoned transactions dead now, in a slot (rules RO4, TM4); False when there are none."""
         self._claim.check()
         if not self._reservations.given_up:
             return False
-        self.bury({}, ())
+        self.win_dead({}, ())
         return True
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ class CommitLog:
         self._reservations.check_open(instant)
         self._reservations.end(instant)
 
-    def bury(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
+    def win_dead(self, named: Mapping[str, Sequence[str]], swept: Sequence[str]) -> None:
         """Wins a DEAD slot: ``named`` maps dead instants to names that may now be deleted; the files of ``swept`` ones are gone
         (rule D1).
         """
@@ -249,7 +249,9 @@ class CommitLog:
     def create(self, path: str, content: bytes) -> None:
         """Creates a file that the next step needs, unless it exists. Raises StoreUnavailableError, DeposedError."""
         with self.ending_on_failed_sync():
-            create_for_certain(self.store, self._system.clock, path, content, durable=False, ask=self._claim.ask_if_late)
+            create_for_certain(
+                self.store, self._system.clock, path, content, durable=False, check_owner=self._claim.check_owner_if_late
+            )
 
     def fold_is_due(self) -> bool:
         """Whether ``FOLD_EVERY`` slots stand after the newest fold."""
@@ -279,6 +281,6 @@ class CommitLog:
         return self._claim.ending_on_failed_sync()
 
     def _append(self, body: Body) -> Slot:
-        slot = self._claim.append(self.dead_names.stated_in(body))
-        self.dead_names.have_been_stated(slot.body)
+        slot = self._claim.append(self.dead_names.with_deleted(body))
+        self.dead_names.note_recorded(slot.body)
         return slot

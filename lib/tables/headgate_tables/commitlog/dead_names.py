@@ -14,7 +14,7 @@ class DeadNames:
     def __init__(self, claim: Claim, reservations: Reservations) -> None:
         self._claim = claim
         self._reservations = reservations
-        self._looked_for: set[str] = set()
+        self._searched: set[str] = set()
         self._deleted: set[str] = set()
 
     @property
@@ -26,7 +26,7 @@ class DeadNames:
     @property
     def sweep_is_due(self) -> bool:
         """Whether nobody has searched yet for the files of some dead instant."""
-        return any(instant not in self._looked_for for instant in self.by_instant)
+        return any(instant not in self._searched for instant in self.by_instant)
 
     @property
     def unsettled(self) -> Sequence[str]:
@@ -41,11 +41,11 @@ class DeadNames:
     def _is_settled(self, instant: str, names: Sequence[str]) -> bool:
         first = self._claim.first_instant
         own = self._claim.store.stages and bool(first) and instant >= first
-        return own and instant in self._looked_for and not any(self._claim.layout.is_data(name) for name in names)
+        return own and instant in self._searched and not any(self._claim.layout.is_data(name) for name in names)
 
-    def looked_for(self, instants: Iterable[str]) -> None:
+    def note_searched(self, instants: Iterable[str]) -> None:
         """Notes that the files of these dead instants were searched for."""
-        self._looked_for.update(instants)
+        self._searched.update(instants)
 
     def delete_given_up(self) -> None:
         """Deletes the files whose names slots have declared dead (rule D1); the next slot records that they are gone."""
@@ -59,10 +59,10 @@ class DeadNames:
                 store.delete(name for name in names if is_data(name))
                 self._deleted.add(key)
 
-    def stated_in(self, body: Body) -> Body:
+    def with_deleted(self, body: Body) -> Body:
         """The body of the next slot, with the files that this handle has deleted since the last one."""
         return replace(body, deleted=sorted(self._deleted)) if self._deleted else body
 
-    def have_been_stated(self, body: Body) -> None:
+    def note_recorded(self, body: Body) -> None:
         """A slot with this ``body`` was won."""
         self._deleted.difference_update(body.deleted or ())

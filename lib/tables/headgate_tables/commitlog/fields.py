@@ -25,7 +25,7 @@ class UnfitError(Exception):
 
 
 class Fields:
-    """The keys of the JSON object ``content``, each to be read once, so that ``end`` finds those that nobody knows.
+    """The keys of the JSON object ``content``, each to be read once, so that ``refuse_others`` finds those that nobody knows.
 
     Raises UnfitError for any other value.
     """
@@ -35,7 +35,7 @@ class Fields:
     def __init__(self, content: object) -> None:
         self._left = json_map(content)
 
-    def take(self, key: str, read: Read[T]) -> T:
+    def required(self, key: str, read: Read[T]) -> T:
         """Raises UnfitError when the key is missing."""
         try:
             return read(self._left.pop(key))
@@ -44,15 +44,15 @@ class Fields:
         except UnfitError as error:
             raise error.below(key) from None
 
-    def maybe(self, key: str, read: Read[T]) -> T | None:
+    def optional(self, key: str, read: Read[T]) -> T | None:
         """None when the key is missing."""
-        return self.take(key, read) if key in self._left else None
+        return self.required(key, read) if key in self._left else None
 
     def rest(self) -> dict[str, Json]:
         """The keys that were not read so far; the caller knows every one of them."""
         return self._left
 
-    def end(self) -> None:
+    def refuse_others(self) -> None:
         """Raises UnfitError for a key that nobody has read."""
         if self._left:
             raise UnfitError("is not known to this version", next(iter(self._left)), unknown=True)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from headgate_tables.commitlog.bodies import read_texts_by_key
 from headgate_tables.commitlog.fields import Fields, Json, map_of, nullable, number, text, texts
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import Holder, read_ahead, read_channels, read_names_by_instant, read_published
-from headgate_tables.commitlog.service_bodies import read_plans, read_saved, read_stuck_slices
+from headgate_tables.commitlog.records import Holder, read_channels, read_names_by_instant, read_published, read_times_ahead
+from headgate_tables.commitlog.service_bodies import read_plans, read_savepoints, read_stuck_slices
 from headgate_tables.commitlog.state import LogState
 
 
@@ -40,33 +40,33 @@ def encode_fold(state: LogState) -> dict[str, Json]:
 def decode_fold(content: Mapping[str, Json], layout: LogLayout) -> LogState:
     """Raises UnfitError."""
     fields = Fields(content)
-    n, (config, settings) = fields.take("n", number), fields.take("config", _read_config)
+    n, (config, settings) = fields.required("n", number), fields.required("config", _read_config)
     state = LogState(
         layout,
         n=n,
-        last_hash=fields.take("last_hash", text),
-        epoch=fields.take("epoch", number),
-        time=fields.take("time", text),
-        holder=fields.take("holder", nullable(Holder.decode)),
+        last_hash=fields.required("last_hash", text),
+        epoch=fields.required("epoch", number),
+        time=fields.required("time", text),
+        holder=fields.required("holder", nullable(Holder.decode)),
         config=config,
         settings=settings,
-        reserved=list(fields.take("reserved", texts)),
-        commits=fields.take("commits", read_texts_by_key),
-        dead=fields.take("dead", _read_dead),
-        gone=dict.fromkeys(fields.take("gone", texts)),
-        channels=fields.take("channels", read_channels),
-        plans=fields.take("plans", read_plans),
-        refused=fields.take("refused", read_names_by_instant),
-        savepoints=fields.take("savepoints", read_saved),
-        deleting=fields.take("deleting", read_names_by_instant),
-        archived=fields.take("archived", text),
-        cleaned=fields.take("cleaned", text),
-        restored=fields.take("restored", text),
-        stuck=fields.maybe("stuck", read_stuck_slices) or {},  # younger than format 1, as is ``ahead``
-        ahead=fields.maybe("ahead", nullable(read_ahead)),
+        reserved=list(fields.required("reserved", texts)),
+        commits=fields.required("commits", read_texts_by_key),
+        dead=fields.required("dead", _read_dead),
+        gone=dict.fromkeys(fields.required("gone", texts)),
+        channels=fields.required("channels", read_channels),
+        plans=fields.required("plans", read_plans),
+        refused=fields.required("refused", read_names_by_instant),
+        savepoints=fields.required("savepoints", read_savepoints),
+        deleting=fields.required("deleting", read_names_by_instant),
+        archived=fields.required("archived", text),
+        cleaned=fields.required("cleaned", text),
+        restored=fields.required("restored", text),
+        stuck=fields.optional("stuck", read_stuck_slices) or {},  # younger than format 1, as is ``ahead``
+        ahead=fields.optional("ahead", nullable(read_times_ahead)),
         folded=n,
     )
-    fields.end()
+    fields.refuse_others()
     return state
 
 
@@ -76,7 +76,7 @@ _read_dead = map_of(nullable(texts))
 def _read_config(value: object) -> tuple[dict[str, Json], Mapping[str, str]]:
     """The format's keys, and the settings. Old folds have the whole body of slot 0."""
     fields = Fields(value)
-    settings = fields.maybe("settings", read_texts_by_key) or {}
-    fields.maybe("time", text)
-    fields.maybe("publish", read_published)
+    settings = fields.optional("settings", read_texts_by_key) or {}
+    fields.optional("time", text)
+    fields.optional("publish", read_published)
     return fields.rest(), settings

@@ -12,7 +12,7 @@ from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import DataFile, DerivedFile
 from headgate_tables.commitlog.slot import Slot
-from headgate_tables.commitlog.win import create_for_certain, no_question
+from headgate_tables.commitlog.win import create_for_certain, unchecked
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.storage.store import Outcome, Store
 from headgate_tables.system import Clock
@@ -47,28 +47,28 @@ def publish(
     slot: Slot,
     dead: Collection[str] = (),
     usable: Usable = ours_alone,
-    ask: Callable[[], None] = no_question,
+    check_owner: Callable[[], None] = unchecked,
 ) -> None:
     """Puts the slot's files in place, except the ``dead`` ones. A file that exists stays, unless a power cut left it torn, or it
-    is another program's and not ``usable``. ``ask`` is called before each file and raises when the table is no longer ours.
+    is another program's and not ``usable``. ``check_owner`` raises when the table is no longer ours.
 
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
     """
     for file in slot.files:
         if file.stage and file.path not in dead:
-            ask()
+            check_owner()
             _link(store, layout, file)
     for path, content in derived_files(slot):
         if path in dead:
             continue
         # Other programs may rewrite the properties, so a torn file of that name would pass for theirs: those are synced at once.
-        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG, ask=ask)
+        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG, check_owner=check_owner)
         if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
             try:
                 _put_right(store, path, content, slot.n, usable)
             except FileNotFoundError as error:
-                ask()
+                check_owner()
                 raise MissingFileError(
                     f"{path} was there, and is gone",
                     fix="Another process has deleted it: a successor that has archived it, or somebody from outside.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, list_of, map_of, number, text, texts
-from headgate_tables.commitlog.times import Ahead
+from headgate_tables.commitlog.times import TimesAhead
 
 
 class DataFile(NamedTuple):
@@ -38,7 +38,7 @@ DerivedFile: TypeAlias = tuple[str, bytes]
 """Path and content of a file that a slot derives."""
 Channels: TypeAlias = Mapping[str, ChannelRecord]
 """Records of channels, by name."""
-Stuck: TypeAlias = Mapping[str, Json]
+StuckRecord: TypeAlias = Mapping[str, Json]
 """The format's record of a file slice that cannot be compacted. The log itself reads only the flag ``aside`` in it."""
 
 
@@ -69,12 +69,12 @@ def _read_record(value: object) -> ChannelRecord:
     raise UnfitError("holds no list of incarnation, offset, principal and time")
 
 
-def read_ahead(value: object) -> Ahead:
-    """The value as an ``Ahead``. Raises UnfitError."""
+def read_times_ahead(value: object) -> TimesAhead:
+    """The value as an ``TimesAhead``. Raises UnfitError."""
     if type(value) is list and len(value) == 2:
         floor, at = value
         if type(floor) is str and type(at) is int:
-            return Ahead(floor, at)
+            return TimesAhead(floor, at)
     raise UnfitError("holds no list of floor and time")
 
 
@@ -89,15 +89,15 @@ def encode_derived(files: Sequence[DerivedFile]) -> list[EncodedFile]:
     return [EncodedFile(path, base64.b64encode(content).decode()) for path, content in files]
 
 
-def read_stuck(value: object) -> Stuck:
-    """The value as a ``Stuck`` record. Raises UnfitError."""
+def read_stuck_record(value: object) -> StuckRecord:
+    """The value as a ``StuckRecord`` record. Raises UnfitError."""
     content = json_map(value)
-    Fields({**content}).take("aside", flag)
+    Fields({**content}).required("aside", flag)
     return content
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Savepoint:
     """A savepoint. ``completion``: when the savepoint completed; ``point``: when the commit that it saves did."""
 
     completion: str
@@ -109,11 +109,13 @@ class Saved:
         return {"completion": self.completion, "point": self.point, "channels": self.channels}
 
     @classmethod
-    def decode(cls, content: object) -> "Saved":
+    def decode(cls, content: object) -> "Savepoint":
         """Raises UnfitError."""
         fields = Fields(content)
-        saved = cls(fields.take("completion", text), fields.take("point", text), fields.take("channels", read_channels))
-        fields.end()
+        saved = cls(
+            fields.required("completion", text), fields.required("point", text), fields.required("channels", read_channels)
+        )
+        fields.refuse_others()
         return saved
 
 
@@ -139,7 +141,10 @@ class Holder:
         """Raises UnfitError."""
         fields = Fields(content)
         holder = cls(
-            fields.take("kind", text), fields.take("host", text), fields.take("pid", number), fields.take("address", text)
+            fields.required("kind", text),
+            fields.required("host", text),
+            fields.required("pid", number),
+            fields.required("address", text),
         )
-        fields.end()
+        fields.refuse_others()
         return holder

@@ -5,7 +5,7 @@ Slots reserve instants before they are used. One that was given out and did not 
 
 from collections.abc import Sequence
 
-from headgate_tables.commitlog.claim import ALIVE, Claim
+from headgate_tables.commitlog.claim import LIVE_INSTANTS, Claim
 from headgate_tables.errors import TransactionError
 
 STALE_MS = 60_000
@@ -42,7 +42,7 @@ class Reservations:
 
     def check_room(self) -> None:
         """Raises TransactionError when no more transactions may be open."""
-        if len(self._open) >= ALIVE:
+        if len(self._open) >= LIVE_INSTANTS:
             raise TransactionError(
                 f"{len(self._open)} transactions are open, which is all there can be",
                 fix="Commit or roll back the older one before you begin another.",
@@ -84,12 +84,12 @@ class Reservations:
 
     def fresh(self) -> list[str]:
         """New instants only, for a slot that reserves all anew (rule TM4). Raises ClockError."""
-        return [self._claim.times.next() for _ in range(ALIVE)]
+        return [self._claim.times.next() for _ in range(LIVE_INSTANTS)]
 
     def renewed(self, ending: str = "") -> list[str]:
         """All instants that are alive after a slot that ends the transaction of ``ending`` (rule TM4). Raises ClockError."""
         alive = [i for i in self._reserved if i != ending and (i in self._open or self._is_unused(i))]
-        return alive + [self._claim.times.next() for _ in range(ALIVE - len(alive))]
+        return alive + [self._claim.times.next() for _ in range(LIVE_INSTANTS - len(alive))]
 
     @property
     def _reserved(self) -> Sequence[str]:

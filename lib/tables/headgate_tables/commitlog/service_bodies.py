@@ -10,23 +10,23 @@ from headgate_tables.commitlog.records import (
     Channels,
     DataFile,
     EncodedFile,
-    Saved,
-    Stuck,
+    Savepoint,
+    StuckRecord,
     read_channels,
     read_files,
     read_names_by_instant,
     read_published,
-    read_stuck,
+    read_stuck_record,
 )
 
-read_stuck_slices = map_of(read_stuck)
+read_stuck_slices = map_of(read_stuck_record)
 read_plans = map_of(json_list)
-read_saved = map_of(Saved.decode)
-read_entry = nullable(read_stuck)
+read_savepoints = map_of(Savepoint.decode)
+read_entry = nullable(read_stuck_record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Decision):
+class PlanMade(Decision):
     """A compaction is planned. ``operations``: as the format encodes them."""
 
     KIND = Kind.PLAN
@@ -36,12 +36,12 @@ class Plan(Decision):
     publish: Sequence[EncodedFile]
 
     @classmethod
-    def decode(cls, fields: Fields) -> "Plan":
+    def decode(cls, fields: Fields) -> "PlanMade":
         """Raises UnfitError, as all below."""
         return cls(
-            instant=fields.take("instant", text),
-            operations=fields.take("operations", json_list),
-            publish=fields.take("publish", read_published),
+            instant=fields.required("instant", text),
+            operations=fields.required("operations", json_list),
+            publish=fields.required("publish", read_published),
             **common(fields),
         )
 
@@ -59,19 +59,19 @@ class PlanDone(Decision):
     files: Sequence[DataFile]
     names: Sequence[str]
     publish: Sequence[EncodedFile]
-    stuck: Mapping[str, Stuck] | None = None
+    stuck: Mapping[str, StuckRecord] | None = None
     freed: Sequence[str] | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "PlanDone":
         return cls(
-            instant=fields.take("instant", text),
-            completion=fields.take("completion", text),
-            files=fields.take("files", read_files),
-            names=fields.take("names", texts),
-            publish=fields.take("publish", read_published),
-            stuck=fields.maybe("stuck", read_stuck_slices),
-            freed=fields.maybe("freed", texts),
+            instant=fields.required("instant", text),
+            completion=fields.required("completion", text),
+            files=fields.required("files", read_files),
+            names=fields.required("names", texts),
+            publish=fields.required("publish", read_published),
+            stuck=fields.optional("stuck", read_stuck_slices),
+            freed=fields.optional("freed", texts),
             **common(fields),
         )
 
@@ -84,16 +84,16 @@ class PlanCancelled(Decision):
 
     instant: str
     names: Sequence[str]
-    stuck: Mapping[str, Stuck] | None = None
+    stuck: Mapping[str, StuckRecord] | None = None
     freed: Sequence[str] | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "PlanCancelled":
         return cls(
-            instant=fields.take("instant", text),
-            names=fields.take("names", texts),
-            stuck=fields.maybe("stuck", read_stuck_slices),
-            freed=fields.maybe("freed", texts),
+            instant=fields.required("instant", text),
+            names=fields.required("names", texts),
+            stuck=fields.optional("stuck", read_stuck_slices),
+            freed=fields.optional("freed", texts),
             **common(fields),
         )
 
@@ -113,17 +113,17 @@ class Clean(Decision):
     @classmethod
     def decode(cls, fields: Fields) -> "Clean":
         return cls(
-            instant=fields.take("instant", text),
-            completion=fields.take("completion", text),
-            names=fields.take("names", texts),
-            earliest=fields.take("earliest", text),
-            publish=fields.take("publish", read_published),
+            instant=fields.required("instant", text),
+            completion=fields.required("completion", text),
+            names=fields.required("names", texts),
+            earliest=fields.required("earliest", text),
+            publish=fields.required("publish", read_published),
             **common(fields),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Save(Decision):
+class SavepointMade(Decision):
     """``saved``: the instant; ``point``: its completion time; ``completion``: the savepoint's own. ``channels``: all records."""
 
     KIND = Kind.SAVEPOINT
@@ -135,19 +135,19 @@ class Save(Decision):
     publish: Sequence[EncodedFile]
 
     @classmethod
-    def decode(cls, fields: Fields) -> "Save":
+    def decode(cls, fields: Fields) -> "SavepointMade":
         return cls(
-            saved=fields.take("saved", text),
-            point=fields.take("point", text),
-            completion=fields.take("completion", text),
-            channels=fields.take("channels", read_channels),
-            publish=fields.take("publish", read_published),
+            saved=fields.required("saved", text),
+            point=fields.required("point", text),
+            completion=fields.required("completion", text),
+            channels=fields.required("channels", read_channels),
+            publish=fields.required("publish", read_published),
             **common(fields),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsave(Decision):
+class SavepointRemoved(Decision):
     """The savepoint of the instant ``removed`` is removed."""
 
     KIND = Kind.SAVEPOINT
@@ -156,8 +156,8 @@ class Unsave(Decision):
     names: Sequence[str]
 
     @classmethod
-    def decode(cls, fields: Fields) -> "Unsave":
-        return cls(removed=fields.take("removed", text), names=fields.take("names", texts), **common(fields))
+    def decode(cls, fields: Fields) -> "SavepointRemoved":
+        return cls(removed=fields.required("removed", text), names=fields.required("names", texts), **common(fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +180,14 @@ class Restore(Decision):
     @classmethod
     def decode(cls, fields: Fields) -> "Restore":
         return cls(
-            instant=fields.take("instant", text),
-            completion=fields.take("completion", text),
-            to=fields.take("to", text),
-            undone=fields.take("undone", texts),
-            outputs=fields.take("outputs", read_names_by_instant),
-            names=fields.take("names", texts),
-            channels=fields.take("channels", read_channels),
-            publish=fields.take("publish", read_published),
+            instant=fields.required("instant", text),
+            completion=fields.required("completion", text),
+            to=fields.required("to", text),
+            undone=fields.required("undone", texts),
+            outputs=fields.required("outputs", read_names_by_instant),
+            names=fields.required("names", texts),
+            channels=fields.required("channels", read_channels),
+            publish=fields.required("publish", read_published),
             **common(fields),
         )
 
@@ -203,7 +203,7 @@ class Archive(Decision):
 
     @classmethod
     def decode(cls, fields: Fields) -> "Archive":
-        return cls(until=fields.take("until", text), names=fields.take("names", texts), **common(fields))
+        return cls(until=fields.required("until", text), names=fields.required("names", texts), **common(fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ class Adopt(Decision):
     dead: Mapping[str, Sequence[str]]
     plans: Mapping[str, Sequence[Json]]
     refused: Mapping[str, Sequence[str]]
-    savepoints: Mapping[str, Saved]
+    savepoints: Mapping[str, Savepoint]
     unsaved: Sequence[str]
     archived: str
     cleaned: str
@@ -231,29 +231,29 @@ class Adopt(Decision):
     @classmethod
     def decode(cls, fields: Fields) -> "Adopt":
         return cls(
-            completed=fields.take("completed", read_texts_by_key),
-            removed=fields.take("removed", texts),
-            dead=fields.take("dead", read_names_by_instant),
-            plans=fields.take("plans", read_plans),
-            refused=fields.take("refused", read_names_by_instant),
-            savepoints=fields.take("savepoints", read_saved),
-            unsaved=fields.take("unsaved", texts),
-            archived=fields.take("archived", text),
-            cleaned=fields.take("cleaned", text),
-            config=fields.take("config", json_map),
-            names=fields.take("names", texts),
+            completed=fields.required("completed", read_texts_by_key),
+            removed=fields.required("removed", texts),
+            dead=fields.required("dead", read_names_by_instant),
+            plans=fields.required("plans", read_plans),
+            refused=fields.required("refused", read_names_by_instant),
+            savepoints=fields.required("savepoints", read_savepoints),
+            unsaved=fields.required("unsaved", texts),
+            archived=fields.required("archived", text),
+            cleaned=fields.required("cleaned", text),
+            config=fields.required("config", json_map),
+            names=fields.required("names", texts),
             **common(fields),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Decision):
+class SliceSetAside(Decision):
     """An operator has set a file slice aside, or taken it in again: then ``entry`` is None."""
 
     KIND = Kind.SLICE
 
     name: str
-    entry: Stuck | None
+    entry: StuckRecord | None
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot, in which None is null."""
@@ -261,8 +261,10 @@ class Slice(Decision):
         return own | Decision.encode(self)
 
     @classmethod
-    def decode(cls, fields: Fields) -> "Slice":
-        return cls(name=fields.take("name", text), entry=fields.take("entry", read_entry), **common(fields))
+    def decode(cls, fields: Fields) -> "SliceSetAside":
+        return cls(name=fields.required("name", text), entry=fields.required("entry", read_entry), **common(fields))
 
 
-ServiceBody: TypeAlias = Plan | PlanDone | PlanCancelled | Clean | Save | Unsave | Restore | Archive | Adopt | Slice
+ServiceBody: TypeAlias = (
+    PlanMade | PlanDone | PlanCancelled | Clean | SavepointMade | SavepointRemoved | Restore | Archive | Adopt | SliceSetAside
+)

@@ -18,14 +18,14 @@ from headgate_tables.commitlog.service_bodies import (
     Adopt,
     Archive,
     Clean,
-    Plan,
     PlanCancelled,
     PlanDone,
+    PlanMade,
     Restore,
-    Save,
+    SavepointMade,
+    SavepointRemoved,
     ServiceBody,
-    Slice,
-    Unsave,
+    SliceSetAside,
 )
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
@@ -44,15 +44,15 @@ _DECODE: Mapping[Kind, Callable[[Fields], Body]] = {
     Kind.COMMIT: Commit.decode,
     Kind.OFFSETS: Offsets.decode,
     Kind.DEAD: Dead.decode,
-    Kind.PLAN: Plan.decode,
+    Kind.PLAN: PlanMade.decode,
     Kind.PLAN_DONE: PlanDone.decode,
     Kind.PLAN_CANCELLED: PlanCancelled.decode,
     Kind.CLEAN: Clean.decode,
-    Kind.SAVEPOINT: Save.decode,
+    Kind.SAVEPOINT: SavepointMade.decode,
     Kind.RESTORE: Restore.decode,
     Kind.ARCHIVE: Archive.decode,
     Kind.ADOPT: Adopt.decode,
-    Kind.SLICE: Slice.decode,
+    Kind.SLICE: SliceSetAside.decode,
 }
 
 
@@ -74,7 +74,7 @@ class Slot:
     @property
     def instant(self) -> str:
         """The instant that it begins, completes or ends; "" for one of another kind."""
-        return self.body.instant if isinstance(self.body, Commit | Plan | PlanDone | PlanCancelled | Clean | Restore) else ""
+        return self.body.instant if isinstance(self.body, Commit | PlanMade | PlanDone | PlanCancelled | Clean | Restore) else ""
 
     @property
     def files(self) -> Sequence[DataFile]:
@@ -84,14 +84,14 @@ class Slot:
     @property
     def publish(self) -> Sequence[EncodedFile]:
         """The files that it derives, in the order of their creation."""
-        if isinstance(self.body, Created | Commit | Plan | PlanDone | Clean | Save | Restore):
+        if isinstance(self.body, Created | Commit | PlanMade | PlanDone | Clean | SavepointMade | Restore):
             return self.body.publish
         return ()
 
     @property
     def names(self) -> Sequence[str]:
         """Names that it gives up."""
-        if isinstance(self.body, PlanDone | PlanCancelled | Clean | Unsave | Restore | Archive | Adopt):
+        if isinstance(self.body, PlanDone | PlanCancelled | Clean | SavepointRemoved | Restore | Archive | Adopt):
             return self.body.names
         return ()
 
@@ -145,10 +145,10 @@ def decode_slot(data: bytes, layout: LogLayout, n: int) -> Slot:
 
 def _decode(content: dict[str, Json], n: int, path: str) -> Slot:
     fields = Fields(content)
-    _, _, epoch = fields.take("fmt", number), fields.take("n", number), fields.take("epoch", number)
-    nonce, prev_hash = fields.take("nonce", text), fields.take("prev_hash", text)
-    name, body = fields.take("kind", text), fields.take("body", json_map)
-    fields.end()
+    _, _, epoch = fields.required("fmt", number), fields.required("n", number), fields.required("epoch", number)
+    nonce, prev_hash = fields.required("nonce", text), fields.required("prev_hash", text)
+    name, body = fields.required("kind", text), fields.required("body", json_map)
+    fields.refuse_others()
     kind = _KINDS.get(name)
     if kind is None:
         raise UnsupportedTableError(
@@ -175,7 +175,7 @@ def _decoder(kind: Kind, n: int, body: Mapping[str, Json]) -> Callable[[Fields],
     if kind is Kind.CONFIG and n == 0:
         return Created.decode
     if kind is Kind.SAVEPOINT and "removed" in body:
-        return Unsave.decode
+        return SavepointRemoved.decode
     return _DECODE[kind]
 
 

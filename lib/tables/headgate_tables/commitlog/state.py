@@ -18,24 +18,24 @@ from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import (
     ChannelRecord,
     Holder,
-    Saved,
-    Stuck,
+    Savepoint,
+    StuckRecord,
 )
 from headgate_tables.commitlog.service_bodies import (
     Adopt,
     Archive,
     Clean,
-    Plan,
     PlanCancelled,
     PlanDone,
+    PlanMade,
     Restore,
-    Save,
+    SavepointMade,
+    SavepointRemoved,
     ServiceBody,
-    Slice,
-    Unsave,
+    SliceSetAside,
 )
 from headgate_tables.commitlog.slot import GENESIS_HASH, Body, Slot
-from headgate_tables.commitlog.times import Ahead
+from headgate_tables.commitlog.times import TimesAhead
 from headgate_tables.errors import CorruptFileError
 
 
@@ -73,13 +73,13 @@ class LogState:
     channels: dict[str, ChannelRecord] = field(default_factory=dict)
     plans: dict[str, Sequence[Json]] = field(default_factory=dict)
     refused: dict[str, Sequence[str]] = field(default_factory=dict)
-    savepoints: dict[str, Saved] = field(default_factory=dict)
+    savepoints: dict[str, Savepoint] = field(default_factory=dict)
     deleting: dict[str, Sequence[str]] = field(default_factory=dict)
     archived: str = ""
     cleaned: str = ""
     restored: str = ""
-    stuck: dict[str, Stuck] = field(default_factory=dict)
-    ahead: Ahead | None = None
+    stuck: dict[str, StuckRecord] = field(default_factory=dict)
+    ahead: TimesAhead | None = None
     folded: int = -1
 
     def apply(self, slot: Slot, own_hash: str) -> None:
@@ -92,15 +92,15 @@ class LogState:
         body = slot.body
         for key in body.deleted or ():
             self.deleting.pop(key, None)
-        self._take(body, slot.epoch)
+        self._apply(body, slot.epoch)
         if body.reserved is not None:
             self._reserve(body.reserved)
         if isinstance(body, Dead):
-            self._bury(body)
+            self._note_dead(body)
         self.time = max(self.time, body.time or "", *(body.reserved or ()))
         self.n, self.last_hash = slot.n, own_hash
 
-    def _take(self, body: Body, epoch: int) -> None:
+    def _apply(self, body: Body, epoch: int) -> None:
         match body:
             case Commit():
                 self._commit(body)
@@ -117,11 +117,11 @@ class LogState:
             case Dead():
                 pass  # applied after the reservations, which may make more instants dead
             case _:
-                self._serve(body)
+                self._apply_service(body)
 
-    def _serve(self, body: ServiceBody) -> None:
+    def _apply_service(self, body: ServiceBody) -> None:
         match body:
-            case Plan():
+            case PlanMade():
                 self.plans[body.instant] = body.operations
             case PlanDone():
                 self._plan_done(body)
@@ -131,10 +131,10 @@ class LogState:
                 self._note_stuck(body)
             case Clean():
                 self._clean(body)
-            case Save():
-                self.savepoints[body.saved] = Saved(body.completion, body.point, body.channels)
+            case SavepointMade():
+                self.savepoints[body.saved] = Savepoint(body.completion, body.point, body.channels)
                 self.time = max(self.time, body.completion)
-            case Unsave():
+            case SavepointRemoved():
                 self.savepoints.pop(body.removed, None)
                 self.deleting[f"savepoint {body.removed}"] = body.names
             case Restore():
@@ -144,7 +144,7 @@ class LogState:
                 self._archived_until(body.until)
             case Adopt():
                 self._adopt(body)
-            case Slice():
+            case SliceSetAside():
                 self._slice(body)
             case _:
                 assert_never(body)
@@ -239,7 +239,7 @@ class LogState:
         self.cleaned = max(self.cleaned, body.cleaned)
         self._forget_failures()
 
-    def _slice(self, body: Slice) -> None:
+    def _slice(self, body: SliceSetAside) -> None:
         """An operator has set a file slice aside, or taken it in again."""
         if body.entry is None:
             self.stuck.pop(body.name, None)
@@ -252,7 +252,7 @@ class LogState:
         self.dead.update({instant: None for instant in ended if instant not in self.commits and instant not in self.gone})
         self.reserved = list(reserved)
 
-    def _bury(self, body: Dead) -> None:
+    def _note_dead(self, body: Dead) -> None:
         for instant, names in body.named.items():
             self.gone.pop(instant, None)
             self.dead[instant] = [*(self.dead.get(instant) or ()), *names]
@@ -260,12 +260,12 @@ class LogState:
             self.dead.pop(instant, None)
             self.gone[instant] = None
 
-    def knows(self, instant: str) -> bool:
+    def has_reserved(self, instant: str) -> bool:
         """Whether a slot reserved this instant; any other is a foreign writer's (rule F1)."""
         known = (self.commits, self.reserved, self.dead, self.gone, self.plans)
         return instant <= self.archived or any(instant in each for each in known)
 
-    def decided(self, instant: str, action: str, completion: str) -> bool:
+    def has_completed(self, instant: str, action: str, completion: str) -> bool:
         """Whether a slot decided this completion of the instant; True for every archived one, of which the log knows no more."""
         if action == "savepoint":
             return instant in self.savepoints and self.savepoints[instant].completion == completion

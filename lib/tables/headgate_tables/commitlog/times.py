@@ -30,7 +30,7 @@ def parse_time(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1) + milliseconds
 
 
-class Ahead(NamedTuple):
+class TimesAhead(NamedTuple):
     """An operator's decision that times continue above ``floor``, although the clock said ``at`` (ms since the epoch) then."""
 
     floor: str
@@ -47,7 +47,7 @@ class TimeGenerator:
     ``floor`` is the largest time in any slot (rule TM1); the first time issued is above it. ``ahead``: what an operator accepted.
     """
 
-    def __init__(self, clock: Clock, floor: str, ahead: Ahead | None = None) -> None:
+    def __init__(self, clock: Clock, floor: str, ahead: TimesAhead | None = None) -> None:
         self._clock = clock
         self._last = parse_time(floor)
         self._ahead = ahead
@@ -61,12 +61,12 @@ class TimeGenerator:
         self._last = max(self.now(), self._last + 1)
         return format_time(self._last)
 
-    def accept(self) -> Ahead | None:
+    def accept_ahead(self) -> TimesAhead | None:
         """Lets times advance ms by ms while the clock is behind those issued so far. None when it is not behind."""
         now = self._clock.now_ms()
         if self._last - now <= MAX_CLOCK_SET_BACK_MS:
             return None
-        self._ahead = Ahead(format_time(self._last), now)
+        self._ahead = TimesAhead(format_time(self._last), now)
         return self._ahead
 
     def now(self) -> int:

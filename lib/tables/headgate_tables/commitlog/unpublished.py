@@ -1,4 +1,4 @@
-"""Slots that were won and whose files are not in place yet: published in order, whoever won them (rules P1, T6, W2)."""
+"""Slots that were won and whose files are not in place yet: published in order, also those of other owners (rules P1, T6, W2)."""
 
 import contextlib
 from collections.abc import Collection
@@ -58,7 +58,7 @@ class Unpublished:
 
     def _put_in_place(self, slot: Slot, dead: Collection[str]) -> None:
         with self._claim.ending_on_failed_sync():
-            publish(self._store, self._layout, self._clock, slot, dead, self._usable, self._claim.ask_if_late)
+            publish(self._store, self._layout, self._clock, slot, dead, self._usable, self._claim.check_owner_if_late)
 
     def make_durable(self) -> None:
         """Syncs everything published after the newest fold, then removes its staged names. Raises SyncFailedError."""

@@ -75,20 +75,20 @@ def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Out
     return None if read_boundary(store, layout) >= n else hash_of(data)
 
 
-def no_question() -> None:
+def unchecked() -> None:
     """For a file that any process may create at any time."""
 
 
 def create_for_certain(
-    store: Store, clock: Clock, path: str, content: bytes, *, durable: bool, ask: Callable[[], None] = no_question
+    store: Store, clock: Clock, path: str, content: bytes, *, durable: bool, check_owner: Callable[[], None] = unchecked
 ) -> Outcome:
     """Creates a file that is not a slot, and repeats that until its existence is certain: CREATED or EXISTS.
 
-    ``ask`` is called before each attempt, and raises when the file may not be created any more (hazard H8).
+    ``check_owner`` is called before each attempt, and raises when the file may not be created any more (hazard H8).
     Raises StoreUnavailableError when the store has not answered after about a minute.
     """
     for attempt in range(ATTEMPTS):
-        ask()
+        check_owner()
         outcome = store.create(path, [content], durable=durable)
         if outcome is not Outcome.UNKNOWN:
             return outcome

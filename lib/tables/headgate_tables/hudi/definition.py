@@ -221,20 +221,20 @@ class Definition:
         fields = Fields({**config})
         try:
             definition = cls(
-                name=fields.take("name", text),
-                schema=read_schema(fields.take("schema", _read_base64)),
-                record_key=tuple(fields.take("record_key", texts)),
-                partition_by=tuple(fields.take("partition_by", texts)),
-                ordering=fields.take("ordering", nullable(text)),
-                buckets=fields.take("buckets", number),
-                hive_style=fields.take("hive_style", flag),
-                url_encode=fields.take("url_encode", flag),
-                table_uuid=fields.take("table_uuid", _read_uuid),
-                key_groups=fields.take("key_groups", number),
-                prefixed_keys=fields.maybe("prefixed_keys", flag) or False,
-                groups=fields.maybe("groups", _read_groups) or {},
+                name=fields.required("name", text),
+                schema=read_schema(fields.required("schema", _read_base64)),
+                record_key=tuple(fields.required("record_key", texts)),
+                partition_by=tuple(fields.required("partition_by", texts)),
+                ordering=fields.required("ordering", nullable(text)),
+                buckets=fields.required("buckets", number),
+                hive_style=fields.required("hive_style", flag),
+                url_encode=fields.required("url_encode", flag),
+                table_uuid=fields.required("table_uuid", _read_uuid),
+                key_groups=fields.required("key_groups", number),
+                prefixed_keys=fields.optional("prefixed_keys", flag) or False,
+                groups=fields.optional("groups", _read_groups) or {},
             )
-            fields.end()
+            fields.refuse_others()
         except UnfitError as error:
             raise _unfit(error) from error
         return definition

@@ -171,6 +171,6 @@ def not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
     return [
         instant
         for instant in instants
-        if not state.knows(instant.time)
-        or (instant.completion and not state.decided(instant.time, instant.action, instant.completion))
+        if not state.has_reserved(instant.time)
+        or (instant.completion and not state.has_completed(instant.time, instant.action, instant.completion))
     ]

@@ -120,4 +120,4 @@ class Opened:
 
     def _is_ours(self, write: Instant) -> bool:
         """Whether a slot that this handle knows decided it."""
-        return self.log is not None and self.log.state.decided(write.time, write.action, write.completion)
+        return self.log is not None and self.log.state.has_completed(write.time, write.action, write.completion)

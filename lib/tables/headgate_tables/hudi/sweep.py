@@ -34,8 +34,8 @@ def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool 
     found = {instant for step in steps for instant, _ in step}
     forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) >= forget_after_ms]
     if fresh or forgotten:
-        log.bury(fresh, forgotten)
-    log.dead_names.looked_for(dead)
+        log.win_dead(fresh, forgotten)
+    log.dead_names.note_searched(dead)
     for step in steps:
         store.delete([path for _, path in step])
 

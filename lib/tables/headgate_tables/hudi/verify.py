@@ -91,9 +91,9 @@ def _check_file(store: Store, path: str, size: int, sha256: str) -> Iterator[Fin
 
 def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
     for instant in [*timeline.completed.values(), *timeline.pending.values()]:
-        if not state.knows(instant.time):
+        if not state.has_reserved(instant.time):
             yield Finding(instant.path, "no slot reserved this instant: another program wrote to the table")
-        elif instant.completion and not state.decided(instant.time, instant.action, instant.completion):
+        elif instant.completion and not state.has_completed(instant.time, instant.action, instant.completion):
             yield Finding(instant.path, "completed, but no slot committed it so")
 
 

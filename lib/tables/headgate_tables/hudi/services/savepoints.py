@@ -1,7 +1,7 @@
 """Savepoints, and restoring the table to one (rule CH8)."""
 
-from headgate_tables.commitlog.records import Channels, Saved, encode_derived
-from headgate_tables.commitlog.service_bodies import Restore, Save, Unsave
+from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
+from headgate_tables.commitlog.service_bodies import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.services.owned import Owned
@@ -32,7 +32,7 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
     for part in view.latest_slices():
         files.setdefault(part.partition, []).extend(part.names)
 
-    def body(time: str) -> Save:
+    def body(time: str) -> SavepointMade:
         derived = [
             (Instant(saved.time, "savepoint", State.INFLIGHT).path, b""),
             (
@@ -41,7 +41,7 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
             ),
         ]
         channels, publish = dict(owned.log.state.channels), encode_derived(derived)
-        return Save(saved=saved.time, point=saved.completion, completion=time, channels=channels, publish=publish)
+        return SavepointMade(saved=saved.time, point=saved.completion, completion=time, channels=channels, publish=publish)
 
     owned.log.decide(body)
     return saved.time
@@ -50,17 +50,17 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
 def remove_savepoint(owned: Owned, instant: str) -> None:
     """Removes a savepoint; the next cleaning may delete its files. Raises OptionError for one that is not there."""
     names = savepoint_files(instant, _saved(owned, instant))
-    owned.log.decide(lambda _: Unsave(removed=instant, names=names))
+    owned.log.decide(lambda _: SavepointRemoved(removed=instant, names=names))
     owned.log.dead_names.delete_given_up()
 
 
-def savepoint_files(instant: str, saved: Saved) -> list[str]:
+def savepoint_files(instant: str, saved: Savepoint) -> list[str]:
     """Paths of a savepoint's files on the timeline."""
     done = Instant(instant, "savepoint", State.COMPLETED, saved.completion)
     return [done.path, Instant(instant, "savepoint", State.INFLIGHT).path]
 
 
-def _saved(owned: Owned, instant: str) -> Saved:
+def _saved(owned: Owned, instant: str) -> Savepoint:
     savepoints = owned.log.state.savepoints
     if instant not in savepoints:
         there = ", ".join(sorted(savepoints)) or "none"

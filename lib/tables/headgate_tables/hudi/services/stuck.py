@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from headgate_tables.backoff import Backoff
 from headgate_tables.commitlog.fields import Fields, UnfitError, flag, number, text
-from headgate_tables.commitlog.records import Stuck
+from headgate_tables.commitlog.records import StuckRecord
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -56,24 +56,24 @@ class StuckSlice:
         """Whether it is not planned at ``now``, in milliseconds. A clock that was ahead for a while does not lengthen a rest."""
         return self.aside or now < self.again <= now + LONGEST_REST_MS
 
-    def encode(self) -> Stuck:
+    def encode(self) -> StuckRecord:
         """Its record in a slot."""
         return asdict(self)
 
     @classmethod
-    def decode(cls, entry: Stuck) -> "StuckSlice":
+    def decode(cls, entry: StuckRecord) -> "StuckSlice":
         """From a slot's record. Raises CorruptFileError."""
         try:
             fields = Fields({**entry})
             found = cls(
-                partition=fields.take("partition", text),
-                file_id=fields.take("file_id", text),
-                why=fields.take("why", text),
-                tries=fields.take("tries", number),
-                again=fields.take("again", number),
-                aside=fields.take("aside", flag),
+                partition=fields.required("partition", text),
+                file_id=fields.required("file_id", text),
+                why=fields.required("why", text),
+                tries=fields.required("tries", number),
+                again=fields.required("again", number),
+                aside=fields.required("aside", flag),
             )
-            fields.end()
+            fields.refuse_others()
         except UnfitError as error:
             raise CorruptFileError(
                 f"the commit log's record of a file slice that is not compacted is damaged: {error}",
@@ -102,7 +102,7 @@ def failed_again(known: StuckSlice | None, key: Key, why: str, now: int) -> Stuc
 
 def after_plan(
     known: Mapping[Key, StuckSlice], finished: Collection[Key], dropped: Mapping[Key, str], now: int
-) -> tuple[dict[str, Stuck], list[str]]:
+) -> tuple[dict[str, StuckRecord], list[str]]:
     """What the slot that ends a plan says: records of the slices that it dropped, and names of those that are no longer stuck."""
     stuck = [failed_again(known.get(key), key, why, now) for key, why in dropped.items()]
     return {each.name: each.encode() for each in stuck}, [name_of(key) for key in finished if key in known]

@@ -130,12 +130,12 @@ def decode_clean(data: bytes, path: str) -> Cleaned:
 
 
 def _decode(fields: Fields) -> Cleaned:
-    partitions = fields.take("partitionMetadata", _read_partitions)
+    partitions = fields.required("partitionMetadata", _read_partitions)
     return Cleaned(
-        fields.take("startCleanTime", text),
+        fields.required("startCleanTime", text),
         next((policy for policy, _ in partitions.values()), ""),
-        fields.take("earliestCommitToRetain", text),
-        fields.take("lastCompletedCommitTimestamp", text),
+        fields.required("earliestCommitToRetain", text),
+        fields.required("lastCompletedCommitTimestamp", text),
         {partition: _names(paths) for partition, (_, paths) in partitions.items()},
     )
 
@@ -143,7 +143,7 @@ def _decode(fields: Fields) -> Cleaned:
 def _read_partition(value: object) -> tuple[str, Sequence[str]]:
     """A partition's policy, and the files that were deleted."""
     fields = Fields(value)
-    return fields.take("policy", text), fields.take("successDeleteFiles", texts)
+    return fields.required("policy", text), fields.required("successDeleteFiles", texts)
 
 
 _read_partitions = map_of(_read_partition)
@@ -153,11 +153,11 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> Cleaned:
     """The plan of a cleaning that another program began; ``instant``: from its file's name. Raises CorruptFileError."""
 
     def make(fields: Fields) -> Cleaned:
-        earliest, action = fields.take("earliestInstantToRetain", nullable(_read_earliest)) or ("", "")
-        planned = fields.maybe("filePathsToBeDeletedPerPartition", nullable(_read_planned)) or {}
+        earliest, action = fields.required("earliestInstantToRetain", nullable(_read_earliest)) or ("", "")
+        planned = fields.optional("filePathsToBeDeletedPerPartition", nullable(_read_planned)) or {}
         files = {partition: _names(paths) for partition, paths in planned.items()}
-        completed = fields.take("lastCompletedCommitTimestamp", text)
-        return Cleaned(instant, fields.take("policy", text), earliest, completed, files, action)
+        completed = fields.required("lastCompletedCommitTimestamp", text)
+        return Cleaned(instant, fields.required("policy", text), earliest, completed, files, action)
 
     return decode(data, path, ["HoodieCleanerPlan"], make)
 
@@ -165,11 +165,11 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> Cleaned:
 def _read_earliest(value: object) -> tuple[str, str]:
     """Instant and action."""
     fields = Fields(value)
-    return fields.take("timestamp", text), fields.take("action", text)
+    return fields.required("timestamp", text), fields.required("action", text)
 
 
 def _read_path(value: object) -> str:
-    return Fields(value).take("filePath", text)
+    return Fields(value).required("filePath", text)
 
 
 _read_planned = map_of(list_of(_read_path))

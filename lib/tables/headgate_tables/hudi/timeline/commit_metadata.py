@@ -143,13 +143,13 @@ def decode_commit(data: bytes, path: str) -> CommitMetadata:
 
 
 def _decode(fields: Fields) -> CommitMetadata:
-    stats = fields.take("partitionToWriteStats", _read_stats) or {}
-    extra = fields.take("extraMetadata", _read_extra) or {}
-    replaced = fields.maybe("partitionToReplaceFileIds", _read_replaced)
+    stats = fields.required("partitionToWriteStats", _read_stats) or {}
+    extra = fields.required("extraMetadata", _read_extra) or {}
+    replaced = fields.optional("partitionToReplaceFileIds", _read_replaced)
     return CommitMetadata(
         # A stat without a path belongs to no file.
         {partition: [file for file in files if file.path] for partition, files in stats.items()},
-        fields.take("operationType", nullable(text)) or "",
+        fields.required("operationType", nullable(text)) or "",
         {key: value for key, value in extra.items() if value is not None},
         replaced or {},
     )

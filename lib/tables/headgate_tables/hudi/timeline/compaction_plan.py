@@ -110,18 +110,18 @@ def decode_plan(data: bytes, path: str) -> tuple[PlannedSlice, ...]:
 
 
 def _decode(plan: Fields) -> tuple[PlannedSlice, ...]:
-    operations = plan.take("operations", _read_operations)
+    operations = plan.required("operations", _read_operations)
     return tuple(operations or ())
 
 
 def _read_operation(value: object) -> PlannedSlice:
     fields = Fields(value)
-    base = fields.take("dataFilePath", nullable(text))
-    logs = [_name(path) for path in fields.take("deltaFilePaths", nullable(texts)) or ()]
+    base = fields.required("dataFilePath", nullable(text))
+    logs = [_name(path) for path in fields.required("deltaFilePaths", nullable(texts)) or ()]
     return PlannedSlice(
-        fields.take("partitionPath", nullable(text)) or "",
-        fields.take("fileId", text),
-        fields.take("baseInstantTime", nullable(text)) or "",
+        fields.required("partitionPath", nullable(text)) or "",
+        fields.required("fileId", text),
+        fields.required("baseInstantTime", nullable(text)) or "",
         _name(base) if base else None,
         tuple(sorted(logs, key=_merge_order)),
     )

@@ -124,7 +124,7 @@ class HistoryFolder:
             return Manifest(0, ())
         path = self.at(f"manifest_{number}")
         try:
-            entries = Fields(json.loads(self._store.get(path).to_pybytes())).take("files", _read_entries)
+            entries = Fields(json.loads(self._store.get(path).to_pybytes())).required("files", _read_entries)
             return Manifest(number, tuple(entries))
         except (FileNotFoundError, ValueError, UnfitError) as error:
             _damaged(path, error)
@@ -172,7 +172,7 @@ def _history_file(name: str, size: int) -> HistoryFile:
 
 def _read_entry(value: object) -> HistoryFile:
     fields = Fields(value)
-    return _history_file(fields.take("fileName", text), fields.take("fileLen", number))
+    return _history_file(fields.required("fileName", text), fields.required("fileLen", number))
 
 
 _read_entries = list_of(_read_entry)

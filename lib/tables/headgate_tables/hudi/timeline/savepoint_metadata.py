@@ -40,13 +40,13 @@ def decode_savepoint(data: bytes, path: str) -> SavedFiles:
 
 
 def _decode(fields: Fields) -> SavedFiles:
-    user, at_ms = fields.take("savepointedBy", text), fields.take("savepointedAt", number)
-    return SavedFiles(user, at_ms, fields.take("comments", text), fields.take("partitionMetadata", _read_partitions))
+    user, at_ms = fields.required("savepointedBy", text), fields.required("savepointedAt", number)
+    return SavedFiles(user, at_ms, fields.required("comments", text), fields.required("partitionMetadata", _read_partitions))
 
 
 def _read_names(value: object) -> tuple[str, ...]:
     """Old versions have paths."""
-    return tuple(path.rpartition("/")[2] for path in Fields(value).take("savepointDataFile", texts))
+    return tuple(path.rpartition("/")[2] for path in Fields(value).required("savepointDataFile", texts))
 
 
 _read_partitions = map_of(_read_names)

@@ -55,9 +55,9 @@ def stored_output(store: Store, operation: Operation) -> Compacted | None:
         try:
             file = open_parquet(source)
             rows = sum(check_counts(file, path))
-            told = json.loads((file.metadata.metadata or {})[COUNTS_KEY.encode()])
-            inputs = told.pop("inputs")
-            counts = Counts(**told)
+            stored = json.loads((file.metadata.metadata or {})[COUNTS_KEY.encode()])
+            inputs = stored.pop("inputs")
+            counts = Counts(**stored)
         except (*PARQUET_ERRORS, ValueError, KeyError, TypeError) as error:
             raise _taken(path, f"it is no output of a compaction ({error!r})") from error
         if inputs != _digest(operation) or counts.rows != rows:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.fields import Json
-from headgate_tables.commitlog.records import Saved
+from headgate_tables.commitlog.records import Savepoint
 from headgate_tables.commitlog.service_bodies import Adopt
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
@@ -243,12 +243,12 @@ def _below(store: Store, folder: str) -> Iterator[str]:
         yield from _below(store, f"{folder}/{name}")
 
 
-def _savepoint(instant: Instant, lying: Lying, state: LogState) -> Saved:
+def _savepoint(instant: Instant, lying: Lying, state: LogState) -> Savepoint:
     """The offsets of the saved commit are known if nothing of ours came later; otherwise clients send everything again."""
     point = lying.timeline.completion(instant.time) or lying.archive.get(instant.time, instant.time)
     moved = any(completion > point for completion in state.commits.values())
     channels = {name: record._replace(offset=0) if moved else record for name, record in state.channels.items()}
-    return Saved(instant.completion, point, channels)
+    return Savepoint(instant.completion, point, channels)
 
 
 def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:

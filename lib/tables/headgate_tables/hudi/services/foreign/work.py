@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headgate_tables.commitlog.fields import Fields, list_of, text, texts
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.commitlog.service_bodies import Save
+from headgate_tables.commitlog.service_bodies import SavepointMade
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, MissingFileError
@@ -71,8 +71,12 @@ def look(store: Store, layout: Layout, state: LogState) -> Lying:
 def _undone_by(store: Store, instant: Instant) -> list[str]:
     data = store.get(instant.path).to_pybytes()
     if instant.action == "rollback":
-        return decode(data, instant.path, ["HoodieRollbackMetadata"], lambda fields: list(fields.take("commitsRollback", texts)))
-    return decode(data, instant.path, ["HoodieRestoreMetadata"], lambda fields: list(fields.take("instantsToRollback", texts)))
+        return decode(
+            data, instant.path, ["HoodieRollbackMetadata"], lambda fields: list(fields.required("commitsRollback", texts))
+        )
+    return decode(
+        data, instant.path, ["HoodieRestoreMetadata"], lambda fields: list(fields.required("instantsToRollback", texts))
+    )
 
 
 def targets(store: Store, instant: Instant) -> list[str]:
@@ -83,16 +87,16 @@ def targets(store: Store, instant: Instant) -> list[str]:
     except FileNotFoundError:
         return []
     if instant.action == "rollback":
-        return decode(data, path, ["HoodieRollbackPlan"], lambda plan: [plan.take("instantToRollback", _read_time)])
-    return decode(data, path, ["HoodieRestorePlan"], lambda plan: plan.take("instantsToRollback", list_of(_read_time)))
+        return decode(data, path, ["HoodieRollbackPlan"], lambda plan: [plan.required("instantToRollback", _read_time)])
+    return decode(data, path, ["HoodieRestorePlan"], lambda plan: plan.required("instantsToRollback", list_of(_read_time)))
 
 
 def _read_time(value: object) -> str:
-    return Fields(value).take("commitTime", text)
+    return Fields(value).required("commitTime", text)
 
 
 def _is_ours(instant: Instant, state: LogState) -> bool:
-    return state.decided(instant.time, instant.action, instant.completion)
+    return state.has_completed(instant.time, instant.action, instant.completion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
     """
     timeline, start = lying.timeline, lying.timeline.start
     unpublished = {slot.instant for slot in unfolded}
-    saved_now = {slot.body.saved for slot in unfolded if isinstance(slot.body, Save)}
+    saved_now = {slot.body.saved for slot in unfolded if isinstance(slot.body, SavepointMade)}
 
     def undone(time: str) -> bool:
         return time < start or time in lying.undone or time not in unpublished or not _has_inputs(state, time, lying)
@@ -139,7 +143,9 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
         for time in state.savepoints
         if time not in timeline.savepoints and (time not in saved_now or time in archived or time in removed)
     }
-    pending = sorted((each for each in timeline.pending.values() if not state.knows(each.time)), key=lambda each: each.time)
+    pending = sorted(
+        (each for each in timeline.pending.values() if not state.has_reserved(each.time)), key=lambda each: each.time
+    )
     finished = {time for time in state.plans if time in completed or time in archived}
     return Foreign(completed, finished, removed, archived, pending, saved, unsaved)
 

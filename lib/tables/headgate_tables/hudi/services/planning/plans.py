@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headgate_tables.commitlog import service_bodies
-from headgate_tables.commitlog.records import Stuck, encode_derived
+from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.commitlog.service_bodies import PlanCancelled, PlanDone
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Compacted, Operation, Plan
@@ -61,12 +61,12 @@ def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
     if not slices:
         return None
 
-    def body(time: str) -> service_bodies.Plan:
+    def body(time: str) -> service_bodies.PlanMade:
         plan = Plan(time, operations_of(slices, time))
         requested = Instant(time, "compaction", State.REQUESTED).path
         operations = [each.encode() for each in plan.operations]
         publish = encode_derived([(requested, encode_plan(plan))])
-        return service_bodies.Plan(instant=time, operations=operations, publish=publish)
+        return service_bodies.PlanMade(instant=time, operations=operations, publish=publish)
 
     instant = owned.log.decide(body)
     return owned.plans[instant]
@@ -144,7 +144,7 @@ def cancel_plan(owned: Owned, instant: str, dropped: Mapping[Operation, str] | N
 
 def _remembered(
     owned: Owned, finished: Sequence[Operation], dropped: Mapping[Operation, str]
-) -> tuple[Mapping[str, Stuck], Sequence[str]]:
+) -> tuple[Mapping[str, StuckRecord], Sequence[str]]:
     keys = [(each.partition, each.file_id) for each in finished]
     return after_plan(
         owned.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, owned.clock.now_ms()

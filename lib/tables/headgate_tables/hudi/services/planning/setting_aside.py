@@ -5,7 +5,7 @@ A slice that is set aside is not planned for compaction, and the cluster refuses
 
 from dataclasses import replace
 
-from headgate_tables.commitlog.service_bodies import Slice
+from headgate_tables.commitlog.service_bodies import SliceSetAside
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, name_of
@@ -43,7 +43,7 @@ def take_in(owned: Owned, name: str) -> None:
 
 
 def _decide(owned: Owned, name: str, entry: StuckSlice | None) -> None:
-    body = Slice(name=name, entry=entry.encode() if entry else None)
+    body = SliceSetAside(name=name, entry=entry.encode() if entry else None)
     owned.log.decide(lambda _: body)
 
 
