@@ -43,9 +43,11 @@ BANNED = (
     Banned(r"\blog segments?\b", "log file", (*CODE, *PAGES, *SDK)),
     Banned(r"\bsnapshots? ids?\b", "instant", (*CODE, *PAGES, *SDK)),
     Banned(r"UnexplainedAnswer", "ProtocolViolation", (*CODE, *PAGES, *SDK, "tests")),
-    Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*PAGES, *SDK, "proto")),
-    Banned(r"\btold\b", "acknowledged, reported, asked", (*PAGES, *SDK, "proto")),
-    Banned(r"\bwhat is so\b", "a noun", (*PAGES, *SDK)),
+    Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*PAGES, *SDK, "proto", "lib/tables")),
+    Banned(r"\btold\b", "acknowledged, reported, asked", (*PAGES, *SDK, "proto", "lib/tables")),
+    Banned(r"\bwhat is so\b", "a noun", (*PAGES, *SDK, "lib/tables")),
+    Banned(r"drop_beaten|\b_?bur(?:y|ied)", "sift, or: declare dead, win a DEAD slot", ("lib/tables",)),
+    Banned(r"\b(?:Giver|Wish|Ladder)\b", "a field's term", ("lib/tables",)),
 )
 
 
