@@ -232,7 +232,9 @@ OPERATIONS: _Table = {
         _operations("DELETE", "upsert"), wire.CODE_INVALID_ARGUMENT, "operation column .*row 0", _FIX_OPERATION
     ),
     "operations of another type": Bad(_operations(1, 2, kind=pa.int64()), wire.CODE_SCHEMA, "int64", _FIX_OPERATION),
-    "no operation column": Bad(lambda: batch(ROWS, None, MIXED, "op"), wire.CODE_SCHEMA, "'op' is missing", "Name the column"),
+    "no operation column": Bad(
+        lambda: batch(ROWS, None, MIXED, "op"), wire.CODE_SCHEMA, "no operation column 'op'", "Name the column"
+    ),
     "an operation that nobody knows": Bad(
         lambda: batch(ROWS, None, 9), wire.CODE_INVALID_ARGUMENT, "operation 9 is unknown", "UPSERT, DELETE or MIXED"
     ),
@@ -242,8 +244,8 @@ OPERATIONS: _Table = {
 }
 
 OFFSETS: _Table = {
-    "a gap": Bad(_at(3, 4), wire.CODE_OFFSET_GAP, "after=3, .*stands at 2", "Send what is missing, with after=2"),
-    "another cut": Bad(_at(1, 4), wire.CODE_OFFSET_OVERLAP, "from 1 to 4, .*stands at 2", "after=2"),
+    "a gap": Bad(_at(3, 4), wire.CODE_OFFSET_GAP, "after=3, .*stands at 2", "Send the missing batches first, with after=2"),
+    "another cut": Bad(_at(1, 4), wire.CODE_OFFSET_OVERLAP, "covers 1 to 4, .*stands at 2", "after=2"),
     "too large an offset": Bad(_at(2, 2**63), wire.CODE_INVALID_ARGUMENT, str(2**63), f"up to {2**63 - 1}"),
 }
 

@@ -1,4 +1,4 @@
-"""A client's bytes become rows, or a typed refusal: the only file that sees what a client sent."""
+"""Decodes a client's bytes into rows, or refuses them with a typed error. Only this file sees the bytes of clients."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrup
 from headgate_writer.sizes import value_bytes
 
 _UPSERT, _DELETE = 1, 2
-_MAY_BE_TEXT: Final = "int8, 1 = upsert and 2 = delete, or string, 'upsert' and 'delete'"
+_MAY_BE_TEXT: Final = "int8 with 1 = upsert and 2 = delete, or string with 'upsert' and 'delete'"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admitted:
-    """One batch, valid as Arrow data but not yet held against its table.
+    """One batch: valid Arrow data, not yet checked against its table.
 
-    ``rows``: one chunk a column, without the operation column. ``deletes``: bool[n], None when all are upserts.
+    ``rows``: one chunk per column, without the operation column. ``deletes``: bool[n], None when all are upserts.
     ``nbytes``: Arrow bytes of the rows.
     """
 
@@ -33,13 +33,13 @@ class Admitted:
 
 
 class Admission:
-    """Turns batches into rows. Every refusal is an RpcError; none leaves anything behind. CPU work: call it off the loop."""
+    """Decodes batches. Every refusal is an RpcError, and leaves nothing behind. CPU work: call it off the event loop."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
     def schema(self, message: bytes) -> pa.Schema:
-        """The schema of an encapsulated schema message."""
+        """Returns the schema of an encapsulated schema message."""
         check_schema(message, self._limits)
         try:
             schema = pa.ipc.read_schema(pa.py_buffer(message))
@@ -49,7 +49,7 @@ class Admission:
         return schema
 
     def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
-        """``schema``: what `schema` made of the stream's last schema message; not needed when the batch brings one itself."""
+        """Decodes one batch. ``schema``: of the stream's last schema message; not needed when the batch brings one itself."""
         if message := batch.schema:
             schema = self.schema(message)
         if schema is None:
@@ -65,10 +65,10 @@ class Admission:
         declared = check_batch(message, self._limits)
         try:
             rows = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
-            # Arrow's kernels believe offsets and lengths; bad ones read other memory (Arrow's security model).
+            # Arrow's kernels trust offsets and lengths; wrong ones would read other memory (Arrow's security model).
             rows.validate(full=True)
         except (pa.ArrowException, OSError) as error:
-            corrupt(f"the rows are not valid Arrow data of their schema ({_first_line(error)})")
+            corrupt(f"the rows are not valid Arrow data for their schema ({_first_line(error)})")
         if declared > self._limits.cell_bytes:
             self._check_cells(rows)
         return rows
@@ -79,14 +79,14 @@ class Admission:
             largest = size if isinstance(size, int) else int(size.max(initial=0))
             if largest > self._limits.cell_bytes:
                 what = f"bytes of one value in column {name[:60]!r}"
-                too_large(what, largest, self._limits.cell_bytes, "Keep such values in files and write their names here.")
+                too_large(what, largest, self._limits.cell_bytes, "Keep such values in files, and send the files' names.")
 
 
 def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, Array]:
     found = rows.schema.get_all_field_indices(name)
     if len(found) != 1:
-        what = f"the operation column {name[:60]!r} is {'missing' if not found else 'there more than once'}"
-        refuse(errors_pb2.CODE_SCHEMA, what, "Name the column of the batch that says what each row is.")
+        what = f"the batch has {'no' if not found else 'more than one'} operation column {name[:60]!r}"
+        refuse(errors_pb2.CODE_SCHEMA, what, "Name the column that marks each row of the batch as upsert or delete.")
     return rows.remove_column(found[0]), rows.column(found[0])
 
 
@@ -116,12 +116,12 @@ def _meanings(kind: pa.DataType) -> tuple[Scalar, Scalar]:
 
 
 def _read_names(fields: Iterable[Field]) -> None:
-    """Arrow takes names that are no text and fails when somebody asks for one. Raises UnicodeDecodeError."""
+    """Reads every name once. Raises UnicodeDecodeError: Arrow takes names that are not UTF-8, and fails only when one is read."""
     for field in fields:
         _ = field.name
         _read_names(field.type.field(at) for at in range(field.type.num_fields))
 
 
 def _first_line(error: BaseException) -> str:
-    """Arrow appends a stack of its own files below."""
+    """Returns the error's message without the stack of C++ files that Arrow appends."""
     return str(error).partition("\n")[0][:200]

@@ -22,11 +22,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:
-    """Who takes part in ``checkpoint``. ``assignment``: uint16[key groups], each an index into ``members``; empty without
-    members.
+    """The members of ``checkpoint``, and its shares. ``assignment``: uint16[key groups], each an index into ``members``; empty
+    without members.
 
-    ``slice_files``, ``slice_bytes``: what the checkpoint may add to any one file slice; 0: as much as it takes. ``intake_bytes``:
-    what each ingest side takes into it; 0: as much as comes.
+    ``slice_files``, ``slice_bytes``: how much the checkpoint may add to one file slice. ``intake_bytes``: how much each ingest
+    side takes into it. 0: not bounded.
     """
 
     checkpoint: int

@@ -1,7 +1,7 @@
 """The rows of a checkpoint in the order of arrival. Each byte is freed with the last row that needs it.
 
-Batches stay as they came, unsorted, until some of their buckets are flushed: then these rows are copied out, and the others
-into batches of their own. (A slice for each bucket would cost some microseconds a column and keep the whole batch alive.)
+Batches stay unsorted until some of their buckets are flushed; then the rows of these buckets are copied out, and the other rows
+into new batches. (A slice for each bucket would cost some microseconds a column, and keep the whole batch alive.)
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final
 from headgate_tables.writing import BucketedRows, concatenated
 
 COLUMN_OVERHEAD: Final = 600
-"""Bytes that a column of a batch costs whatever it holds: its Arrow and Python objects, and buffers rounded up to 64 bytes
+"""Bytes that a column of a batch costs besides its values: Arrow and Python objects, and buffers rounded up to 64 bytes
 (test_what_single_rows_really_take_is_what_is_counted)."""
 
 _SMALL: Final = 64 << 10
 _FAN_IN: Final = 32
-"""So many small batches become one; a row is copied once for each tenfold and a half that they grow."""
+"""Small batches that are merged into one. A row is copied once each time that its batch grows by this factor."""
 _BUNDLE: Final = 4 << 20
-"""Bytes that are sorted at once. Rows of far larger batches are picked from all over the memory: 0.12 s for a million rows
-in batches of 8 MB, 0.30 s as one, 1.6 s where that is memory that the process had not used before."""
+"""Bytes that are sorted at once. Picking rows out of larger batches jumps across memory: a million rows take 0.12 s in batches of
+8 MB, 0.30 s in one batch, and 1.6 s in one batch in memory that the process has not used before."""
 
 
 class BatchList:
-    """Oldest rows first. Small batches are put together as they come: a batch of one row costs fifty times its bytes."""
+    """Batches, oldest rows first. Small ones are merged as they come: a batch of one row costs fifty times its bytes."""
 
     def __init__(self) -> None:
         self._large: list[BucketedRows] = []
@@ -33,12 +33,12 @@ class BatchList:
 
     @property
     def overhead(self) -> int:
-        """Bytes beyond those of the rows."""
+        """Bytes that the batches take besides their rows."""
         batches = [*self._large, *itertools.chain.from_iterable(self._small)]
         return sum(COLUMN_OVERHEAD * (batch.rows.num_columns + 3) for batch in batches[:1]) * len(batches)
 
     def add(self, batch: BucketedRows) -> None:
-        """Behind all others."""
+        """Appends a batch."""
         if batch.nbytes >= _SMALL:
             self._large = self.take_all()
             self._large.append(batch)
@@ -46,7 +46,7 @@ class BatchList:
             self._add_small(batch, 0)
 
     def _add_small(self, batch: BucketedRows, tier: int) -> None:
-        """Tier t holds what ``_FAN_IN**t`` batches became; a higher tier is older."""
+        """Adds a batch to a tier. A batch in tier t was merged from ``_FAN_IN**t`` batches; higher tiers are older."""
         if tier == len(self._small):
             self._small.append([])
         self._small[tier].append(batch)
@@ -72,7 +72,7 @@ class BatchList:
 
 
 def bundled(batches: list[BucketedRows]) -> list[BucketedRows]:
-    """The same rows in batches of up to ``_BUNDLE`` bytes, or one of those that came; ``batches`` is emptied on the way."""
+    """Returns the same rows in batches of up to ``_BUNDLE`` bytes; a larger batch stays as it is. Empties ``batches``."""
     batches.reverse()
     bundles: list[BucketedRows] = []
     while batches:

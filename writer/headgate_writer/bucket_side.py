@@ -1,7 +1,7 @@
-"""The bucket side of one table: rows gather by checkpoint and bucket, and become durable log files before their checkpoint can
-commit.
+"""The bucket side of one table: collects rows by checkpoint and bucket, and writes them to durable log files before their
+checkpoint commits.
 
-Events come in from the event loop; ``run`` flushes, one portion after another, while the next rows are filed.
+The event loop calls the methods; ``run`` flushes one portion after another while more rows come in.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BucketReport: TypeAlias = Callable[
 ]
 
 FULL_BUCKET: Final = 64 << 20
-"""Arrow bytes at which a bucket is flushed before its checkpoint ends. Larger: fewer log files of a hot bucket."""
+"""Arrow bytes at which a bucket is flushed before its checkpoint ends. Higher: fewer log files of a hot bucket."""
 
 
 class _Checkpoint:
-    """One checkpoint as this bucket side sees it. What it waits for may come in any order."""
+    """One checkpoint at this bucket side. Membership, instant, rows and barriers may come in any order."""
 
     def __init__(self) -> None:
         self.membership: Membership | None = None
@@ -50,25 +50,25 @@ class _Checkpoint:
 
     @property
     def closing(self) -> bool:
-        """Every ingest side has said that no more rows of the checkpoint come."""
+        """Whether the barriers of all ingest sides have come, so that no more rows of the checkpoint will."""
         return self.membership is not None and all(member.process in self.barriers for member in self.membership.members)
 
     @property
     def flushable(self) -> bool:
-        """Rows may be written: the instant stands on the timeline (rule P3)."""
+        """Whether rows may be written: the instant stands on the timeline (rule P3)."""
         return bool(self.instant) and self.membership is not None
 
     @property
     def early(self) -> Bytes:
-        """int64[groups]: bytes that may be flushed before the checkpoint's end: as long as files are left for that (rule EX4)."""
+        """int64[groups]: bytes that may be flushed before the checkpoint ends; 0 without files left for it (rule EX4)."""
         return self.buffer.early(self.membership.slice_files if self.membership is not None else 0)
 
 
 class BucketSide:
-    """One table under one (epoch, generation), until ``close``. Checkpoints are as in rules RO1 to RO3.
+    """One table's bucket side under one (epoch, generation), until ``close`` (rules RO1 to RO3).
 
-    ``report`` and ``broken`` tell the owner; after ``broken`` nothing is flushed any more, and no checkpoint is reported.
-    ``received``: what has come over the exchange, by process id of the sender.
+    ``report`` and ``broken`` send to the owner; after ``broken`` nothing is flushed, and no checkpoint is reported.
+    ``received``: the frames that came over the exchange, by process id of the sender.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class BucketSide:
         return sum(int(each.buffer.totals.sum()) for each in self._checkpoints.values())
 
     def set_membership(self, membership: Membership) -> None:
-        """Who takes part in a checkpoint (rule RO3); it counts for nothing if this process does not."""
+        """Sets the members of a checkpoint (rule RO3). Does nothing if this process is not one of them."""
         if membership.index(self._process) is not None and (current := self._checkpoint(membership.checkpoint)) is not None:
             current.membership = membership
             self._settle(membership.checkpoint)
 
     def add_rows(self, checkpoint: int, rows: RoutedRows) -> None:
-        """Rows of the checkpoint, in the order in which their channels sent them."""
+        """Adds rows of the checkpoint. Call it in the order in which their channels sent them."""
         if not rows.rows.num_rows or (current := self._checkpoint(checkpoint, "rows")) is None:
             return
         first = not current.buffer.groups
@@ -122,7 +122,7 @@ class BucketSide:
         self._settle(checkpoint)
 
     def add_barrier(self, checkpoint: int, sender: str) -> None:
-        """No more rows of the checkpoint come from that ingest side (rule EX2)."""
+        """Notes that no more rows of the checkpoint come from that ingest side (rule EX2)."""
         if (current := self._checkpoint(checkpoint, "a barrier")) is None:
             return
         if not current.barriers:
@@ -133,13 +133,13 @@ class BucketSide:
         self._settle(checkpoint)
 
     def set_instant(self, checkpoint: int, instant: str) -> None:
-        """The owner has announced it on the timeline."""
+        """Sets the instant of the checkpoint, which the owner has announced on the timeline."""
         if (current := self._checkpoint(checkpoint)) is not None:
             current.instant = instant
             self._settle(checkpoint)
 
     def mark_durable(self, checkpoint: int) -> None:
-        """The checkpoint's slot is won; nothing of it is needed any more."""
+        """The checkpoint's slot is won: drops all that is kept of it."""
         self._decided = max(self._decided, checkpoint)
         for number in [number for number in self._checkpoints if number <= checkpoint]:
             del self._checkpoints[number]
@@ -154,28 +154,28 @@ class BucketSide:
                 await self._flush(chosen)
 
     def close(self) -> None:
-        """Drops everything. Files that were written stay for the owner to sweep: their checkpoint may still be decided (rule
-        RO2).
-        """
+        """Drops everything. Written files stay, for the owner to sweep: their checkpoint may still be decided (rule RO2)."""
         self._over = True
         self._budget.remove_share(self._share)
         self._checkpoints.clear()
         self._wake.set()
 
     def report_broken(self, why: str) -> None:
-        """Rows may be lost if a checkpoint were committed now: the owner has to abort."""
+        """Reports that a commit now could lose rows: the owner has to abort the checkpoint."""
         if not self._over:
             self._over = True
-            self._share.set_bytes(self._share.nbytes, 0)  # it flushes no more, so it must not stand in the way of other tables
+            self._share.set_bytes(self._share.nbytes, 0)  # it flushes no more, so that other tables are chosen to flush
             self._on_broken(why)
 
     @property
     def over(self) -> bool:
-        """Closed or broken: rows that come now go nowhere."""
+        """Whether it is closed or broken: rows that come now are dropped."""
         return self._over
 
     def _checkpoint(self, checkpoint: int, late: str = "") -> _Checkpoint | None:
-        """None when it does not matter any more; ``late`` names what must not come behind the checkpoint's end."""
+        """Returns the checkpoint's state, None after its end or ``over``. ``late``: what came, if it must not come after the
+        end.
+        """
         if self._over:
             return None
         current = None if checkpoint <= self._decided else self._checkpoints.setdefault(checkpoint, _Checkpoint())
@@ -185,7 +185,7 @@ class BucketSide:
         return current
 
     def _settle(self, checkpoint: int) -> None:
-        """After anything that happened to the checkpoint: is it complete, is there something to flush?"""
+        """Reports the checkpoint if it is complete, and wakes ``run``. Call it after any change to the checkpoint."""
         current = self._checkpoints[checkpoint]
         if current.closing and not current.flushed and not current.buffer.sizes.any():
             current.flushed = True
@@ -209,7 +209,7 @@ class BucketSide:
             self._watch_limits(largest)
 
     def _watch_limits(self, largest: int) -> None:
-        """Rows that have come cannot be sent back, so that the owner has to hear of it before a limit is reached."""
+        """Asks the owner to end a checkpoint before it reaches a limit: rows that have come cannot be sent back."""
         blocked = False
         for number, each in self._checkpoints.items():
             if each.membership is None or each.closing:
@@ -230,7 +230,7 @@ class BucketSide:
 
     @property
     def _log_bytes_per_byte(self) -> float:
-        """What rows of this table became in log files, and at least 1: small rows grow, large ones are compressed."""
+        """Bytes in log files per Arrow byte of this table's rows, at least 1: small rows grow, large ones are compressed."""
         return max(1.0, self._written / self._flushed) if self._flushed else 1.0
 
     def _next(self) -> FlushChoice | None:

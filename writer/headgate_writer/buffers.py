@@ -98,7 +98,7 @@ class MemoryBudget:
         return sum(share.nbytes - share.being_flushed for share in self._shares) >= self.soft
 
     def update(self) -> None:
-        """Call it after a change of a share: lets those go on who wait for room, and wakes the table that has to flush."""
+        """Call it after a change of a share: wakes the tasks that wait for room, and the table that has to flush."""
         self._update()
         if (chosen := self.share_to_flush()) is not None:
             chosen.wake()

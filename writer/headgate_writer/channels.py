@@ -1,8 +1,9 @@
-"""One producer's hold on one channel: what is taken, what is refused, what is acknowledged when (rules CH1, CH2, CH6).
+"""One producer's hold on one channel: which batches it takes or refuses, and when it acknowledges them (rules CH1, CH2, CH6).
 
-Pure: the client's stream and the table's pipeline tell it what happened; it gathers the answers. Two offsets move: ``taken``
-is that of the last batch that was let into the pipeline, ``accepted`` that of the last one that came out of it with its rows
-keyed and handed to their buckets. A batch that fails in between takes all that wait behind it back to ``accepted``.
+Pure: the client's stream and the table's pipeline call it with what happened, and it collects the answers to the client. Two
+offsets move: ``taken``, of the last batch that went into the pipeline, and ``accepted``, of the last batch that came out of it
+with its rows keyed and handed to their buckets. When a batch fails in between, it and all batches behind it are taken back: the
+channel stands at ``accepted`` again.
 """
 
 import enum
@@ -18,19 +19,21 @@ MAX_OFFSET = 2**63 - 1
 
 
 class Verdict(enum.Enum):
-    """What becomes of a batch that is not refused."""
+    """What happens to a batch that is not refused."""
 
     TAKE = "take"
     DUPLICATE = "duplicate"
     LATE = "late"
-    """The hold has ended and the owner knows what of it is uncommitted; its client is about to hear so, and sends this again."""
+    """The hold has ended, and its last report to the owner does not cover this batch. Its client learns of the end from the
+    stream's last answer, and sends the batch again."""
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message of a client on its way through the pipeline. ``batch`` None: a skip, or a ``refusal`` that waits for its turn.
+    """A client's message on its way through the pipeline. ``batch`` is None for a skip, and for a ``refusal`` that waits for its
+    turn.
 
-    ``wire_bytes`` counts against the connection (rule CH7). ``under_way``: its rows are being keyed and can not be taken back.
+    ``wire_bytes`` count against the connection (rule CH7). ``under_way``: its rows are being keyed, so it cannot be taken back.
     ``dropped``: it was taken back.
     """
 
@@ -51,7 +54,7 @@ class _Note:
 
 
 class Hold:
-    """Named by the owner's ``hold``. ``wake`` is called when there is something to answer; who answers sets it."""
+    """``hold`` is the number that the owner gave it. The client's stream sets ``wake``, which is called when answers are due."""
 
     def __init__(self, channel: str, hold: int, incarnation: int, committed: int) -> None:
         self.channel = channel
@@ -66,15 +69,15 @@ class Hold:
         self._checkpoint_bytes = 0
         self._notes: deque[_Note] = deque()
         self._answers: list[ingest_pb2.AppendResponse] = []
-        self._told = (committed, committed, committed)
-        self._tell_again = False
+        self._answered = (committed, committed, committed)
+        self._answer_again = False
         self._closing = False
         self._ended = False
 
-    # What the client's stream says.
+    # For the client's stream.
 
     def judge_batch(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
-        """Rules CH1 and CH3, before any work on the rows. A refusal has to be handed to ``refuse_batch``."""
+        """Applies rules CH1 and CH3, before any work on the rows. The caller hands an error to ``refuse_batch``."""
         if self._ended:
             return Verdict.LATE
         if offset <= self._taken:
@@ -88,14 +91,14 @@ class Hold:
         return _overlap(after, offset, self._taken) if after < self._taken else _gap(after, self._taken)
 
     def take_batch(self, offset: int, wire_bytes: int, batch: Admitted) -> Entry:
-        """The batch goes into the pipeline; ``judge_batch`` has just said TAKE."""
+        """Returns the batch's entry for the pipeline. Call it right after ``judge_batch`` returned TAKE."""
         self.in_flight += wire_bytes
         return self._take(Entry(self, offset, wire_bytes, batch))
 
     def take_skip(self, offset: int) -> Entry | None:
-        """Rule CH2: on behind a refused batch. None when there is nothing to skip.
+        """Moves on behind a refused batch (rule CH2). Returns its entry for the pipeline, None when there is nothing to skip.
 
-        Taken in its order, also where nothing was refused: after a reconnect this hold knows nothing of the refusal.
+        Also taken where nothing was refused: after a reconnect this hold knows nothing of the refusal.
         """
         if offset > MAX_OFFSET:
             self.refuse_batch(offset, _too_large(offset))
@@ -104,7 +107,10 @@ class Hold:
         return None
 
     def refuse_batch(self, offset: int, error: errors_pb2.Error) -> None:
-        """The batch was not taken; the channel stands still behind what was (rule CH2). Answered in the order of the batches."""
+        """Refuses a batch that was not taken: the channel takes no later batch before a corrected one or a skip (rule CH2).
+
+        Refusals are answered in the order of the batches.
+        """
         self._stopped = True
         if self._waiting:
             self._waiting.append(Entry(self, offset, 0, None, error))
@@ -113,19 +119,19 @@ class Hold:
             self.wake()
 
     def answer_duplicate(self) -> None:
-        """A duplicate is answered by the acks, also when they say nothing new."""
-        self._tell_again = True
+        """Answers a duplicate with the acks, even if they have not changed."""
+        self._answer_again = True
         self.wake()
 
     def close(self) -> None:
-        """Nothing more comes; the hold ends once all that was accepted is queryable."""
+        """The client sends nothing more. The hold ends when all accepted batches are queryable."""
         self._closing = True
         self.wake()
 
-    # What the pipeline says.
+    # For the pipeline.
 
     def mark_routed(self, entry: Entry) -> None:
-        """The rows are with their buckets. Entries come out in the order in which they were taken."""
+        """The rows are in their buckets. Call it in the order in which the entries were taken."""
         self._waiting.popleft()
         self.accepted = entry.offset
         self._checkpoint_bytes += entry.wire_bytes
@@ -134,9 +140,9 @@ class Hold:
         self.wake()
 
     def refuse_taken(self, entry: Entry, error: errors_pb2.Error, rows: bytes = b"") -> None:
-        """The rows cannot be stored: this batch is refused, and every one that waits behind it (rule CH2).
+        """Refuses a batch whose rows cannot be stored, and every batch that waits behind it (rule CH2).
 
-        ``rows``: which of them are to blame, as ``Refused`` has it.
+        ``rows``: a bitmap of the rows at fault, in the form of ``Refused.rows``.
         """
         self._waiting.popleft()
         self.in_flight -= entry.wire_bytes
@@ -151,7 +157,7 @@ class Hold:
         self.wake()
 
     def note_barrier(self, number: int) -> int | None:
-        """A barrier ends the checkpoint here and now: the offset that it covers, None when nothing was accepted in it."""
+        """Ends the checkpoint here. Returns the offset that the checkpoint covers, None when it accepted nothing."""
         if self.accepted == self._noted:
             return None
         self._notes.append(_Note(number, self.accepted, self._checkpoint_bytes))
@@ -159,14 +165,14 @@ class Hold:
         return self.accepted
 
     def mark_durable(self, number: int) -> None:
-        """The slot of that checkpoint is won."""
+        """The checkpoint's slot is won."""
         for note in self._notes:
             if note.checkpoint <= number:
                 self._durable = note.offset
         self.wake()
 
     def mark_queryable(self, number: int) -> None:
-        """Readers see that checkpoint; its bytes are in flight no more (rule CH7)."""
+        """Readers see the checkpoint, so its bytes are no longer in flight (rule CH7)."""
         while self._notes and self._notes[0].checkpoint <= number:
             note = self._notes.popleft()
             self._durable = max(self._durable, note.offset)
@@ -174,15 +180,15 @@ class Hold:
             self.in_flight -= note.wire_bytes
         self.wake()
 
-    # What is to be said.
+    # The end, and the answers.
 
     def end(self, error: errors_pb2.Error | None = None) -> None:
-        """Takes no more batches and drops those that are not under way, which were never acknowledged as received.
+        """Takes no more batches, and drops those that are not under way; none of them was acknowledged as received.
 
-        ``error`` is the stream's last answer; None says that its client is gone. Once only.
+        ``error`` becomes the stream's last answer; None means that the client is gone. Call it once.
         """
         if error is not None:
-            self._tell_acks()
+            self._answer_acks()
             self._answers.append(ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=error)))
         self._ended = True
         for entry in self._waiting:
@@ -193,7 +199,7 @@ class Hold:
     def take_answers(self) -> list[ingest_pb2.AppendResponse]:
         """Returns the answers that are due to the client, in order, and forgets them."""
         if not self._ended:
-            self._tell_acks()
+            self._answer_acks()
             if self._closing and not self._waiting and self._queryable == self.accepted:
                 self._ended = True
                 self._answers.append(ingest_pb2.AppendResponse(ended=ingest_pb2.Ended()))
@@ -202,22 +208,22 @@ class Hold:
 
     @property
     def ended(self) -> bool:
-        """Nothing of it is taken any more. Rows may still be uncommitted."""
+        """Whether it takes no more batches. Some of its rows may still be uncommitted."""
         return self._ended
 
     @property
     def unnoted(self) -> bool:
-        """Something of it waits for a barrier."""
+        """Whether any of its batches waits for a barrier."""
         return bool(self._waiting) or self.accepted != self._noted
 
     @property
     def uncommitted(self) -> bool:
-        """Some of its rows are in no decided checkpoint, or will be in one that is not."""
+        """Whether any of its rows is in no decided checkpoint, or on its way into one that is not decided."""
         return self.accepted != self._durable or any(entry.under_way for entry in self._waiting)
 
     @property
     def lag(self) -> int:
-        """Offsets from what is durable to what was taken."""
+        """Offsets from the last durable to the last taken."""
         return self._taken - self._durable
 
     def _take(self, entry: Entry) -> Entry:
@@ -226,23 +232,23 @@ class Hold:
         self._waiting.append(entry)
         return entry
 
-    def _tell_acks(self) -> None:
+    def _answer_acks(self) -> None:
         now = (self.accepted, self._durable, self._queryable)
-        if now != self._told or self._tell_again:
-            self._told, self._tell_again = now, False
+        if now != self._answered or self._answer_again:
+            self._answered, self._answer_again = now, False
             acks = ingest_pb2.Acks(received=now[0], durable=now[1], queryable=now[2])
             self._answers.append(ingest_pb2.AppendResponse(acks=acks))
 
     def _answer_refused(self, offset: int, error: errors_pb2.Error, rows: bytes = b"") -> None:
         if self._ended:
             return
-        self._tell_acks()  # what was accepted before the refused batch is answered before it
+        self._answer_acks()  # batches accepted before the refused one are answered before it
         refused = ingest_pb2.Refused(offset=offset, accepted=self.accepted, error=error, rows=rows)
         self._answers.append(ingest_pb2.AppendResponse(refused=refused))
 
 
 def _no_listener() -> None:
-    """A hold is granted a moment before its client's stream knows it."""
+    """Stands for ``wake`` from the grant until the client's stream has set it."""
 
 
 def _after_failed(accepted: int) -> errors_pb2.Error:
@@ -256,8 +262,8 @@ def _after_failed(accepted: int) -> errors_pb2.Error:
 def _overlap(after: int, offset: int, accepted: int) -> errors_pb2.Error:
     return wire_error(
         errors_pb2.CODE_OFFSET_OVERLAP,
-        f"the batch goes from {after} to {offset}, but the channel stands at {accepted} in the middle of it",
-        f"Go on with after={accepted}; what is sent again has to keep its cut.",
+        f"the batch covers {after} to {offset}, but the channel stands at {accepted}, in the middle of it",
+        f"Go on with after={accepted}; cut batches that are sent again at the same offsets.",
     )
 
 
@@ -265,7 +271,7 @@ def _gap(after: int, accepted: int) -> errors_pb2.Error:
     return wire_error(
         errors_pb2.CODE_OFFSET_GAP,
         f"the batch says after={after}, but the channel stands at {accepted}",
-        f"Send what is missing, with after={accepted}.",
+        f"Send the missing batches first, with after={accepted}.",
     )
 
 

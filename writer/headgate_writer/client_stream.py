@@ -22,7 +22,7 @@ AppendContext: TypeAlias = "grpc.aio.ServicerContext[ingest_pb2.AppendRequest, i
 _OUT_OF_PLACE = wire_error(
     errors_pb2.CODE_INVALID_ARGUMENT,
     "a message is a second `open`, or of a kind that this writer does not know",
-    "Open one channel on a stream; bring client and cluster to versions that fit.",
+    "Open one channel on a stream; use a client of the cluster's version.",
 )
 
 INLINE_BYTES = 16 << 10
@@ -55,12 +55,12 @@ class ClientStream:
         self._schema: pa.Schema | None = None
         self._answers_due = asyncio.Event()
         self._moved_on = asyncio.Event()
-        self._durable_told = hold.committed_at_open
+        self._durable_answered = hold.committed_at_open
         hold.wake = self._wake
         self._wake()
 
     async def serve(self) -> None:
-        """Until the hold has ended and the client has its last answer, or the client has ended its side without a close."""
+        """Returns when the hold has ended and the client has its last answer, or the client ended its side without a close."""
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(self._read_all())
             answering = group.create_task(self._answer_all())
@@ -71,14 +71,14 @@ class ClientStream:
             answering.cancel()
 
     async def _read_all(self) -> bool:
-        """True after a close, or when the hold was ended for what the client said; False when the client is gone."""
-        read: Callable[[], Awaitable[object]] = self._context.read  # EOF at the end, of which the stubs know nothing
+        """Returns True after a close or a message out of place, False when the client is gone."""
+        read: Callable[[], Awaitable[object]] = self._context.read  # returns EOF at the end, which the stubs leave out
         while isinstance(request := await read(), ingest_pb2.AppendRequest):
             kind = request.WhichOneof("message")
             match kind:
                 case "batch":
                     await self._batch(request.batch)
-                    del request  # or the message would stay until the next one is there
+                    del request  # frees the message before the next one is read
                     await self._room()
                 case "skip":
                     if (entry := self._hold.take_skip(request.skip.offset)) is not None:
@@ -101,13 +101,13 @@ class ClientStream:
         after, offset = batch.after, batch.offset
         wire_bytes = batch.ByteSize()
         try:
-            # Also from a batch that is not taken: the following ones count on it.
+            # Also from a batch that is not taken: later batches rely on its schema.
             if schema := batch.schema:
                 self._schema = self._shared.admission.schema(schema)
             verdict = self._judge(after, offset)
             if verdict is Verdict.TAKE:
                 admitted = await self._decoded(batch, wire_bytes)
-                # An earlier batch may have failed meanwhile, or the table been stopped: nothing of it may come behind that order.
+                # Meanwhile an earlier batch may have failed, or the table may have been stopped; no batch is taken after that.
                 verdict = self._judge(after, offset)
                 if verdict is Verdict.TAKE:
                     self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
@@ -132,11 +132,8 @@ class ClientStream:
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
 
     async def _room(self) -> None:
-        """Half of what may be in flight asks for a checkpoint; past all of it, or of the memory, the client is not read (rule
-        CH7).
-
-        Nor is it while the table takes rows slowly, since its slices wait for compaction, or the filling checkpoint has its
-        share.
+        """Waits until the next batch may be read (rule CH7): memory and the filling checkpoint have room, the table's rate allows
+        it, and less than ``max_in_flight`` bytes of the stream are in flight. From half of these it asks for a checkpoint.
         """
         await self._writer.rate.wait_for_turn()
         await self._writer.window.wait_open()
@@ -166,10 +163,10 @@ class ClientStream:
                 try:
                     await write(answer)
                 except grpc.aio.BaseError:
-                    return  # the client is gone, and gRPC raises this at the first write only
+                    return  # the client is gone; gRPC raises this at the first write only
                 kind = answer.WhichOneof("message")
-                if kind == "acks" and answer.acks.durable > self._durable_told:
-                    self._durable_told = answer.acks.durable
+                if kind == "acks" and answer.acks.durable > self._durable_answered:
+                    self._durable_answered = answer.acks.durable
                     self._shared.reached("acks_sent")
                 elif kind == "refused":
                     self._shared.refusals.count_refusal(answer.refused.error.code)

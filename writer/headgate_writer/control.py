@@ -17,20 +17,20 @@ ControlClient: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlRe
 
 
 class OrderReceiver(Protocol):
-    """Carries the orders of owners out (``tables.Tables``)."""
+    """Carries out the orders of owners (``tables.Tables``)."""
 
     def receive_order(self, owner: Owner, order: wire.TableOrder) -> None:
-        """In the order of the stream. Raises UnknownMessageError."""
+        """Handles one order; called in the order of the stream. Raises UnknownMessageError."""
 
     def owner_lost(self, owner: Owner) -> None:
-        """The stream is over, and with it what was attached on it."""
+        """The stream has ended, and with it the attachments that came on it."""
 
     def loads(self, owner: Owner) -> list[wire.Load]:
-        """For the next heartbeat."""
+        """Returns the loads for the next heartbeat."""
 
 
 class ControlHandler:
-    """What a writer says on its control streams (``headgate_runtime.coordinator_stream.StreamHandler``).
+    """Makes and handles the messages of a writer's control streams (``headgate_runtime.coordinator_stream.StreamHandler``).
 
     ``hello`` may be filled in until the first stream begins.
     """

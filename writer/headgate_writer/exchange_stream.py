@@ -22,14 +22,14 @@ from headgate_writer.windows import WINDOW_BYTES, ExchangeError, SendWindow
 _Call: TypeAlias = "grpc.aio.StreamStreamCall[wire.ExchangeRequest, wire.ExchangeResponse]"
 
 UNREACHABLE_S: Final = 5.0
-"""Seconds without a connection to a writer that rows wait for, until the checkpoint is given up. Longer than a coordinator needs
+"""Seconds without a connection to a writer that rows wait for, until the checkpoint is aborted. Longer than a coordinator needs
 to notice that the writer is gone, which is the usual reason."""
 
 _ATTEMPTS: Final = 10
-"""Streams in a row that broke without a frame having arrived, until the checkpoint is given up."""
+"""Streams in a row that break without an acknowledged frame, until the checkpoint is aborted."""
 
 _PAUSES: Final = Backoff(first=0.01, longest=UNREACHABLE_S)
-"""Before the second of them, and twice as long before each further one: together as long as ``UNREACHABLE_S``. A connection that
+"""Pauses between these streams, each twice as long as the one before: together as long as ``UNREACHABLE_S``. A connection that
 was reset counts as ready until gRPC has closed it, and streams on it break at once
 (test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint).
 """

@@ -1,7 +1,7 @@
-"""Reads a flatbuffer's tables, with every offset checked against the message.
+"""Reads a flatbuffer's tables, and checks every offset against the message.
 
-The `flatbuffers` package has no verifier in Python: offsets that point before the message wrap around there, and each field
-costs some microseconds, which a channel that sends single rows feels. Layout: flatbuffers' binary format ("internals").
+The `flatbuffers` package has no verifier in Python: an offset that points before the message wraps around. It also takes some
+microseconds per field, which slows down a channel that sends single rows. Layout: flatbuffers' binary format ("internals").
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ _U16 = struct.Struct("<H")
 
 
 class DamagedError(Exception):
-    """Not a flatbuffer of the expected shape."""
+    """The bytes are not a flatbuffer of the expected shape."""
 
 
 class Table:
-    """One table of a flatbuffer. Fields are counted from 0 in the order of the schema; one that is absent has its default."""
+    """One table of a flatbuffer. Fields count from 0 in the order of the schema; an absent field has its default.
+
+    Every method raises DamagedError for an offset outside the buffer.
+    """
 
     __slots__ = ("_at", "_buffer", "_fields", "_vtable")
 
@@ -35,41 +38,41 @@ class Table:
 
     @classmethod
     def root(cls, buffer: bytes | memoryview) -> Table:
-        """The table that the buffer is about; raises DamagedError, as every method does."""
+        """Returns the buffer's root table."""
         if len(buffer) < 8:
             raise DamagedError
         return cls(buffer, _U32.unpack_from(buffer, 0)[0])
 
     def number(self, field: int, form: struct.Struct, default: int) -> int:
-        """A scalar."""
+        """Returns a scalar field of that form."""
         at = self._position(field)
         return default if at is None else self._read(form, at)
 
     def table(self, field: int) -> Table | None:
-        """A table inside this one."""
+        """Returns a table field, None when it is absent."""
         at = self._position(field)
         return None if at is None else Table(self._buffer, at + self._read(_U32, at))
 
     def tables(self, field: int, most: int) -> list[Table] | None:
-        """A vector of tables; None for one of more than ``most``."""
+        """Returns a vector of tables, None when it has more than ``most``."""
         at, length = self._vector(field, 4)
         if length > most:
             return None
         return [Table(self._buffer, place + self._read(_U32, place)) for place in range(at, at + 4 * length, 4)]
 
     def longs(self, field: int, columns: int) -> npt.NDArray[np.int64]:
-        """int64[n, columns]: a vector of structs of ``columns`` longs each."""
+        """Returns int64[n, columns]: a vector of structs of ``columns`` longs each."""
         at, length = self._vector(field, 8 * columns)
         values: npt.NDArray[np.int64] = np.frombuffer(self._buffer, np.dtype("<i8"), length * columns, at)
         return values.reshape(length, columns)
 
     def text(self, field: int) -> bytes:
-        """A string's bytes; empty when absent."""
+        """Returns a string's bytes, empty when it is absent."""
         at, length = self._vector(field, 1)
         return bytes(self._buffer[at : at + length])
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
-        """Position of the first element and the number of elements, all of them inside the buffer."""
+        """Returns the position of the first element and the number of elements, all of which lie inside the buffer."""
         place = self._position(field)
         if place is None:
             return 0, 0

@@ -1,4 +1,4 @@
-"""Some buckets of a checkpoint become log files and write statuses. CPU and disk: everything here runs in an executor."""
+"""Writes some buckets of a checkpoint to log files. CPU and disk: everything here runs in an executor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate_writer.batch_list import bundled
 from headgate_writer.buffers import Portion
 
 THREADS: Final = 2
-"""That encode one flush. More make a checkpoint's end shorter where there are cores, and leave less to the rows that come in."""
+"""Threads that encode one flush. More: checkpoints end sooner if there are cores, and rows that come in get fewer of these."""
 
 
 def flush(
@@ -27,10 +27,11 @@ def flush(
     ordinal: int,
     progress: Callable[[], object] = lambda: None,
 ) -> tuple[list[wire.FileStatus], list[BucketedRows]]:
-    """One durable file per wanted bucket, in the order of ``portion.codes``, and what else was in the portion.
+    """Writes one durable file per wanted bucket. Returns the files in the order of ``portion.codes``, and the rows of the other
+    buckets.
 
-    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint.
-    ``progress``: as of ``ChangeSink.write``. Raises as that; the checkpoint must not be committed then, so nothing is put back.
+    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint. ``progress``: as in
+    ``ChangeSink.write``. Raises as ``ChangeSink.write`` does; then the checkpoint must not be committed, so no rows are put back.
     """
     changes, rest = take_apart(portion, definition)
     statuses = sink.write(instant, changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
@@ -38,8 +39,8 @@ def flush(
 
 
 def take_apart(portion: Portion, definition: Definition) -> tuple[list[Changes], list[BucketedRows]]:
-    """One row of each record in the wanted buckets, upserts before deletes, in the order of ``portion.codes``; and the batches
-    that remain. ``portion.batches`` is emptied.
+    """Returns one row of each record in the wanted buckets, upserts before deletes, in the order of ``portion.codes``, and the
+    batches that remain. Empties ``portion.batches``.
     """
     return sift(bundled(portion.batches), portion.codes, portion.groups, definition.ordering)
 

@@ -1,4 +1,4 @@
-"""Routed rows as frames of an exchange stream and back. CPU work: for many rows call it off the loop."""
+"""Encodes routed rows into frames of an exchange stream, and decodes them. CPU work: for many rows call it off the loop."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 
 FRAME_BYTES: Final = 2 << 20
-"""Arrow bytes of one frame, about; gRPC is fastest from 1 to 4 MiB (measured). With the largest row on top it
-stays below gRPC's limit for a message."""
+"""Arrow bytes of one frame, about: gRPC is fastest from 1 to 4 MiB (measured), and with the largest row added a frame stays below
+its limit for a message."""
 
 _OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
 
 
 def encode_rows(rows: RoutedRows) -> list[wire.Rows]:
-    """In order; at least one row each."""
+    """Returns frames with the rows in order, at least one row in each."""
     cuts = _cuts(rows)
     return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
 
 
 def decode_rows(frame: wire.Rows) -> RoutedRows:
-    """Raises pa.ArrowException for what no ``encode_rows`` made. The rows keep the received bytes alive, and nothing else."""
+    """Returns the rows of a frame; they keep the received bytes alive, and nothing else.
+
+    Raises pa.ArrowException for bytes that ``encode_rows`` did not make.
+    """
     batch = frame.batch  # once: each access copies it
     table = pa.ipc.open_stream(pa.py_buffer(batch)).read_all()
     keys, deletes, group = (_only_chunk(table, name) for name in _OURS)
@@ -39,7 +42,7 @@ def _only_chunk(table: pa.Table, name: str) -> Any:
 
 
 def _cuts(rows: RoutedRows) -> list[int]:
-    """Row numbers from 0 to n; between two of them less than ``FRAME_BYTES`` and one row."""
+    """Returns row numbers from 0 to n; between two of them lie at most ``FRAME_BYTES`` and one row."""
     n = rows.rows.num_rows
     if rows.nbytes <= FRAME_BYTES:
         return [0, n]

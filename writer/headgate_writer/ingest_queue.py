@@ -1,7 +1,4 @@
-"""The queue at the ingest side of one table: batches of all channels in the order of arrival, and barriers between them.
-
-Pure. A barrier splits two checkpoints exactly: entries before it belong to the older one.
-"""
+"""The queue at the ingest side of one table: batches of all channels in the order of arrival, and barriers between them. Pure."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,14 +10,14 @@ from headgate_writer.channels import Entry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """Ends ``checkpoint``; entries behind it belong to the checkpoint of ``next``."""
+    """Ends ``checkpoint``: entries before it belong to that checkpoint, entries behind it to the checkpoint of ``next``."""
 
     checkpoint: int
     next: Membership
 
 
 class IngestQueue:
-    """``nbytes``: Arrow bytes of the batches that wait."""
+    """Entries and barriers that wait. ``nbytes``: Arrow bytes of the batches."""
 
     def __init__(self) -> None:
         self._waiting: deque[Entry | Barrier] = deque()
@@ -36,12 +33,12 @@ class IngestQueue:
         return self._barriers > 0
 
     def append_entry(self, entry: Entry) -> None:
-        """Behind all that waits."""
+        """Appends an entry."""
         self._waiting.append(entry)
         self.nbytes += _arrow_bytes(entry)
 
     def append_barrier(self, barrier: Barrier) -> None:
-        """Behind all that waits."""
+        """Appends a barrier."""
         self._waiting.append(barrier)
         self._barriers += 1
 
@@ -70,7 +67,7 @@ class IngestQueue:
 
 
 def arrow_bytes(entries: list[Entry]) -> int:
-    """Of all these together."""
+    """Returns the Arrow bytes of all these entries together."""
     return sum(map(_arrow_bytes, entries))
 
 

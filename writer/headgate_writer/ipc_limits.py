@@ -1,7 +1,8 @@
-"""What a client's Arrow messages declare about themselves, checked before Arrow reads them.
+"""Checks the sizes that a client's Arrow messages declare, before Arrow reads the messages.
 
-Arrow believes a message: it allocates what a compressed buffer's prefix says, and builds whatever a schema nests. All of
-that stands in the metadata, so a bomb is refused at the price of reading it. Field numbers: Arrow's Message.fbs, Schema.fbs.
+Arrow trusts a message: it allocates as much as a compressed buffer's prefix declares, and builds every level that a schema nests.
+All of this stands in the metadata, so refusing a bomb costs no more than reading its metadata. Field numbers: Arrow's
+Message.fbs and Schema.fbs.
 """
 
 import struct
@@ -18,23 +19,23 @@ from headgate_writer.flatbuffer import DamagedError, Table
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _BYTE, _SHORT, _LONG = struct.Struct("<B"), struct.Struct("<h"), struct.Struct("<q")
 _METADATA_V5: Final = 4
-"""Older messages say elsewhere that they are compressed (``ARROW:experimental_compression``)."""
+"""Older messages mark compression elsewhere (``ARROW:experimental_compression``)."""
 _SCHEMA, _RECORD_BATCH = 1, 3
 _EXTENSION: Final = b"ARROW:extension:name"
 _TYPES: Final = frozenset([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 19, 20, 21])
-"""Null to Timestamp, List, Struct, FixedSizeBinary, FixedSizeList, Map, LargeBinary, LargeUtf8, LargeList. Not the views and
-run-end encoded columns: a few bytes of these show the same megabyte in each of a million rows."""
+"""Null to Timestamp, List, Struct, FixedSizeBinary, FixedSizeList, Map, LargeBinary, LargeUtf8, LargeList. Not views and run-end
+encoded columns: a few bytes of these repeat one megabyte in each of a million rows."""
 _DECIMAL: Final = 7
 _PIECES: Final = "Send the rows in smaller batches."
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one batch may be. Larger ones cost memory before anything is known about them.
+    """The limits of one batch. A larger batch would take memory before anything is known about it.
 
-    ``wire_bytes``: of the record batch message; ``body_bytes``: uncompressed, as declared, and at most ``ratio`` times the
-    wire. ``columns`` counts nested ones. ``values``: of all columns together, nulls included; a table may store each in 8
-    bytes, whatever it took on the wire. ``cell_bytes``: one column's value in one row.
+    ``wire_bytes``: of the record batch message. ``body_bytes``: uncompressed, as declared, and at most ``ratio`` times the bytes
+    on the wire. ``columns``: nested ones included. ``values``: of all columns together, nulls included; a table may store each
+    in 8 bytes, however few it took on the wire. ``cell_bytes``: of one column's value in one row.
     """
 
     wire_bytes: int = 8 << 20
@@ -54,7 +55,7 @@ def refuse(code: CodeValue, message: str, fix: str) -> NoReturn:
 
 
 def too_large(what: str, found: int, limit: int, fix: str = _PIECES) -> NoReturn:
-    """Raises RpcError with CODE_TOO_LARGE; the limit stands in the message."""
+    """Raises RpcError with CODE_TOO_LARGE, and the limit in its message."""
     refuse(errors_pb2.CODE_TOO_LARGE, f"{what}: {found:,}, and the limit is {limit:,}", fix)
 
 
@@ -63,12 +64,12 @@ def corrupt(what: str) -> NoReturn:
     refuse(
         errors_pb2.CODE_CORRUPT_BATCH,
         what,
-        "Send what Arrow's own serializer writes, unchanged; this was damaged or made otherwise.",
+        "Send the bytes of Arrow's own serializer, unchanged; these were damaged, or not made by it.",
     )
 
 
 def check_schema(message: bytes, limits: Limits) -> None:
-    """Raises RpcError unless this is an Arrow IPC schema message within the limits, without dictionaries and extensions."""
+    """Raises RpcError unless ``message`` is an Arrow IPC schema message within the limits, without dictionaries or extensions."""
     if len(message) > limits.schema_bytes:
         too_large("bytes of the schema", len(message), limits.schema_bytes, "Use fewer or shorter column names and metadata.")
     try:
@@ -81,7 +82,10 @@ def check_schema(message: bytes, limits: Limits) -> None:
 
 
 def check_batch(message: bytes, limits: Limits) -> int:
-    """Uncompressed bytes that the record batch message declares. Raises RpcError unless it is one, within the limits."""
+    """Returns the uncompressed bytes that the message declares.
+
+    Raises RpcError unless it is an Arrow IPC record batch message within the limits.
+    """
     if len(message) > limits.wire_bytes:
         too_large("bytes of the batch on the wire", len(message), limits.wire_bytes)
     try:
@@ -96,7 +100,7 @@ def check_batch(message: bytes, limits: Limits) -> int:
         corrupt("the batch declares a negative length")
     if rows > limits.rows:
         too_large("rows of the batch", rows, limits.rows)
-    # Python's integers, because two hostile lengths can overflow 64 bits.
+    # Python's integers: two hostile lengths can overflow 64 bits.
     if (values := sum(nodes[:, 0].tolist())) > limits.values:
         too_large("values of the batch in all columns", values, limits.values)
     declared = _declared_bytes(buffers, body, compressed=compressed)
@@ -104,12 +108,12 @@ def check_batch(message: bytes, limits: Limits) -> int:
         too_large("uncompressed bytes of the batch", declared, limits.body_bytes)
     if declared > limits.ratio * len(message):
         fix = "Send these rows uncompressed, or with fewer repeated values in a batch."
-        too_large("times that the batch grows when it is uncompressed", declared // len(message), limits.ratio, fix)
+        too_large("times that the batch grows when it is decompressed", declared // len(message), limits.ratio, fix)
     return declared
 
 
 def _open(message: bytes, kind: int, name: str) -> tuple[Table, memoryview]:
-    """The header table of an encapsulated message of that kind, and its body."""
+    """Returns the header table of an encapsulated message of that kind, and its body."""
     if len(message) < 8 or message[:4] != _CONTINUATION:
         raise DamagedError
     view = memoryview(message)
@@ -129,7 +133,7 @@ def _open(message: bytes, kind: int, name: str) -> tuple[Table, memoryview]:
 
 
 def _check_fields(schema: Table, limits: Limits) -> None:
-    """Level by level: flatbuffers may share children, so that a small message spells an endless schema."""
+    """Checks level by level: tables of a flatbuffer may share children, so a small message can spell an endless schema."""
     seen = 0
     level = [schema]
     for depth in range(limits.nesting + 1):
@@ -158,8 +162,8 @@ def _check_field(field: Table) -> None:
     if kind not in _TYPES or narrow:
         refuse(
             errors_pb2.CODE_SCHEMA,
-            f"column {name!r} has an Arrow type that is not taken",
-            "Use the types of the table's own schema; views, run-end encoding and decimals below 128 bits are not among them.",
+            f"column {name!r} has an Arrow type that writers do not take",
+            "Use the types of the table's schema: no views, no run-end encoding, no decimals below 128 bits.",
         )
     metadata = field.tables(6, most=1_000)
     if metadata is None or any(entry.text(0) == _EXTENSION for entry in metadata):
@@ -167,7 +171,7 @@ def _check_field(field: Table) -> None:
 
 
 def _declared_bytes(buffers: npt.NDArray[np.int64], body: memoryview, *, compressed: bool) -> int:
-    """The sum of all buffers when uncompressed; each must lie in the body."""
+    """Returns the uncompressed bytes of all buffers. Raises RpcError unless each lies in the body."""
     if not len(buffers):
         return 0
     offsets, lengths = buffers[:, 0], buffers[:, 1]
@@ -178,7 +182,7 @@ def _declared_bytes(buffers: npt.NDArray[np.int64], body: memoryview, *, compres
     offsets, lengths = offsets[lengths > 0], lengths[lengths > 0]
     if (lengths < 8).any():
         corrupt("a compressed buffer of the batch is too short")
-    # Each begins with its uncompressed length, -1 for one that was left as it is (Message.fbs, BodyCompressionMethod).
+    # Each begins with its uncompressed length, or -1 if it was left uncompressed (Message.fbs, BodyCompressionMethod).
     prefixes = np.frombuffer(body, np.uint8)[offsets[:, None] + np.arange(8)].view("<i8").ravel()
     if (prefixes < -1).any():
         corrupt("a compressed buffer of the batch declares a negative length")

@@ -23,14 +23,14 @@ def read_membership(membership: wire.Membership) -> Membership:
 
 
 def read_definition(message: TableDefinition) -> Definition:
-    """Raises UnknownMessageError, CorruptFileError."""
+    """Returns a table's definition. Raises UnknownMessageError, CorruptFileError."""
     fields = definition_fields(message)
     return define(message.schema, **fields)
 
 
 def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:
-    """The table that ``order.attach`` names. Raises OptionError when the url and our storage options do not fit,
-    UnknownMessageError for a definition that is not known here.
+    """Returns the table of ``order.attach``. Raises OptionError when the url and our storage options do not fit,
+    UnknownMessageError for a missing or unknown field of the definition.
     """
     return AttachedTable(
         name=order.table,

@@ -1,7 +1,7 @@
-"""The ingest side of one table: from batches of many channels to rows at their bucket sides, checkpoint by checkpoint.
+"""The ingest side of one table: takes batches of many channels, and passes their rows on to bucket sides, by checkpoint.
 
-Batches that wait are checked, keyed and routed together, once, off the event loop: a hundred channels that send single rows cost
-a few kernel calls a turn. The order of each channel holds, because turns follow one another and a turn keeps its order.
+Batches that wait are checked, keyed and routed together, off the event loop: a hundred channels that send single rows cost a few
+kernel calls a turn. Each channel keeps its order: turns follow one another, and each turn keeps the order of its batches.
 """
 
 import asyncio
@@ -30,21 +30,21 @@ from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, route, split_by_member
 
 TURN_BYTES = 8 << 20
-"""Arrow bytes that are routed at once. More would hold a barrier up for longer; kernels gain nothing from it."""
+"""Arrow bytes that are routed at once. Higher: a barrier waits longer, and kernels get no faster."""
 
 PAUSE = 0.01
-"""Seconds between two turns while little waits: more rows share a turn's fixed cost (about a millisecond of kernel calls), and an
-ack. The price is as much latency of `received`; rows become durable with a checkpoint, seconds later."""
+"""Seconds between two turns while little waits, so that more rows share an ack and a turn's fixed cost (about a millisecond of
+kernel calls). It delays `received` by as much; rows become durable with a checkpoint, seconds later."""
 
 _LITTLE = 256 << 10
 
 INLINE_BYTES, INLINE_BATCHES = 64 << 10, 200
-"""Up to both, a turn is routed on the loop, in a millisecond or two. On another thread it would take tens: each kernel call gives
-the interpreter's lock away, and a busy loop hands it back late."""
+"""A turn within both limits is routed on the loop, in a millisecond or two. On another thread it would take tens of them: each
+kernel call releases the interpreter's lock, and a busy loop gives it back late."""
 
 _BAD_ROWS = (FixCall, SliceRefusedError, pa.ArrowException)
-"""A kernel that refuses values is the fault of the rows, too: it must not take the process with it, or the client would carry the
-batch from writer to writer."""
+"""Errors that refuse a batch. An Arrow kernel that refuses values is the rows' fault, too: if it ended the process, the client
+would send the batch to the next writer, and end that one as well."""
 
 Part: TypeAlias = tuple[int, RoutedRows]
 """Rows for the member with that index."""
@@ -52,7 +52,7 @@ Part: TypeAlias = tuple[int, RoutedRows]
 
 @dataclass(slots=True)
 class _Noted:
-    """A checkpoint behind its barrier: whose offsets it holds, and Arrow bytes that clients sent in it."""
+    """A checkpoint whose barrier has passed: the holds whose offsets it covers, and the Arrow bytes that clients sent in it."""
 
     checkpoint: int
     holds: Sequence[Hold]
@@ -60,10 +60,10 @@ class _Noted:
 
 
 class Pipeline:
-    """Under one (epoch, generation). ``on_first_bytes`` is called when the first uncommitted bytes arrive.
+    """One table's pipeline under one (epoch, generation). ``on_first_bytes`` is called when the first uncommitted bytes arrive.
 
-    ``budgets`` count what waits here; who reads from clients asks them for room. ``refused_slices``: slices that take no rows, by
-    partition path and bucket, with the error that clients get.
+    ``budgets`` count the bytes that wait here; a client's stream waits for room in them before it reads on. ``refused_slices``:
+    slices that take no rows, by partition path and bucket, with the error for clients.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class Pipeline:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes that clients sent and that no decided checkpoint holds.
+        """Arrow bytes from clients that are in no decided checkpoint.
 
-        At least 1 while an offset without rows (a skip, an empty batch) waits for a checkpoint: the owner starts none without
-        load.
+        At least 1 while an offset without rows (of a skip, or an empty batch) waits for a checkpoint, because an owner starts no
+        checkpoint without load.
         """
         return self._uncommitted or int(bool(self._grown) or len(self._queue) > 0)
 
     def append_entry(self, entry: Entry) -> None:
-        """Behind what waits; what has been put is routed, or refused to its hold."""
+        """Appends an entry. Its rows are routed, or its hold gets the refusal."""
         first = not self.uncommitted_bytes
         self._queue.append_entry(entry)
         nbytes = arrow_bytes([entry])
@@ -122,12 +122,12 @@ class Pipeline:
             self._on_first_bytes()
 
     def append_barrier(self, number: int, following: Membership) -> None:
-        """What is put from now on belongs to the next checkpoint."""
+        """Ends the checkpoint: entries appended from now on belong to the next one."""
         self._queue.append_barrier(Barrier(number, following))
         self._awake.set()
 
     def mark_durable(self, number: int) -> None:
-        """The slot of that checkpoint is won."""
+        """The checkpoint's slot is won."""
         for noted in self._noted:
             if noted.checkpoint <= number:
                 self._uncommitted -= noted.nbytes
@@ -136,7 +136,7 @@ class Pipeline:
                     hold.mark_durable(noted.checkpoint)
 
     def mark_queryable(self, number: int) -> None:
-        """Readers see that checkpoint."""
+        """Readers see the checkpoint."""
         for noted in self._noted:
             if noted.checkpoint <= number:
                 for hold in noted.holds:
@@ -144,11 +144,11 @@ class Pipeline:
         self._noted = [noted for noted in self._noted if noted.checkpoint > number]
 
     def close(self) -> None:
-        """Drops what waits. ``run`` has to be cancelled, too."""
+        """Drops all entries that wait. The caller cancels ``run`` as well."""
         self._free(self._reserved)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Routes entries and passes barriers on until it is cancelled."""
         while True:
             await self._awake.wait()
             turn = self._queue.take_turn(TURN_BYTES)
@@ -182,7 +182,7 @@ class Pipeline:
             self._progress.report_progress(self._membership.checkpoint)
 
     async def _route_singly(self, entries: list[Entry]) -> None:
-        """One of them is bad: it stops its channel, the others notice nothing (rule CH2)."""
+        """Routes each entry by itself after one of them failed: that one stops its channel, and only that channel (rule CH2)."""
         for entry in entries:
             if entry.dropped:
                 continue
@@ -218,7 +218,7 @@ class Pipeline:
             entry.hold.mark_routed(entry)
 
     async def _pass(self, barrier: Barrier) -> None:
-        """All rows of the checkpoint have been handed over: its offsets are those of this moment (rule RO2)."""
+        """Notes the checkpoint's offsets now that all its rows have been handed over (rule RO2), and passes the barrier on."""
         offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note_barrier(barrier.checkpoint)) is not None}
         nbytes = self._checkpoint_bytes
         self._noted.append(_Noted(barrier.checkpoint, list(self._grown), nbytes))
@@ -261,4 +261,6 @@ def _refusal(refused: Exception) -> errors_pb2.Error:
         return refused.error
     if isinstance(refused, FixCall):
         return from_tables(refused)
-    return wire_error(errors_pb2.CODE_CORRUPT_BATCH, f"the rows cannot be stored: {refused}", "Correct them, or skip the batch.")
+    return wire_error(
+        errors_pb2.CODE_CORRUPT_BATCH, f"the rows cannot be stored: {refused}", "Correct the rows, or skip the batch."
+    )

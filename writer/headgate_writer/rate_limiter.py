@@ -12,11 +12,11 @@ _LONGEST_WAIT_S = 3600.0
 
 
 class RateLimiter:
-    """Does not limit before the first order.
+    """Sets no limit before the first order.
 
-    The bytes of a batch are a debt that shrinks at the ordered rate; the next batch waits until the debt is gone. So no batch is
-    cut or kept in memory while it waits, and the rate holds over any two batches, however large. The debt does not shrink in a
-    pause: batches that a client had already sent are still taken, and paid off at the rate that follows.
+    The bytes of a batch are a debt that shrinks at the ordered rate, and the next batch waits until the debt is gone. So no batch
+    is split, or kept in memory while it waits, and the rate holds over any two batches, however large. The debt does not shrink
+    in a pause: batches that a client had already sent are still taken, and paid off at the rate that follows.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Asks coordinators whether a table takes rows at all, for a client that opens a channel before the table is attached."""
+"""Asks coordinators whether a table takes rows, for a client that opens a channel before the table is attached."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,9 @@ from headgate_runtime.errors import from_call, wire_error
 
 
 async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
-    """Why the table takes no rows: it does not exist, or is quarantined. None if it may take them, or no coordinator answers."""
+    """Returns why the table takes no rows: it does not exist, or is quarantined. None if it may take rows, or no coordinator
+    answers.
+    """
     for channel in coordinators:
         tables = TableServiceStub(channel)
         try:
@@ -22,11 +24,11 @@ async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> 
             if error.code == errors_pb2.CODE_TABLE_NOT_FOUND:
                 return error
             continue
-        # Only the coordinator that holds the table's lease knows; to the others it is elsewhere.
+        # Only the coordinator with the table's lease knows of a quarantine.
         if any(each.state == "quarantined" for each in status.tables):
             return wire_error(
                 errors_pb2.CODE_TABLE_QUARANTINED,
                 f"table {table!r} takes no rows until an operator has looked at it",
-                "What was committed stays readable. `headgate status` says what was found.",
+                "Ask the operators of the cluster: `headgate status` says what is wrong. Committed rows stay readable.",
             )
     return None

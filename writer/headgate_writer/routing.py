@@ -1,4 +1,4 @@
-"""Rows find their file groups: checked against the table, keyed and partitioned in one pass for all that wait; cut by member."""
+"""Routes rows to file groups: checks them against the table, keys and partitions all that wait in one pass, splits by member."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MAX_PARTITIONS = 1_024
 """Distinct partitions of one client's batch: each makes a folder, and files in every checkpoint."""
 
 MAX_ROW_BYTES = 4 << 20
-"""Arrow bytes of one row as it is stored. A row travels in one message between writers, and those end at 9 MiB."""
+"""Arrow bytes of one row as it is stored. A row crosses between writers in one message, of at most 9 MiB."""
 
 
 class TooLargeError(OptionError):
-    """A batch is over a limit that only shows when its rows are keyed."""
+    """A batch is over a limit that is known only when its rows are keyed."""
 
 
 class SliceRefusedError(Exception):
-    """Some rows belong to a slice that takes none. ``rows`` says which, as ``Refused`` has it."""
+    """Some rows belong to a slice that takes none. ``rows``: a bitmap of these, in the form of ``Refused.rows``."""
 
     def __init__(self, error: errors_pb2.Error, rows: bytes) -> None:
         super().__init__(error.message)
@@ -40,7 +40,7 @@ class SliceRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutedRows:
-    """n rows in the order of their arrival, and where they go.
+    """n rows in the order of their arrival, and their file groups.
 
     ``rows``: the table's columns, one chunk each, null where a delete needs no value. ``keys``: string[n]; ``deletes``:
     bool[n]. ``group``: int32[n], an index into ``groups``, the distinct (partition path, bucket) pairs that occur.
@@ -63,14 +63,14 @@ class RoutedRows:
         group: npt.NDArray[np.int32],
         groups: Sequence[tuple[str, int]],
     ) -> RoutedRows:
-        """With its bytes counted."""
+        """Returns the rows with their bytes counted."""
         return cls(rows, keys, deletes, group, groups, rows.nbytes + keys.nbytes + deletes.nbytes + group.nbytes)
 
 
 def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
-    """All rows of the batches, in order, with one pass of each kernel.
+    """Returns all rows of the batches, in order; each kernel runs once.
 
-    Raises headgate_tables' FixCall errors, and TooLargeError; with several batches any of them may be the reason.
+    Raises headgate_tables' FixCall errors, and TooLargeError; with several batches any of them may be at fault.
     """
     placed = place(*_together(batches, definition), definition)
     _check_partitions(placed, [batch.rows.num_rows for batch in batches])
@@ -78,13 +78,13 @@ def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
     if routed.nbytes > MAX_ROW_BYTES and (largest := int(row_bytes(routed.rows).max(initial=0))) > MAX_ROW_BYTES:
         raise TooLargeError(
             f"bytes of one row: {largest:,}, and the limit is {MAX_ROW_BYTES:,}",
-            fix="Keep such values in files and write their names here.",
+            fix="Keep such values in files, and send the files' names.",
         )
     return routed
 
 
 def check_slices(rows: RoutedRows, refused: Mapping[tuple[str, int], errors_pb2.Error]) -> None:
-    """``refused``: why slices take no rows, by partition path and bucket. Raises SliceRefusedError for rows of one."""
+    """Raises SliceRefusedError if a row belongs to a slice in ``refused``, errors by partition path and bucket."""
     groups = [at for at, group in enumerate(rows.groups) if group in refused] if refused else []
     if groups:
         at_fault = np.isin(rows.group, groups)
@@ -93,7 +93,7 @@ def check_slices(rows: RoutedRows, refused: Mapping[tuple[str, int], errors_pb2.
 
 
 def split_by_member(rows: RoutedRows, membership: Membership, definition: Definition) -> dict[int, RoutedRows]:
-    """By index of the member that has the rows' key groups (rule EX3). Each part keeps the order of its rows."""
+    """Returns the rows by index of the member that has their key groups (rule EX3). Each part keeps the order of its rows."""
     owners = _owners(rows.groups, membership.assignment, definition)
     members = np.unique(owners).tolist()
     if len(members) == 1:
@@ -116,7 +116,7 @@ def _together(batches: Sequence[Admitted], definition: Definition) -> tuple[pa.T
 
 
 def _conformed(batch: Admitted, definition: Definition) -> pa.Table:
-    """Batches whose columns or types differ among each other cannot be put together before they are as the table's."""
+    """Returns the batch's rows with the table's columns and types: batches that differ in these cannot be put together."""
     if batch.rows.schema.equals(definition.schema):
         return batch.rows
     if batch.deletes is None:
@@ -144,7 +144,7 @@ def _check_partitions(placed: Placed, sizes: Sequence[int]) -> None:
 
 
 def _owners(groups: Sequence[tuple[str, int]], assignment: KeyGroupTable, definition: Definition) -> npt.NDArray[np.int64]:
-    """int64[len(groups)]: index of the member that has each group."""
+    """Returns int64[len(groups)]: the index of each group's member."""
     key_groups = [key_group(partition, bucket, definition.key_groups) for partition, bucket in groups]
     return assignment[np.array(key_groups, np.int64)].astype(np.int64)
 

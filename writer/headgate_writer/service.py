@@ -21,7 +21,7 @@ _MAX_CHANNEL_BYTES = 255
 
 
 class IngestService(IngestServiceServicer):
-    """``attach_s``: how long a client waits for a table that its owner has not attached to this writer yet."""
+    """``attach_s``: seconds that a client waits for a table that its owner has not attached to this writer yet."""
 
     def __init__(self, tables: Tables, coordinators: ControlClient, shared: StreamResources, attach_s: float) -> None:
         self._tables = tables
@@ -34,7 +34,7 @@ class IngestService(IngestServiceServicer):
         request_iterator: AsyncIterator[ingest_pb2.AppendRequest],  # noqa: ARG002 - gRPC's
         context: AppendContext,
     ) -> None:
-        """See ``ingest.proto``. Answers `ended` whenever this side ends the stream."""
+        """Serves one channel (``ingest.proto``). Answers `ended` whenever this side ends the stream."""
         try:
             opening = _opening(await context.read())
             writer = await self._writer(opening.table)
@@ -63,7 +63,7 @@ class IngestService(IngestServiceServicer):
                     await self._tables.wait_for_change(table)
         except TimeoutError:
             raise rpc_error(
-                errors_pb2.CODE_UNAVAILABLE, f"nobody owns the table {table!r} just now", "Send the same again shortly."
+                errors_pb2.CODE_UNAVAILABLE, f"table {table!r} has no owner just now", "Send the same again shortly."
             ) from None
         return writer
 
@@ -88,7 +88,7 @@ async def _answer(context: AppendContext, answer: ingest_pb2.AppendResponse) -> 
 
 
 def _opening(first: object) -> ingest_pb2.OpenChannel:
-    """Reads the stream's first message. Raises RpcError when it opens no channel, or there is none."""
+    """Returns the open in the stream's first message. Raises RpcError when there is none."""
     if not isinstance(first, ingest_pb2.AppendRequest) or first.WhichOneof("message") != "open":
         raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the first message is not `open`", "Open a channel first.")
     opening = first.open
@@ -96,7 +96,7 @@ def _opening(first: object) -> ingest_pb2.OpenChannel:
     if not 1 <= len(name.encode()) <= _MAX_CHANNEL_BYTES or not name.isprintable():
         raise rpc_error(
             errors_pb2.CODE_INVALID_ARGUMENT,
-            "no name for a channel",
-            f"Take 1 to {_MAX_CHANNEL_BYTES} bytes of UTF-8 without control characters.",
+            "the channel's name is empty, too long, or has control characters",
+            f"Use a name of 1 to {_MAX_CHANNEL_BYTES} bytes of UTF-8 without control characters.",
         )
     return opening

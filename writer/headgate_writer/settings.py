@@ -9,14 +9,14 @@ from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Wo
 
 _MIB = 1 << 20
 PROCESS_BYTES = 192 * _MIB
-"""Interpreter, libraries, threads and gRPC before the first row: 130 MiB measured, the rest is what malloc keeps."""
+"""Interpreter, libraries, threads and gRPC before the first row: 130 MiB (measured), and what malloc keeps."""
 
 
 class WriterSettings(ServiceSettings):
-    """Memory: of ``memory_limit``, PROCESS_BYTES are the process itself.
+    """Memory: PROCESS_BYTES of ``memory_limit`` are the process itself.
 
-    A quarter of the rest holds rows that wait or are buffered; the other three are what happens to them: messages being received,
-    decoded and cut, blocks being encoded, exchange frames. (Half was 614 MiB with 32 clients in a hurry.)
+    A quarter of the rest is for rows that wait or are buffered, and three quarters for work on them: messages that are received,
+    decoded and split, blocks that are encoded, exchange frames. (With one half for rows, 32 fast clients took 614 MiB.)
     """
 
     coordinator: Words = Field(
@@ -29,34 +29,34 @@ class WriterSettings(ServiceSettings):
     )
     memory_limit: ByteSize = Field(
         512 * _MIB,
-        description="what the process may use in all. Rows fill up to a quarter of what the process itself (192MiB) leaves; "
-        "past that clients are not read. More lets clients run further ahead of the store",
+        description="memory of the whole process. Rows take up to a quarter of what the process itself (192MiB) leaves; "
+        "beyond that clients are not read. Higher: clients run further ahead of the store",
     )
     max_in_flight: ByteSize = Field(
         256 * _MIB,
-        description="bytes of one channel's batches that are not yet queryable; past it the channel is not read, at half of it a "
-        "checkpoint is started",
+        description="bytes of one channel's batches that are not yet queryable; beyond it the channel is not read, and from half "
+        "of it a checkpoint is asked for",
     )
     threads: Annotated[int, Field(ge=1, le=64)] = Field(
         2, description="threads that decode and route rows, and as many again that write files; about one for each core"
     )
     attach_timeout: Duration = Field(
-        5.0, description="how long an open waits for a table that nobody owns just now, before the client is told to try again"
+        5.0, description="how long an open waits for a table without an owner, before the client gets an error to try again"
     )
     drain_timeout: Duration = Field(
         40.0,
-        description="after SIGTERM: how long accepted rows may take to be committed. Above the coordinators' checkpoint_timeout "
-        "(30s); past it they are sent again by their clients to another writer",
+        description="after SIGTERM: how long accepted rows may take to be committed; afterwards clients send them again, to "
+        "another writer. Keep it above the coordinators' checkpoint_timeout (30s)",
     )
 
     @property
     def buffer_bytes(self) -> int:
-        """The hard limit of rows in memory: those that wait, those in buckets, and exchange frames."""
+        """The hard limit of rows in memory: in pipelines, in buckets, and in exchange frames."""
         return (self.memory_limit - PROCESS_BYTES) // 4
 
     @property
     def ingest_bytes(self) -> int:
-        """Of these, what may wait to be routed before clients are not read. A second of a client at full speed."""
+        """The part of ``buffer_bytes`` that may wait to be routed before clients are not read: a second of one fast client."""
         return self.buffer_bytes // 4
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""One table under one (epoch, generation): the owner's orders carried out, its channels held, until a newer pair comes."""
+"""One table under one (epoch, generation): carries the owner's orders out and keeps the holds, until a newer pair comes."""
 
 import asyncio
 from collections.abc import Mapping
@@ -29,21 +29,21 @@ class Owner(Protocol):
     """The control stream on which the table was attached."""
 
     def send(self, message: wire.ControlRequest) -> None:
-        """In order; lost when the stream is."""
+        """Sends in order. A message is lost if the stream ends first."""
 
     def next_request(self) -> int:
-        """Unique on this stream."""
+        """Returns a number that is unique on this stream."""
 
     def send_heartbeat(self) -> None:
-        """At once: a table's first uncommitted bytes have arrived."""
+        """Sends a heartbeat now: a table's first uncommitted bytes have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterResources:
-    """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: the stores' own.
+    """What the tables of a process share. ``process``: its id (rule RO8). ``ids``: for the stores.
 
-    ``budget``: of all rows in memory; ``ingest_budget``: of those that wait in pipelines. Its limit is smaller, so that
-    rows of other writers always find room in the end (rule EX4): two writers full of rows for each other would stand still.
+    ``budget``: of all rows in memory; ``ingest_budget``: of the rows that wait in pipelines. Its limit is smaller, so that rows
+    of other writers find room in the end (rule EX4): else two writers full of rows for each other would stand still.
     """
 
     process: str
@@ -57,9 +57,8 @@ class WriterResources:
 
 
 class TableWriter:
-    """Made by an Attach, ends with ``close``. ``run`` does its work until then. ``rate``: how fast clients' batches are taken.
-
-    ``window``: how many of them the filling checkpoint takes.
+    """One table from an Attach to ``close``. ``run`` does its work. ``rate`` limits how fast clients' batches are taken,
+    ``window`` how many bytes the filling checkpoint takes.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class TableWriter:
 
     @property
     def name(self) -> str:
-        """The table's."""
+        """The table's name."""
         return self.attached.name
 
     @property
@@ -106,21 +105,21 @@ class TableWriter:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes that this process took from clients and that are not committed."""
+        """Arrow bytes that this process took from clients and that are in no decided checkpoint."""
         return self._pipeline.uncommitted_bytes
 
     @property
     def channels(self) -> int:
-        """Held now."""
+        """Number of channels with a hold here."""
         return len(self._holds)
 
     @property
     def lags(self) -> Mapping[str, int]:
-        """By channel: offsets that were taken and are not durable."""
+        """By channel: the offsets from the last durable to the last taken."""
         return {hold.channel: hold.lag for hold in list(self._holds.values())}
 
     async def run(self) -> None:
-        """Until ``close``."""
+        """Runs pipeline, exchange and bucket side until ``close``."""
         async with asyncio.TaskGroup() as group:
             works = [group.create_task(part.run()) for part in (self._pipeline, self._exchange, self.side)]
             await self._closed.wait()
@@ -128,7 +127,7 @@ class TableWriter:
                 work.cancel()
 
     def close(self, error: errors_pb2.Error) -> None:
-        """Drops all that is uncommitted, and ends every channel with ``error``. Reports nothing: the owner knows."""
+        """Drops everything uncommitted, and ends every channel with ``error``. Reports nothing: the owner knows already."""
         for hold in list(self._holds.values()):
             hold.end(error)
         self._holds.clear()
@@ -144,7 +143,7 @@ class TableWriter:
     # For clients.
 
     async def open_channel(self, channel: str, incarnation: int, principal: str) -> Hold:
-        """Raises RpcError: refused by the owner, or the table changed hands meanwhile."""
+        """Returns the hold that the owner grants. Raises RpcError if the owner refuses, or the table changes hands meanwhile."""
         if not self._takes_rows:
             raise RpcError(moved_error())
         request = self.owner.next_request()
@@ -154,33 +153,33 @@ class TableWriter:
         try:
             return await opening
         except asyncio.CancelledError:
-            # The client went away in the very moment in which the grant came.
+            # The client went away just when the grant came.
             if opening.done() and not opening.cancelled() and opening.exception() is None:
                 self.release_hold(opening.result())
             raise
 
     def append_entry(self, entry: Entry) -> None:
-        """Into the pipeline."""
+        """Puts an entry into the pipeline, and counts its bytes against rate and window."""
         nbytes = entry.batch.nbytes if entry.batch is not None else 0
         self.rate.count_bytes(nbytes)
         self._pipeline.append_entry(entry)
         self.window.count_bytes(nbytes)
 
     def ask_checkpoint(self) -> None:
-        """Once for all who ask before the next barrier: it covers what any of them has sent."""
+        """Asks the owner to end the checkpoint. Asks once before each barrier, which covers the rows of all callers."""
         if not self._checkpoint_asked:
             self._checkpoint_asked = True
             self._report(wire.AskCheckpoint())
 
     def release_hold(self, hold: Hold) -> None:
-        """Its client has closed it or went away. What was accepted stays."""
+        """Ends the hold of a client that has closed its channel or gone away. Accepted rows stay."""
         if self._holds.pop(hold.hold, None) is not None:
             if not hold.ended:
                 hold.end()
             self._report(wire.ChannelEnded(channel=hold.channel, hold=hold.hold, uncommitted=hold.uncommitted))
 
     def move_clients(self) -> None:
-        """This process leaves: its clients go elsewhere, what was accepted is committed here."""
+        """Sends clients to other writers, because this process leaves. Accepted rows are still committed here."""
         self._takes_rows = False
         for hold in list(self._holds.values()):
             self._end(hold, moved_error())
@@ -191,7 +190,10 @@ class TableWriter:
     # From the owner, in order (rule RO9).
 
     def end_checkpoint(self, order: wire.Barrier) -> None:
-        """The bucket side learns the next membership at once: other writers' rows of it may be faster than our own barrier."""
+        """Ends the checkpoint at the ingest side.
+
+        The bucket side gets the next membership at once: other writers' rows may overtake the barrier of this pipeline.
+        """
         following = read_membership(order.next)
         self._checkpoint_asked = False
         self.side.set_membership(following)
@@ -211,7 +213,7 @@ class TableWriter:
             self._pipeline.mark_queryable(order.checkpoint)
 
     def grant_channel(self, order: wire.Grant) -> None:
-        """The hold is there from this moment: the next order may end it."""
+        """Makes the hold now, not when its client's stream wakes: the next order may end it."""
         opening = self._opens.pop(order.request, None)
         hold = Hold(order.channel, order.hold, order.incarnation, order.committed_offset)
         self._holds[hold.hold] = hold
@@ -226,13 +228,13 @@ class TableWriter:
             opening.set_exception(RpcError(order.error))
 
     def end_channel(self, order: wire.EndChannel) -> None:
-        """An unknown hold has ended by itself, and this was reported."""
+        """Ends a hold with the owner's error. An unknown hold has ended before, and was reported."""
         hold = self._holds.get(order.hold)
         if hold is not None:
             self._end(hold, order.error)
 
     def refuse_slices(self, order: wire.RefuseSlices) -> None:
-        """For batches that are not routed yet."""
+        """Refuses rows of these slices, also in batches that were taken and are not routed yet."""
         self._pipeline.refused_slices = {(each.partition, each.bucket): each.why for each in order.slices}
 
     def _end(self, hold: Hold, error: errors_pb2.Error) -> None:
@@ -252,7 +254,7 @@ class TableWriter:
 
 
 def moved_error() -> errors_pb2.Error:
-    """This writer takes no rows of the table any more."""
+    """The error for clients of a writer that takes no more rows of the table."""
     return wire_error(errors_pb2.CODE_MOVED, "this writer is leaving", "Open the channel again at another writer.")
 
 

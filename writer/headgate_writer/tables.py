@@ -1,7 +1,7 @@
-"""The tables of this process: which are attached from whom, and the owners' orders on their way to them.
+"""The tables of this process: which owner has attached each, and the orders of owners to them.
 
-An order of an older (epoch, generation) than the table's own is dropped, a newer Attach takes the older one's place (rule RO2).
-An owner whose place another has taken gets a report of it: it may have no other way to learn it.
+An order of an older (epoch, generation) than the table's own is dropped, and a newer Attach replaces the older one (rule RO2). An
+owner that another has replaced gets a report of it: it may have no other way to notice.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _log = get_logger()
 _Order: TypeAlias = Literal[
     "barrier", "instant", "decided", "grant", "open_refused", "end_channel", "throttle", "refuse_slices", "detach"
 ]
-"""What an owner orders about a table that is attached from it, by its field in ``wire.TableOrder``."""
+"""The orders about an attached table, by their field in ``wire.TableOrder``."""
 
 
 class Tables:
-    """``group`` owns the work of the tables. ``storage_options`` are those of the store that holds them."""
+    """``group`` owns the tables' tasks. ``storage_options``: of the store that holds the tables."""
 
     def __init__(self, parts: WriterResources, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
         self._parts = parts
@@ -40,7 +40,7 @@ class Tables:
         self._leaving = False
 
     def receive_order(self, owner: Owner, order: wire.TableOrder) -> None:
-        """One message of a control stream. The streams of several coordinators may name one table while it changes hands.
+        """Handles one order of a control stream. While a table changes hands, streams of two coordinators may name it.
 
         Raises UnknownMessageError.
         """
@@ -55,17 +55,17 @@ class Tables:
         if kind == "attach":
             self._attach(owner, order, pair)
         elif writer is None or writer.pair != pair or writer.owner is not owner:
-            _log.debug("order of another time dropped", table=order.table, order=kind, pair=pair)
+            _log.debug("order of another epoch or generation dropped", table=order.table, order=kind, pair=pair)
         else:
             self._carry_out(writer, order, kind)
 
     def owner_lost(self, owner: Owner) -> None:
-        """Its control stream ended: what was uncommitted in its tables is dropped (rule RO8)."""
+        """Drops the tables of an owner whose control stream has ended, with everything uncommitted in them (rule RO8)."""
         for writer in [writer for writer in self._writers.values() if writer.owner is owner]:
             self._drop(writer, _rewound("the owner of the table was lost"))
 
     def loads(self, owner: Owner) -> list[wire.Load]:
-        """Of the tables that are attached from it."""
+        """Returns the loads of the tables that this owner has attached."""
         return [
             wire.Load(table=name, uncommitted_bytes=writer.uncommitted_bytes)
             for name, writer in self._writers.items()
@@ -77,29 +77,29 @@ class Tables:
         return self._writers.get(table)
 
     def attached(self) -> list[TableWriter]:
-        """Attached now."""
+        """Returns all tables that are attached now."""
         return list(self._writers.values())
 
     @property
     def leaving(self) -> bool:
-        """No client is taken any more."""
+        """Whether this process drains, and takes no more clients."""
         return self._leaving
 
     def move_clients(self) -> None:
-        """This process drains."""
+        """Sends clients of all tables to other writers, because this process drains."""
         self._leaving = True
         for writer in self._writers.values():
             writer.move_clients()
 
     def close(self) -> None:
-        """The process ends."""
+        """Drops all tables, because the process ends."""
         for writer in self.attached():
             self._drop(writer, moved_error())
 
     # For the exchange (rule EX5).
 
     def current_side(self, table: str) -> tuple[int, int, BucketSide] | None:
-        """The (epoch, generation, bucket side) of now; None before any."""
+        """Returns the current (epoch, generation, bucket side), None while the table is not attached here."""
         writer = self._writers.get(table)
         return (*writer.pair, writer.side) if writer else None
 
@@ -112,9 +112,9 @@ class Tables:
         attached = read_attach(order, self._storage_options, self._parts.ids)
         uuid, seen = self._seen.get(order.table, (attached.definition.table_uuid, (0, 0)))
         if uuid != attached.definition.table_uuid:
-            seen = (0, 0)  # the older table of this name was forgotten; epochs begin anew
+            seen = (0, 0)  # another table has the name now, and its epochs begin anew
         if pair < seen or (current is not None and pair == seen and current.owner is owner):
-            _log.debug("attachment of another time dropped", table=order.table, pair=pair, seen=seen)
+            _log.debug("attachment of another epoch or generation dropped", table=order.table, pair=pair, seen=seen)
             return
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:
@@ -177,5 +177,5 @@ def _report_newer_owner(owner: Owner, table: str, pair: tuple[int, int], newest:
 
 def _rewound(why: str) -> errors_pb2.Error:
     return wire_error(
-        errors_pb2.CODE_REWOUND, why, "Open the channel again and send again what lies behind the committed offset."
+        errors_pb2.CODE_REWOUND, why, "Open the channel again, and send again the rows behind the committed offset."
     )
