@@ -13,12 +13,12 @@ _ABOUT = "Merges file slices into base files: takes operations of compaction pla
 
 
 def main() -> int:
-    """Exit codes: 0 drained, 1 failed, 2 a setting is wrong."""
+    """Returns the exit code: 0 drained, 1 failed, 2 a setting is wrong."""
     settings = load_settings(CompactorSettings, sys.argv[1:], prog="headgate-compactor", about=_ABOUT)
     logs.configure(settings)
 
     async def run(drain: asyncio.Event) -> None:
-        # Here and not above: the process replaces itself once before it comes here, and would load Arrow twice.
+        # Imported here and not above: the process replaces itself once before it comes here, and would load Arrow twice.
         from headgate_compactor.process import serve
 
         await serve(settings, drain, World.real())

@@ -18,7 +18,7 @@ class Coordinator(Protocol):
     """The stream to a coordinator, and the lease of all attempts that came on it."""
 
     def send(self, message: wire.WorkRequest) -> None:
-        """In order; after the end of the stream it is lost, as are its attempts."""
+        """Sends in order. After the end of the stream, messages are lost, as are its attempts."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class AttemptTotals:
 
 
 class AttemptPool:
-    """Runs up to ``capacity`` attempts at a time: ``run``, which blocks, on ``threads``. ``group`` owns their tasks."""
+    """Runs up to ``capacity`` attempts at a time. ``run`` does one, on ``threads``. ``group`` owns the tasks."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class AttemptPool:
 
     @property
     def running(self) -> int:
-        """How many attempts run, those that are being given up included."""
+        """Number of attempts that run, including dropped ones that have not ended yet."""
         return len(self._running)
 
     def add_coordinator(self, coordinator: Coordinator) -> None:
-        """Sends it the free capacity, now and after every change."""
+        """Sends the coordinator the free capacity, now and after every change."""
         self._coordinators.append(coordinator)
         coordinator.send(self._ready())
 
     def remove_coordinator(self, coordinator: Coordinator) -> None:
-        """Its stream is over: gives its attempts up, since their operations go to other compactors."""
+        """Drops the attempts of a coordinator whose stream has ended: their operations go to other compactors."""
         self._coordinators = [each for each in self._coordinators if each is not coordinator]
         for owner, running in self._running.values():
             if owner is coordinator:
-                running.give_up()
+                running.drop()
 
     def start_attempt(self, coordinator: Coordinator, order: wire.RunAttempt) -> None:
-        """Starts the attempt, or gives it back when there is no capacity or the process drains."""
+        """Starts the attempt, or returns it when there is no capacity or the process drains."""
         if self._draining or self.running >= self._capacity:
             coordinator.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=order.attempt)))
             return
@@ -83,10 +83,10 @@ class AttemptPool:
         self._group.create_task(self._run(coordinator, running))
 
     def drop_attempt(self, attempt: wire.Attempt) -> None:
-        """Gives the attempt up, if it still runs."""
+        """Drops the attempt, if it still runs."""
         _, running = self._running.get(_name(attempt), (None, None))
         if running is not None:
-            running.give_up()
+            running.drop()
 
     def progress(self, coordinator: Coordinator) -> list[wire.AttemptProgress]:
         """Returns the progress of each attempt of this coordinator."""
@@ -102,18 +102,18 @@ class AttemptPool:
         ]
 
     def begin_drain(self) -> None:
-        """Gives every new attempt back from now on."""
+        """Returns every new attempt from now on."""
         self._draining = True
 
     async def finish(self, timeout_s: float) -> None:
-        """Waits until no attempt runs. Gives back what takes longer than ``timeout_s``."""
+        """Waits until no attempt runs. Drops attempts that take longer than ``timeout_s``; they are returned."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
         except TimeoutError:
-            _log.warning("drain_timeout is over: operations are given back", operations=self.running)
+            _log.warning("drain_timeout is over: operations are returned", operations=self.running)
             for _, running in self._running.values():
-                running.give_up()
+                running.drop()
             await self._idle.wait()
 
     async def _run(self, coordinator: Coordinator, running: RunningAttempt) -> None:

@@ -1,4 +1,4 @@
-"""What an order to compact holds, as the table library has it."""
+"""Reads an order to compact into types of the table library."""
 
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
@@ -10,13 +10,13 @@ from headgate_tables.opening import define
 
 
 def read_definition(message: TableDefinition) -> Definition:
-    """Raises UnknownMessageError, CorruptFileError."""
+    """Returns a table's definition. Raises UnknownMessageError, CorruptFileError."""
     fields = definition_fields(message)
     return define(message.schema, **fields)
 
 
 def read_operation(message: wire.CompactionOperation) -> Operation:
-    """Raises UnknownMessageError for one that is not complete or has fields that are not known here."""
+    """Returns an operation. Raises UnknownMessageError for a missing or unknown field."""
     check_complete(message, "an operation of a compaction", may_lack=("base",))
     return Operation(
         message.partition,

@@ -26,7 +26,7 @@ _RELEASE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """A running compactor. ``address`` serves health, ``metrics_address`` Prometheus ("": nothing does)."""
+    """A running compactor. It serves health at ``address``, and Prometheus at ``metrics_address`` (empty: not)."""
 
     process: str
     server: Server
@@ -36,7 +36,7 @@ class Compactor:
     coordinators: WorkClient
 
     async def drain(self, timeout_s: float) -> None:
-        """Finishes what runs, or gives it back after ``timeout_s``. Returns when all coordinators have the reports."""
+        """Finishes attempts that run, or returns them after ``timeout_s``. Waits until all coordinators have the reports."""
         self.pool.begin_drain()
         self.coordinators.leave()
         await self.pool.finish(timeout_s)
@@ -44,9 +44,9 @@ class Compactor:
 
 
 async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World) -> None:
-    """Runs a compactor until ``drain`` is set and every operation is finished or given back.
+    """Runs a compactor until ``drain`` is set and every attempt is finished or returned.
 
-    Raises, in a group, SyncFailedError: the disk failed to make data durable, so this process must not write any more.
+    Raises SyncFailedError, in a group: the disk failed to make data durable, so this process must not write any more.
     """
     async with running(settings, world) as compactor:
         await compactor.server.health.set(True)
@@ -60,7 +60,7 @@ async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World)
 
 @contextlib.asynccontextmanager
 async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Compactor]:
-    """Connects to coordinators and takes operations until the block ends. Gives up what still runs then."""
+    """Connects to coordinators and takes attempts until the block ends. Drops attempts that still run then."""
     process = world.ids.token()
     runner = AttemptRunner(process, settings.storage_options, SystemIds())
     hello = wire.CompactorHello(process=process, host=world.host)

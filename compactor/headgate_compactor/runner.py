@@ -1,6 +1,6 @@
 """Runs one attempt at an operation: reads the order, merges the file slice, reports the outcome.
 
-It runs on a thread, not in a process: the merge checks after every batch whether the attempt was given up.
+It runs on a thread, not in a process: the merge checks after every batch whether the attempt was dropped.
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from headgate_tables.system import Ids
 _log = get_logger()
 
 
-class _GivenUpError(Exception):
-    """The attempt was given up."""
+class _DroppedError(Exception):
+    """The attempt was dropped."""
 
 
 class RunningAttempt:
-    """The state of one attempt. Its own thread writes it; only ``give_up`` is called from the event loop."""
+    """The state of one attempt. Its own thread writes it; only ``drop`` is called from the event loop."""
 
     def __init__(self, order: wire.RunAttempt) -> None:
         self.order = order
@@ -30,23 +30,23 @@ class RunningAttempt:
         self.rows = 0
         self.batches = 0
         self.base_rows = 0
-        self.given_up = False
+        self.dropped = False
 
     @property
     def bytes(self) -> int:
-        """Input bytes processed so far: an estimate from the rows of the base file, since most slices keep about as many rows."""
+        """Input bytes processed so far, an estimate: it assumes that the output has as many rows as the base file."""
         return self.input_bytes * min(self.rows, self.base_rows) // self.base_rows if self.base_rows else 0
 
-    def give_up(self) -> None:
+    def drop(self) -> None:
         """Ends the attempt after its current batch."""
-        self.given_up = True
+        self.dropped = True
 
     def progress(self, rows: int) -> None:
-        """Records the rows written so far, after every batch. Raises _GivenUpError after ``give_up``."""
+        """Records the rows written so far, after every batch. Raises _DroppedError after ``drop``."""
         self.rows = rows
         self.batches += 1
-        if self.given_up:
-            raise _GivenUpError
+        if self.dropped:
+            raise _DroppedError
 
 
 class AttemptRunner:
@@ -62,7 +62,7 @@ class AttemptRunner:
         attempt = running.order.attempt
         try:
             compacted = self._compact(running)
-        except _GivenUpError:
+        except _DroppedError:
             return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         except SyncFailedError:
             raise

@@ -9,7 +9,7 @@ from headgate_runtime.values import Address, Duration, NamedValues, Words
 
 
 class CompactorSettings(ServiceSettings):
-    """``listen`` serves health alone: compactors call coordinators, and serve no calls themselves."""
+    """At ``listen`` a compactor serves health alone: it calls coordinators, and nothing calls it."""
 
     coordinator: Words = Field(
         [], description="host:port of one or more coordinators, separated by commas; the others are found through them"
@@ -22,12 +22,12 @@ class CompactorSettings(ServiceSettings):
     operations: Annotated[int, Field(ge=1, le=64)] = Field(
         1,
         description="file slices that are merged at a time; each keeps a core busy and takes memory for its logs. More processes "
-        "do the same, and one that runs out of memory takes fewer operations with it",
+        "do the same, and fewer operations are lost with one that runs out of memory",
     )
     drain_timeout: Duration = Field(
         10.0,
-        description="after SIGTERM: how long operations may go on before they are given back and begun anew elsewhere; longer "
-        "wastes less work",
+        description="after SIGTERM: how long operations may go on before they are returned, and begun anew elsewhere. Higher: "
+        "less work is lost",
     )
 
     @model_validator(mode="after")

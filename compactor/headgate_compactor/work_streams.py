@@ -16,7 +16,7 @@ WorkClient: TypeAlias = CoordinatorClient[wire.WorkRequest, wire.WorkResponse]
 
 
 class WorkHandler:
-    """What a compactor says on its work streams (``headgate_runtime.coordinator_stream.StreamHandler``)."""
+    """Makes and handles the messages of a compactor's work streams (``headgate_runtime.coordinator_stream.StreamHandler``)."""
 
     def __init__(self, hello: wire.CompactorHello, pool: AttemptPool) -> None:
         self._hello = hello

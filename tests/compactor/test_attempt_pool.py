@@ -40,7 +40,7 @@ class Hands:
         done = self.done.setdefault(attempt.number, threading.Event())
         self.running[attempt.number] = running
         while not done.wait(0.001):
-            if running.given_up:
+            if running.dropped:
                 return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         return wire.WorkRequest(finished=wire.AttemptFinished(attempt=attempt))
 
@@ -88,7 +88,7 @@ async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_ot
         await other.until("ready 1")
         while pool.running > 1:
             await asyncio.sleep(0.001)
-        assert not hands.running[2].given_up
+        assert not hands.running[2].dropped
         hands.finish(2)
         await other.until("finished")
         assert one.told == [*heard, "returned"], "of capacity it hears nothing any more"
@@ -102,7 +102,7 @@ async def test_a_drop_ends_the_attempt_that_it_names() -> None:
         await hands.begun(1, 2)
         pool.drop_attempt(attempt(2))
         await coordinator.until("returned")
-        assert (hands.running[1].given_up, hands.running[2].given_up) == (False, True)
+        assert (hands.running[1].dropped, hands.running[2].dropped) == (False, True)
         hands.finish(1)
         await coordinator.until("finished")
 

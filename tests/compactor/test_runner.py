@@ -20,7 +20,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, merge: Callable[[RunningAttempt], N
 def test_an_attempt_that_nobody_wants_any_more_ends_at_its_next_batch_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def merge(running: RunningAttempt) -> None:
         running.progress(1)
-        running.give_up()
+        running.drop()
         running.progress(2)
         raise AssertionError("it went on")
 

@@ -1,4 +1,4 @@
-"""Connections to other services: TLS and the cluster's token by the settings, the same limits everywhere."""
+"""Connections to other services, with TLS and the cluster's token from the settings, and the same limits everywhere."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +12,9 @@ from headgate_runtime.settings import ServiceSettings
 
 
 def connect(address: str, settings: ServiceSettings) -> grpc.aio.Channel:
-    """A channel to the service at ``address`` (host:port). It connects with the first call; close it when done.
+    """Returns a channel to the service at ``address`` (host:port). It connects at the first call; the caller closes it.
 
-    With ``tls_ca`` the server has to show a certificate of that authority. Raises OSError if the file cannot be read.
+    With ``tls_ca`` the server needs a certificate of that authority. Raises OSError if the file cannot be read.
     """
     if settings.tls_ca:
         trusted = grpc.ssl_channel_credentials(root_certificates=Path(settings.tls_ca).read_bytes())

@@ -1,4 +1,4 @@
-"""Finds the cluster's coordinators and keeps one stream to each: what writers and compactors have alike."""
+"""Finds the cluster's coordinators and keeps one stream to each, for writers and compactors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _log = get_logger()
 
 POLL_S = 1.0
 ANSWER_S = 2.0
-"""A coordinator answers `Members` from memory; one that takes longer is not asked again before the others were."""
+"""Time-out of one call. A coordinator answers `Members` from memory; after one that does not, the next is asked."""
 RECONNECT_S = 0.3
-"""Between two attempts. A coordinator that comes back is found within it; a dead one costs three connects a second."""
+"""Seconds between two attempts. Lower: a coordinator that comes back is found sooner, and a dead one costs more connects."""
 
 
 class CoordinatorClient(Generic[Request, Response]):
@@ -46,7 +46,7 @@ class CoordinatorClient(Generic[Request, Response]):
 
     @property
     def streams(self) -> list[CoordinatorStream[Request, Response]]:
-        """Those that were welcomed and have not ended."""
+        """Streams that were welcomed and have not ended."""
         return [each.stream for each in self._connections.values() if each.stream is not None]
 
     @property
@@ -56,11 +56,11 @@ class CoordinatorClient(Generic[Request, Response]):
 
     @property
     def channels(self) -> list[grpc.aio.Channel]:
-        """To the coordinators of ``streams``, for other calls."""
+        """Channels to the coordinators of ``streams``, for other calls."""
         return [each.channel for each in self._connections.values() if each.stream is not None]
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Keeps the streams until it is cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -71,13 +71,13 @@ class CoordinatorClient(Generic[Request, Response]):
                 await channel.close()
 
     def leave(self) -> None:
-        """Tells every coordinator, also one that is found later, that this process drains."""
+        """Sends a leave to every coordinator, also to those that are found later: this process drains."""
         self._leaving = True
         for stream in self.streams:
             stream.send(self._handler.leave())
 
     async def released(self) -> None:
-        """Returns when each coordinator that has a stream now has released this process, or is gone."""
+        """Waits until each coordinator with a stream now has released this process, or is gone."""
         for stream in self.streams:
             await stream.released.wait()
 
@@ -88,7 +88,7 @@ class CoordinatorClient(Generic[Request, Response]):
         self.welcomed.set()
 
     def _connect(self, addresses: Sequence[str], group: asyncio.TaskGroup) -> None:
-        """Follows the list. An empty one changes nothing: coordinators may live on without Redis (rule R4)."""
+        """Follows the list of coordinators. An empty list changes nothing: coordinators may go on without Redis (rule R4)."""
         for address in addresses:
             connection = self._connections.get(address)
             if connection is None:
@@ -109,7 +109,7 @@ class CoordinatorClient(Generic[Request, Response]):
             await connection.channel.close()
 
     async def _members(self) -> Sequence[str]:
-        """From the first that answers: connected coordinators know, the configured ones are where it begins."""
+        """Returns the addresses from the first coordinator that answers; asks connected ones first, then the configured ones."""
         connected = [address for address, each in self._connections.items() if each.stream is not None]
         for address in dict.fromkeys([*connected, *self._configured]):
             try:
@@ -151,7 +151,7 @@ class _Connection(Generic[Request, Response]):
         self._on_welcome = on_welcome
 
     async def run(self) -> None:
-        """Until it is not wanted any more, and the stream that there is then has ended."""
+        """Runs until the connection is not ``wanted``, and its last stream has ended."""
         while self.wanted:
             stream = CoordinatorStream(self._handler, self._clock, self._welcomed)
             call = self._handler.open_call(self.channel)

@@ -18,7 +18,7 @@ Response = TypeVar("Response")
 
 
 class StreamHandler(Protocol[Request, Response]):
-    """What a kind of service says to coordinators, and does with what they say. Methods get the stream that they are about."""
+    """Makes a service's messages to coordinators, and handles theirs. Methods get the stream that they are about."""
 
     def open_call(self, channel: grpc.aio.Channel) -> grpc.aio.StreamStreamCall[Request, Response]:
         """Calls the coordinator's method."""
@@ -27,10 +27,10 @@ class StreamHandler(Protocol[Request, Response]):
         """The first message of every stream."""
 
     def leave(self) -> Request:
-        """Says that this process drains; the coordinator answers with a release."""
+        """The message that this process drains; the coordinator answers with a release."""
 
     def heartbeat(self, stream: CoordinatorStream[Request, Response]) -> Request:
-        """What to say at each interval."""
+        """The message of each interval."""
 
     def receive(self, stream: CoordinatorStream[Request, Response], message: Response) -> None:
         """Handles one message; hands a welcome to ``stream.welcome`` and a release to ``stream.release``.
@@ -49,10 +49,10 @@ class StreamHandler(Protocol[Request, Response]):
 
 
 class CoordinatorStream(Generic[Request, Response]):
-    """Begins with a hello. What is sent after the end of the stream is lost.
+    """One stream, which begins with a hello. Messages sent after its end are lost.
 
-    ``on_welcome`` is called with the stream at its first welcome. ``released`` is set when the coordinator needs nothing more of
-    this process, or is gone.
+    ``on_welcome`` is called with the stream at its first welcome. ``released`` is set when the coordinator has released this
+    process, or is gone.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class CoordinatorStream(Generic[Request, Response]):
         self.released = asyncio.Event()
 
     def send(self, message: Request) -> None:
-        """In order, behind all that was sent before; does not wait."""
+        """Queues a message behind the others. Does not wait."""
         self._outbox.append(message)
         self._has_messages.set()
 
     def next_request(self) -> int:
-        """A number that is unique on this stream, for a request and its answer."""
+        """Returns a number that is unique on this stream, for a request and its answer."""
         self._requests += 1
         return self._requests
 
     def send_heartbeat(self) -> None:
-        """Sends one now, besides those of the interval; none before the welcome."""
+        """Sends an additional heartbeat now, or at the welcome."""
         self._heartbeat_due.set()
 
     def welcome(self, interval_s: float) -> None:
-        """The coordinator has answered the hello, and wants a heartbeat every ``interval_s``."""
+        """The coordinator has answered the hello, and wants a heartbeat every ``interval_s`` seconds."""
         first, self._interval_s = self._interval_s is None, interval_s
         self._beating.set()
         if first:
@@ -99,7 +99,7 @@ class CoordinatorStream(Generic[Request, Response]):
         self.released.set()
 
     async def serve(self, call: grpc.aio.StreamStreamCall[Request, Response]) -> None:
-        """Until the stream ends. Raises, in a group, grpc.aio.AioRpcError when it breaks, and UnknownMessageError."""
+        """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, and UnknownMessageError."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
@@ -120,7 +120,7 @@ class CoordinatorStream(Generic[Request, Response]):
                 try:
                     await call.write(message)
                 except asyncio.InvalidStateError:
-                    return  # the stream is over, and the reader learns why
+                    return  # the stream is over; the reader gets the error
                 self._handler.sent(message)
 
     async def _beat(self) -> None:

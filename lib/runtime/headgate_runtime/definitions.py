@@ -1,4 +1,4 @@
-"""A table's definition between coordinators, writers and compactors. Both ends know the table library, which runtime does not."""
+"""A table's definition on its way between services. Both ends import the table library; this package does not."""
 
 import uuid
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class WholeDefinition(DefinitionLike, Protocol):
 
 
 class DefinitionFields(TypedDict):
-    """What makes a ``Definition``, but for its schema."""
+    """The arguments of a ``Definition``, without its schema."""
 
     name: str
     record_key: tuple[str, ...]
@@ -48,7 +48,7 @@ class DefinitionFields(TypedDict):
 
 
 def definition_message(definition: WholeDefinition) -> TableDefinition:
-    """For an order to a writer or compactor."""
+    """Returns the message of a definition, for an order to a writer or compactor."""
     groups = [
         NamedFileGroup(partition=partition, bucket=bucket, file_id=file_id)
         for partition, each in definition.groups.items()
@@ -71,7 +71,7 @@ def definition_message(definition: WholeDefinition) -> TableDefinition:
 
 
 def definition_fields(message: TableDefinition) -> DefinitionFields:
-    """Raises UnknownMessageError for one that is not complete, has fields that are not known here, or makes no sense."""
+    """Returns the fields of a definition. Raises UnknownMessageError for a missing, unknown or meaningless field."""
     check_complete(message, _WHAT, may_lack=("ordering",))
     for name in ("record_key", "buckets", "key_groups"):
         if not getattr(message, name):

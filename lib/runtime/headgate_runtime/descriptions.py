@@ -1,4 +1,4 @@
-"""Describes a table to clients, alike in every service."""
+"""Describes a table to clients, in the same way in every service."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,13 +13,13 @@ class Serialized(Protocol):
 
 
 class SerializableSchema(Protocol):
-    """What is asked of a pyarrow schema."""
+    """The part of a pyarrow schema that is used here."""
 
     def serialize(self) -> Serialized: ...
 
 
 class DefinitionLike(Protocol):
-    """What ``headgate_tables.face.definition.Definition`` says of a table; ``schema`` is a pyarrow schema."""
+    """The part of ``headgate_tables.face.definition.Definition`` that clients see. ``schema``: a pyarrow schema."""
 
     @property
     def schema(self) -> SerializableSchema: ...
@@ -44,7 +44,7 @@ class DefinitionLike(Protocol):
 
 
 def describe(name: str, url: str, definition: DefinitionLike) -> TableDescription:
-    """``url``: where readers find the table."""
+    """Returns the description. ``url``: where readers find the table."""
     return TableDescription(
         name=name,
         schema=definition.schema.serialize().to_pybytes(),

@@ -14,11 +14,13 @@ METADATA_KEY: Final = "headgate-error-bin"
 """Trailing metadata of a failed call: the serialized ``headgate.api.v1.Error``."""
 
 DEFAULT_RETRY_MS: Final = 200
-"""How long a caller waits that gets ACTION_RETRY without a time: a table changes hands in seconds, an overload passes sooner."""
+"""The wait of an ACTION_RETRY for which no time was set: a table changes hands in seconds, an overload passes sooner."""
 
 
 class RpcError(Exception):
-    """Raised in servicers. The server turns it into a status and trailing metadata; streams put ``error`` into their answer."""
+    """An error for the client, raised in servicers. The server turns it into a status and trailing metadata; streams send
+    ``error`` in an answer.
+    """
 
     def __init__(self, error: Error) -> None:
         super().__init__(f"{Code.Name(error.code)}: {error.message}. {error.fix}")
@@ -26,9 +28,9 @@ class RpcError(Exception):
 
 
 class UnknownMessageError(Exception):
-    """A stream brought a message of an unknown kind. The stream ends, since passing the message over could lose data.
+    """A stream brought a message of an unknown kind. The stream ends: to ignore the message could lose rows.
 
-    ``what``: which kind of message, with its article.
+    ``what``: the kind of message, with its article.
     """
 
     def __init__(self, what: str) -> None:
@@ -48,7 +50,7 @@ class TablesErrorLike(Protocol):
 
 
 def action_of(code: CodeValue) -> ActionValue:
-    """What the caller can do: the codes are numbered by it (see ``errors.proto``)."""
+    """Returns what the caller can do. Codes are numbered by action (see ``errors.proto``)."""
     if 1 <= code < 10:
         return errors_pb2.ACTION_RETRY
     if 10 <= code < 20:
@@ -59,7 +61,7 @@ def action_of(code: CodeValue) -> ActionValue:
 
 
 def wire_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> Error:
-    """``message`` and ``fix`` go to clients: no paths, bucket names or other people's rows in them."""
+    """Makes an error. Clients see ``message`` and ``fix``: no paths, names of stores' buckets, or other clients' rows in them."""
     action = action_of(code)
     if action == errors_pb2.ACTION_RETRY:
         retry_after_ms = retry_after_ms or DEFAULT_RETRY_MS
@@ -67,57 +69,57 @@ def wire_error(code: CodeValue, message: str, fix: str, *, address: str = "", re
 
 
 def rpc_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> RpcError:
-    """``wire_error``, ready to be raised."""
+    """Makes a ``wire_error`` as an exception."""
     return RpcError(wire_error(code, message, fix, address=address, retry_after_ms=retry_after_ms))
 
 
-class _Told(NamedTuple):
-    """``message`` and ``fix`` replace those of the error where they hold paths, which no client may see; None keeps them."""
+class _ForClients(NamedTuple):
+    """The error for clients. ``message`` and ``fix`` replace those of an error that may name paths; None keeps them."""
 
     code: CodeValue
     message: str | None = None
     fix: str | None = None
 
 
-_STORE_SILENT = _Told(errors_pb2.CODE_UNAVAILABLE, "the table's storage does not answer", "Send the same again later.")
-_REOPEN = _Told(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")
-_FOREIGN = _Told(
+_STORE_SILENT = _ForClients(errors_pb2.CODE_UNAVAILABLE, "the table's storage does not answer", "Send the same again later.")
+_REOPEN = _ForClients(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")
+_FOREIGN = _ForClients(
     errors_pb2.CODE_TABLE_QUARANTINED,
     "another program wrote to the table, or it is of a kind that is not written here",
     "Ask the operators of the cluster to look at the table.",
 )
-_BROKEN = _Told(
+_BROKEN = _ForClients(
     errors_pb2.CODE_INTERNAL,
     "the table's storage refuses the service or is damaged",
     "Ask the operators of the cluster to look at the coordinator's log.",
 )
 
-_BY_CLASS: Final[dict[str, _Told]] = {
+_BY_CLASS: Final[dict[str, _ForClients]] = {
     "RetryLater": _STORE_SILENT,
-    "StoreDeniedError": _Told(
+    "StoreDeniedError": _ForClients(
         errors_pb2.CODE_UNAVAILABLE,
         "the table's storage denies the service access",
-        "Send the same again later; `headgate status` tells the operators what the storage said.",
+        "Send the same again later; `headgate status` shows operators the storage's error.",
     ),
-    "StoreFullError": _Told(
+    "StoreFullError": _ForClients(
         errors_pb2.CODE_UNAVAILABLE, "the table's storage is full", "Send the same again when there is space."
     ),
     "ReopenTable": _REOPEN,
-    "TableGoneError": _Told(
+    "TableGoneError": _ForClients(
         errors_pb2.CODE_UNAVAILABLE,
         "the table's folder is not at its place",
         "Ask the operators of the cluster: `headgate status` names the folder and what to do.",
     ),
-    "SchemaError": _Told(errors_pb2.CODE_SCHEMA),
-    "NullKeyError": _Told(errors_pb2.CODE_NULL_KEY),
-    "NullOrderingError": _Told(errors_pb2.CODE_NULL_ORDERING),
-    "PartitionValueError": _Told(errors_pb2.CODE_PARTITION_VALUE),
-    "FixCall": _Told(errors_pb2.CODE_INVALID_ARGUMENT),
-    "OptionError": _Told(errors_pb2.CODE_INVALID_ARGUMENT),
-    "TooLargeError": _Told(errors_pb2.CODE_TOO_LARGE),
+    "SchemaError": _ForClients(errors_pb2.CODE_SCHEMA),
+    "NullKeyError": _ForClients(errors_pb2.CODE_NULL_KEY),
+    "NullOrderingError": _ForClients(errors_pb2.CODE_NULL_ORDERING),
+    "PartitionValueError": _ForClients(errors_pb2.CODE_PARTITION_VALUE),
+    "FixCall": _ForClients(errors_pb2.CODE_INVALID_ARGUMENT),
+    "OptionError": _ForClients(errors_pb2.CODE_INVALID_ARGUMENT),
+    "TooLargeError": _ForClients(errors_pb2.CODE_TOO_LARGE),
     "TransactionError": _BROKEN,
-    "NotATableError": _Told(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
-    "TableExistsError": _Told(
+    "NotATableError": _ForClients(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
+    "TableExistsError": _ForClients(
         errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
     ),
     "UnsupportedTableError": _FOREIGN,
@@ -128,14 +130,14 @@ _BY_CLASS: Final[dict[str, _Told]] = {
 
 
 def from_tables(error: TablesErrorLike) -> Error:
-    """The wire's error for one of ``headgate_tables.errors``, by the name of its nearest known class.
+    """Returns the error for clients for one of ``headgate_tables.errors``, by the name of its nearest known class.
 
-    What speaks of the caller's own rows and arguments keeps its words; what speaks of storage gets others, since those
-    name paths. The caller logs the error itself. An unknown class is CODE_INTERNAL.
+    An error about the client's own rows and arguments keeps its text. An error about storage gets another, because its own names
+    paths; the caller should log it. An unknown class becomes CODE_INTERNAL.
     """
     for kind in type(error).__mro__:
-        if told := _BY_CLASS.get(kind.__name__):
-            return wire_error(told.code, told.message or error.message, told.fix or error.fix)
+        if known := _BY_CLASS.get(kind.__name__):
+            return wire_error(known.code, known.message or error.message, known.fix or error.fix)
     return wire_error(errors_pb2.CODE_INTERNAL, _BROKEN.message or "", _BROKEN.fix or "")
 
 
@@ -163,12 +165,12 @@ _STATUS_OF_ACTION: Final[dict[ActionValue, grpc.StatusCode]] = {
 
 
 def status_of(error: Error) -> grpc.StatusCode:
-    """For programs that know gRPC but not our codes."""
+    """Returns the gRPC status, for programs that do not know our codes."""
     return _STATUS.get(error.code) or _STATUS_OF_ACTION[action_of(error.code)]
 
 
 def from_call(failed: grpc.aio.AioRpcError) -> Error:
-    """The error of a call that we made: the server's own, else one that says the call failed on the way."""
+    """Returns the error of a failed call: the server's own, else one that the call failed on the way."""
     metadata = failed.trailing_metadata()
     carried = metadata.get(METADATA_KEY) if metadata is not None else None
     if isinstance(carried, bytes):

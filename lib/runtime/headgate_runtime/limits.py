@@ -1,10 +1,10 @@
-"""Limits at the door, one place for servers and clients."""
+"""The gRPC limits of all servers and clients."""
 
 from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 9 * 2**20
-"""A batch may have 8 MiB on the wire, beside it stand its schema (at most 256 KiB) and the envelope. grpcio holds this against
-the size on the wire and again after decompression."""
+"""A batch of 8 MiB on the wire, its schema (at most 256 KiB) and the envelope. grpcio compares this with the size on the wire,
+and again after decompression."""
 
 _MAX_HEADER_BYTES: Final = 8 * 2**10
 _MIN_PING_MS: Final = 10_000
@@ -22,10 +22,10 @@ _BOTH: Final[tuple[tuple[str, int], ...]] = (
 
 SERVER_OPTIONS: Final = (
     *_BOTH,
-    # Two processes on one port would share its connections, and one of them would be asked for the other's channels.
+    # With it, two processes on one port would share its connections, and each would get calls for the other.
     ("grpc.so_reuseport", 0),
-    # Against floods of resets and open streams. A client has one stream a channel; one above the limit waits without an error,
-    # so this stays well above the 64 channels that a program is expected to have on a connection.
+    # Against floods of resets and open streams. A client has one stream per channel. A stream above the limit waits without an
+    # error, so the limit is well above the 64 channels that one connection is expected to carry.
     ("grpc.max_concurrent_streams", 1024),
     ("grpc.max_connection_idle_ms", 300_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_MS),
@@ -35,10 +35,10 @@ SERVER_OPTIONS: Final = (
 
 CLIENT_OPTIONS: Final = (
     *_BOTH,
-    # The services retry themselves; a hidden second attempt would break what their contracts say of one call.
+    # Callers retry themselves, by the contracts of the services, which count calls: gRPC must not repeat one unseen.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
-    # A process that comes back is found within a second.
+    # A process that comes back is reached within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),

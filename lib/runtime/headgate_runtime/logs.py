@@ -1,4 +1,4 @@
-"""Structured logs on stderr: for people, or one JSON object a line. stdout belongs to the ready line."""
+"""Structured logs on stderr: text for people, or one JSON object per line. stdout is for the ready line."""
 
 import logging
 import sys
@@ -9,14 +9,13 @@ from structlog.typing import EventDict, Processor
 from headgate_runtime.settings import ServiceSettings
 
 get_logger = structlog.get_logger
-_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 _NO_LOCALS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-"""structlog would print the variables of every frame, and those hold rows and tokens."""
+"""By default structlog prints the variables of every frame, and some of them are rows and tokens."""
 
 
 def configure(settings: ServiceSettings) -> None:
-    """For the process, once, at its start. Libraries that use ``logging`` come out the same way."""
+    """Configures the logs of the process. Call it once, at the start. Logs of libraries that use ``logging`` look the same."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -44,7 +43,7 @@ def configure(settings: ServiceSettings) -> None:
 
 
 def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """A channel's name must not move the cursor or forge a line on the operator's terminal."""
+    """Escapes control characters: a channel's name must not move the cursor, or forge a line, on the operator's terminal."""
     return {key: _escaped(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

@@ -1,4 +1,4 @@
-"""Messages of which every field counts: one that lacks a field, or has one that this version does not know, is refused."""
+"""Checks messages in which every field matters: one that lacks a field, or has an unknown one, is refused."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,10 @@ from headgate_runtime.errors import UnknownMessageError
 
 
 def check_complete(message: Message, what: str, may_lack: Collection[str] = ()) -> None:
-    """``what``: the kind of message, with its article. Lists may be empty. Raises UnknownMessageError, which names the field."""
+    """Raises UnknownMessageError, which names the field, unless all fields are there and known. Lists may be empty.
+
+    ``what``: the kind of message, with its article.
+    """
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and field.name not in may_lack and not message.HasField(field.name):
             raise UnknownMessageError(f"{what} without `{field.name}`")

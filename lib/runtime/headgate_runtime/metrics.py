@@ -1,4 +1,4 @@
-"""Prometheus metrics: one registry a process, handed to who counts; served when the settings name an address."""
+"""Prometheus metrics: one registry per process, passed to the code that counts, and served if the settings name an address."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from headgate_runtime.values import Address
 
 
 def metrics(service: str) -> CollectorRegistry:
-    """A registry with the process's own figures (CPU, memory, file descriptors) and the service's name."""
+    """Returns a registry with the process's own metrics (CPU, memory, file descriptors) and the service's name."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -22,9 +22,10 @@ def metrics(service: str) -> CollectorRegistry:
 
 @contextlib.contextmanager
 def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[str]:
-    """Yields the host:port really bound, "" without ``metrics_listen``. A thread of its own answers. Raises OSError if taken.
+    """Serves the metrics on a thread, and yields the bound host:port, "" without ``metrics_listen``. Raises OSError if it is
+    taken.
 
-    Called on the event loop, whose tasks are counted: a number that only grows is a leak.
+    Call it on the event loop, whose tasks it counts: a number that only grows is a leak.
     """
     loop = asyncio.get_running_loop()
     tasks = Gauge("headgate_tasks", "Tasks of the event loop", registry=registry)
@@ -43,9 +44,9 @@ def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[s
 
 
 class CappedLabel:
-    """Names made by users as a label's values: the first ``limit`` as they are, all others as "other".
+    """Turns names that users choose into values of a label: the first ``limit`` stay as they are, all others become "other".
 
-    Each new value makes a time series that stays in the process and in Prometheus for good.
+    Without the limit, each name would make a time series that stays in the process and in Prometheus for good.
     """
 
     def __init__(self, limit: int = 1000) -> None:
@@ -53,7 +54,7 @@ class CappedLabel:
         self._known: set[str] = set()
 
     def of(self, name: str) -> str:
-        """The label's value for ``name``, the same each time."""
+        """Returns the label's value for ``name``, the same each time."""
         if name not in self._known and len(self._known) < self._limit:
             self._known.add(name)
         return name if name in self._known else "other"

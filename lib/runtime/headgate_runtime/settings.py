@@ -1,4 +1,4 @@
-"""Settings of a service: one declaration each, read from flags, the environment and a file, in this order of precedence."""
+"""Settings of a service: each is declared once, and read from flags, the environment and a file, in this order of precedence."""
 
 import argparse
 import os
@@ -20,15 +20,15 @@ _PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]+@")
 
 
 class ServiceSettings(BaseSettings):
-    """What every service has. A service's own settings are a subclass with further fields."""
+    """The settings that every service has. Each service adds its own in a subclass."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    listen: str = Field(default="127.0.0.1:0", description="host:port to serve on; port 0 takes a free one and prints it")
+    listen: str = Field(default="127.0.0.1:0", description="host:port to serve on; port 0: a free port, which is printed")
     advertise: str = Field(default="", description="host:port at which others reach this process; empty: the address of `listen`")
     insecure: bool = Field(
         default=False,
-        description="allow `listen` on other than this machine's own addresses without TLS and tokens: anybody may then write",
+        description="allow `listen` on an address that other machines reach without TLS and tokens: anybody may then write",
     )
     tls_cert: str = Field(default="", description="PEM file of this server's certificate chain; read again when it changes")
     tls_key: str = Field(default="", description="PEM file of its private key")
@@ -36,23 +36,21 @@ class ServiceSettings(BaseSettings):
         default="", description="PEM file of the authority that signed the other services' certificates; empty: no TLS to them"
     )
     tokens: str = Field(
-        default="", description='file with a line "PRINCIPAL TOKEN" for each client; without it every client is "anonymous"'
+        default="", description='file with a line "PRINCIPAL TOKEN" for each client; empty: every client is "anonymous"'
     )
     cluster_token: SecretStr = Field(
         default=SecretStr(""),
-        description="bearer token of the services among themselves; better in the environment or the file than as a flag",
+        description="bearer token of the services for each other; safer in the environment or the file than as a flag",
     )
     metrics_listen: str = Field(default="", description="host:port for Prometheus, plain HTTP without a password; empty: none")
     log_format: Literal["console", "json"] = Field(
-        default="console", description="console for people, json for one object a line"
+        default="console", description="console: text for people; json: one object per line"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="the least important kind that is logged"
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the lowest level that is logged")
 
     @model_validator(mode="after")
     def _is_safe(self) -> Self:
-        """Safe by default: what others can reach has TLS and tokens, unless somebody said otherwise."""
+        """Safe by default: a service that other machines can reach has TLS and tokens, or ``insecure`` is set."""
         for name in ("listen", "advertise", "metrics_listen"):
             if value := getattr(self, name):
                 Address.parse(value)
@@ -68,7 +66,7 @@ class ServiceSettings(BaseSettings):
         return self
 
     def advertised(self, bound: str) -> str:
-        """What to tell others: ``advertise``, else ``bound``, the address that the server got. Port 0 becomes the bound port."""
+        """Returns the address for others: ``advertise``, or else ``bound``, the server's. Port 0 becomes the bound port."""
         if not self.advertise:
             return bound
         address = Address.parse(self.advertise)
@@ -79,9 +77,10 @@ _Settings = TypeVar("_Settings", bound=ServiceSettings)
 
 
 def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about: str) -> _Settings:
-    """Flags > environment (``HEADGATE_*``) > the TOML file of ``--config`` > defaults.
+    """Reads the settings: flags > environment (``HEADGATE_*``) > the TOML file of ``--config`` > defaults.
 
-    ``--help`` prints every setting and exits with 0; a setting that is wrong is named, with what is right, and exits with 2.
+    ``--help`` prints every setting and exits with 0. For a wrong setting it prints which and what would be right, and exits with
+    2.
     """
     parser = _parser(cls, prog, about)
     flags = vars(parser.parse_args(list(argv)))
@@ -117,7 +116,7 @@ def _parser(cls: type[ServiceSettings], prog: str, about: str) -> argparse.Argum
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("--config", metavar="FILE", help="TOML file with settings; what flags and the environment say wins")
+    parser.add_argument("--config", metavar="FILE", help="TOML file with settings; flags and the environment override it")
     for name, field in cls.model_fields.items():
         _add_flag(parser, name, field)
     return parser
@@ -142,7 +141,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _sentence(error: ErrorDetails) -> str:
-    """One finding of pydantic, in the words of the command line."""
+    """Returns one finding of pydantic, in terms of the command line."""
     place = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"--{place.replace('_', '-')}: {message}" if place else message

@@ -15,24 +15,24 @@ _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def duration(value: object) -> object:
-    """Seconds of "500ms", "10s", "5m", "2h" or "30d"; a bare number is refused, because its unit is not said."""
+    """Returns the seconds of "500ms", "10s", "5m", "2h" or "30d". Raises ValueError, also for a number without a unit."""
     return value if _is_number(value) else _in_units(value, _DURATION_UNITS, 'a duration such as "500ms", "10s" or "5m"')
 
 
 def byte_size(value: object) -> object:
-    """Bytes of "64KiB", "256MiB", "1.5GiB" or "10MB" (decimal); a bare number is refused, because its unit is not said."""
+    """Returns the bytes of "64KiB", "256MiB", "1.5GiB" or "10MB" (decimal). Raises ValueError, also without a unit."""
     if _is_number(value):
         return value
     return round(_in_units(value, _BYTE_UNITS, 'a size such as "64KiB", "256MiB" or "1GiB"'))
 
 
 def word_list(value: object) -> object:
-    """The words of "a, b"; an empty text is an empty list."""
+    """Returns the words of "a, b", none for an empty text."""
     return _words(value) if isinstance(value, str) else value
 
 
 def as_written(value: object, metadata: Sequence[object]) -> str:
-    """A default as one would write it; ``metadata`` are the annotations of its field."""
+    """Returns a default as a user would write it. ``metadata``: the annotations of its field."""
     kinds = {note.func for note in metadata if isinstance(note, BeforeValidator)}
     units = _DURATION_UNITS if duration in kinds else _BYTE_UNITS if byte_size in kinds else {}
     if isinstance(value, int | float):
@@ -43,24 +43,24 @@ def as_written(value: object, metadata: Sequence[object]) -> str:
 
 
 Duration = Annotated[float, BeforeValidator(duration)]
-"""Seconds. From text only with a unit."""
+"""Seconds. Text needs a unit."""
 
 ByteSize = Annotated[int, BeforeValidator(byte_size)]
-"""Bytes. From text only with a unit."""
+"""Bytes. Text needs a unit."""
 
 Words = Annotated[list[str], NoDecode, BeforeValidator(word_list)]
-"""From text separated by commas."""
+"""Words. In text they are separated by commas."""
 
 
 class Address(NamedTuple):
-    """Where to listen or whom to reach. An IPv6 host stands without brackets here and with them in text."""
+    """The address of a server. An IPv6 host has brackets in text, and none here."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Raises ValueError unless ``text`` is host:port."""
+        """Reads host:port. Raises ValueError for any other text."""
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"{text!r} is no host:port")
@@ -71,7 +71,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it. Of names only "localhost" is trusted to be that."""
+        """Whether only this machine reaches it. Of all names only "localhost" counts as such."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -79,7 +79,7 @@ class Address(NamedTuple):
 
 
 def named_values(value: object) -> object:
-    """``name=value,name=value``, or a JSON object where a value holds a comma."""
+    """Reads ``name=value,name=value``, or a JSON object, which values with a comma need."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("{"):
@@ -91,7 +91,7 @@ def named_values(value: object) -> object:
 
 
 NamedValues = Annotated[dict[str, str], NoDecode, BeforeValidator(named_values)]
-"""For what belongs to somebody else, such as the settings of an object store."""
+"""Values by name, for settings that another library defines, such as those of an object store."""
 
 
 def _words(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_number(value: object) -> bool:
-    """Numbers come from code and from defaults, where the field's own description gives the unit."""
+    """Whether the value is a number. Numbers come from code and from defaults, whose unit the field documents."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,7 +1,7 @@
-"""The outside world as a service gets it: time, waiting, randomness and its own name.
+"""The outside world of a service: time, waiting, randomness, its host and process id.
 
-Everything else takes a ``World``; only this file calls the system's own (lint bans it elsewhere), so that a test or the
-simulator can swap it.
+All other code takes a ``World``, so that tests and the simulator can replace it; only this file calls the system (lint bans such
+calls elsewhere).
 """
 
 import asyncio
@@ -17,10 +17,10 @@ class Clock(Protocol):
     """Wall-clock time, time that only grows, and waiting."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, UTC. May jump back; for what people read, never for a deadline."""
+        """Returns milliseconds since the epoch, UTC. May jump back: for times that people read, never for a deadline."""
 
     def monotonic(self) -> float:
-        """Seconds from an unknown beginning; never goes back."""
+        """Returns seconds from an unknown start; never goes back."""
 
     async def sleep(self, seconds: float) -> None:
         """Waits on the event loop."""
@@ -30,7 +30,7 @@ class Ids(Protocol):
     """Fresh names. Two calls never give the same value, in this process or another."""
 
     def token(self) -> str:
-        """128 random bits as 32 hex digits: process ids, request ids."""
+        """Returns 128 random bits as 32 hex digits, for ids of processes and requests."""
 
 
 class SystemClock:
@@ -59,7 +59,7 @@ def pass_on(step: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``reached`` is called with the name of each step at which a crash is interesting; tests kill the process there."""
+    """``reached`` is called with the name of each step at which tests may kill the process."""
 
     clock: Clock
     ids: Ids
