@@ -21,7 +21,7 @@ class Metrics:
             "headgate_fences", "Ownerships begun; many an hour are an alarm (rule R5)", table, registry=registry
         )
         self.checkpoints = Counter("headgate_checkpoints", "Checkpoints that readers see", table, registry=registry)
-        self.aborts = Counter("headgate_generations", "Aborted generations", table, registry=registry)
+        self.aborts = Counter("headgate_aborts", "Aborts: checkpoints dropped, generation begun anew", table, registry=registry)
         self.alarms = Counter("headgate_alarms", "Alarms in the log", table, registry=registry)
         self.files = Counter("headgate_checkpoint_files", "Data files committed", table, registry=registry)
         self.bytes = Counter("headgate_checkpoint_bytes", "Arrow bytes committed", table, registry=registry)

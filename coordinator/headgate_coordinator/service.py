@@ -24,7 +24,7 @@ from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceS
 from headgate_proto.cluster.v1.coordination_pb2_grpc import add_CoordinationServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.metrics import metrics, served
-from headgate_runtime.threads import Threads
+from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import System
@@ -64,7 +64,7 @@ async def serve(
     figures = Metrics(registry)
     figures.writers.set_function(lambda: len(state.writers))
     figures.compactors.set_function(lambda: len(state.compactors))
-    with Threads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
+    with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings)
         add_TableServiceServicer_to_server(TableService(state, storage, threads, created), server.grpc)
         maintenance = MaintenanceService(state, storage, threads, created, settings.operators, world.clock)

@@ -133,7 +133,7 @@ async def test_a_compactor_that_falls_silent_is_lost_with_its_operation(tmp_path
         silent.ready()
         await silent.run()
         await silent.ended.wait()
-        assert silent.why == "nothing was heard of it for 0.5 s"
+        assert silent.why == "it was silent for 0.5 s"
         async with scripted_compactor(coordinator.address, "two") as two:
             two.ready()
             assert (await two.run()).attempt.number == 2

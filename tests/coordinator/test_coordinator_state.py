@@ -7,7 +7,7 @@ import pytest
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState, TableTrouble
 from headgate_coordinator.leadership.leases import Holder
-from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2
@@ -22,13 +22,13 @@ SINCE_MS = 1_763_820_202_000
 class Owned:
     """As much of an ``OwnedTable`` as the state needs."""
 
-    address: Any
+    target: Any
     compactions: object = field(default_factory=object)
 
     def writer_joined(self, session: WriterSession) -> None: ...
 
     def writer_leaving(self, session: WriterSession) -> None:
-        session.pending.add(self.address.table)
+        session.pending.add(self.target.table)
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Writer:
 
 def coordinator_state(**known: Any) -> CoordinatorState:
     found = CoordinatorState(own=OWN, **known)
-    address = Address("mine", 3, "", "", restored="")
-    found.owned["mine"] = cast(OwnedTable, Owned(address))
+    target = OrderTarget("mine", 3, "", "", restored="")
+    found.owned["mine"] = cast(OwnedTable, Owned(target))
     return found
 
 
@@ -123,7 +123,7 @@ def is_told(session: WriterSession) -> bool:
 
 async def test_a_writer_that_leaves_is_free_once_when_the_last_table_has_let_it_go() -> None:
     found = coordinator_state()
-    found.owned["other"] = cast(OwnedTable, Owned(Address("other", 1, "", "")))
+    found.owned["other"] = cast(OwnedTable, Owned(OrderTarget("other", 1, "", "")))
     stays, leaves = found.writers.add_writer("stays", "stays:1"), leave(found, "leaves")
     assert not is_told(leaves)
     found.writers.note_detached("mine", "stays")

@@ -126,7 +126,7 @@ async def test_only_operators_may_ask(tmp_path: Path, redis: str) -> None:
         ask = api.ConfigureRequest(table=T)
         error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer bob-token"),)))
         assert error.code == errors_pb2.CODE_UNAUTHENTICATED
-        assert "'bob' is no operator" in error.message
+        assert "'bob' is not an operator" in error.message
         error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer ann-token"),)))
         assert error.code == errors_pb2.CODE_TABLE_NOT_FOUND
 

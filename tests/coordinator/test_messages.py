@@ -3,13 +3,13 @@
 import pytest
 
 from headgate_coordinator.core.instructions import Refusal, Throttle
-from headgate_coordinator.streams.messages import Address, event_of, order_of
+from headgate_coordinator.streams.messages import OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.errors import UnknownMessageError
 
-TO = Address("t", 3, "file:///t", TableDefinition())
+TO = OrderTarget("t", 3, "file:///t", TableDefinition())
 
 
 def test_a_pause_is_no_rate_and_no_refusal() -> None:

@@ -18,7 +18,7 @@ from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.metrics import Metrics
-from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.committer import LastCommit
 from headgate_coordinator.tables.outage import Outage
@@ -83,7 +83,7 @@ class Scene:
         state = self.state = CoordinatorState()
         self.sessions = [state.writers.add_writer(writer, f"{writer}:1") for writer in writers]
         parts: Any = (
-            Address("t", 7, "", TableDefinition()),
+            OrderTarget("t", 7, "", TableDefinition()),
             TableCoordinator(7, {}, CheckpointPolicy(first_checkpoint_bytes=0), 2, 0.0),
             lambda report: self.committer,
             state.writers,
@@ -257,7 +257,7 @@ async def test_generations_that_were_given_up_are_counted_once() -> None:
         for _ in range(3):
             scene.table.queue_event(events.Tick())
         await settled()
-        assert scene.registry.get_sample_value("headgate_generations_total", {"table": "t"}) == 1
+        assert scene.registry.get_sample_value("headgate_aborts_total", {"table": "t"}) == 1
 
 
 async def test_status_tells_that_the_store_refuses_and_since_when() -> None:

@@ -3,7 +3,7 @@
 from headgate_coordinator.core.events import SliceFigures, WriterJoined, WriterLost
 from headgate_coordinator.core.instructions import Attach, Instruction, RefusedSlice, RefuseSlices, Send
 from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
-from headgate_coordinator.streams.messages import Address, order_of
+from headgate_coordinator.streams.messages import OrderTarget, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_tables.face.settings import TableSettings
@@ -94,7 +94,7 @@ def test_other_slices_are_not_held_back_by_those_that_are_refused() -> None:
 
 
 def test_the_order_carries_an_error_that_clients_can_act_on() -> None:
-    order = order_of(Address("t", 1, "", TableDefinition()), 1, RefuseSlices(refused(load(aside=True))))
+    order = order_of(OrderTarget("t", 1, "", TableDefinition()), 1, RefuseSlices(refused(load(aside=True))))
     [slice_] = order.refuse_slices.slices
     assert (slice_.partition, slice_.bucket) == ("day=1", 3)
     assert (slice_.why.code, slice_.why.action) == (errors_pb2.CODE_SLICE_SET_ASIDE, errors_pb2.ACTION_FIX_CALL)

@@ -23,5 +23,5 @@ def test_h14_a_failed_sync_ends_the_process_whatever_came_with_it(others: list[E
 def test_an_error_that_nobody_foresaw_says_what_it_is_and_no_more_of_it_than_a_line_holds() -> None:
     trouble = trouble_of("t", ExceptionGroup("tasks", [LATE, KeyError("c" * 10_000)]))
     assert isinstance(trouble, UnforeseenError)
-    assert trouble.message.startswith("an error that nobody foresaw: KeyError: 'ccc")
+    assert trouble.message.startswith("unexpected error: KeyError: 'ccc")
     assert len(trouble.message) < 300

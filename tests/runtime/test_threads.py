@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from headgate_runtime.threads import Threads
+from headgate_runtime.threads import FailStopThreads
 
 
 class FatalError(Exception):
@@ -17,7 +17,7 @@ def fail() -> None:
 
 
 async def test_the_first_fatal_error_is_told_also_of_work_that_nobody_waits_for() -> None:
-    with Threads(1, "t", FatalError) as threads:
+    with FailStopThreads(1, "t", FatalError) as threads:
         gate = threading.Event()
         threads.submit(gate.wait)
         nobody = asyncio.get_running_loop().run_in_executor(threads, fail)
@@ -28,7 +28,7 @@ async def test_the_first_fatal_error_is_told_also_of_work_that_nobody_waits_for(
 
 
 async def test_work_that_was_under_way_at_a_fatal_error_brings_no_result_and_none_is_begun_after_it() -> None:
-    with Threads(2, "t", FatalError) as threads:
+    with FailStopThreads(2, "t", FatalError) as threads:
         begun, gate = threading.Event(), threading.Event()
 
         def under_way() -> str:
@@ -47,14 +47,14 @@ async def test_work_that_was_under_way_at_a_fatal_error_brings_no_result_and_non
 
 
 async def test_other_errors_are_only_those_of_their_work() -> None:
-    with Threads(1, "t", FatalError) as threads:
+    with FailStopThreads(1, "t", FatalError) as threads:
         assert isinstance(threads.submit(int, "x").exception(), ValueError)
         assert threads.submit(int, "1").result() == 1
         threads.end()
 
 
 async def test_who_ends_the_threads_hears_of_a_fatal_error() -> None:
-    threads = Threads(1, "t", FatalError)
+    threads = FailStopThreads(1, "t", FatalError)
     threads.submit(fail)
     with pytest.raises(FatalError, match="the first"):
         threads.end()

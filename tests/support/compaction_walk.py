@@ -13,7 +13,7 @@ from headgate_coordinator.core.compactions import LOSSES, CompactionPolicy, Comp
 from headgate_coordinator.core.operations import FinishPlan, FinishRefused, PlanClosed, PlanOpened, Tick
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.streams.compactors import Compactors, CompactorSession
-from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
@@ -380,9 +380,9 @@ class Walk:
                     session, peer.session = peer.session, None
                     session.end_stream("moved")
             self.compactors = Compactors(self)
-        address = Address("t", self._epoch, "file:///t", TableDefinition())
+        target = OrderTarget("t", self._epoch, "file:///t", TableDefinition())
         core = self._core(POLICY, self.now)
-        self.table = TableCompactions(address, core, self.compactors, self._sent.append, dict, self, self._metrics)
+        self.table = TableCompactions(target, core, self.compactors, self._sent.append, dict, self, self._metrics)
         if not sessions:
             for peer in self._peers:
                 self._connect(peer)

@@ -14,7 +14,7 @@ from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served
-from headgate_runtime.threads import Threads
+from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import SystemIds
@@ -40,7 +40,7 @@ _GRACE_S = 1.0
 async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) -> None:
     """Runs a writer until ``drain`` is set and the coordinators have released it, or ``drain_timeout`` is over.
 
-    Raises, in a group, SyncFailedError: the disk failed to make data durable, so this process must not write any more.
+    Raises SyncFailedError, in a group: the disk failed to make data durable, so this process must not write any more.
     """
     async with running(settings, world) as writer:
         await _first(writer.coordinators.welcomed, drain)
@@ -52,13 +52,13 @@ async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) ->
 
 
 _WINDOWS = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1 << 20))
-"""gRPC reads this much of a stream that we do not read. Left to itself it takes up to 16 MiB of each, and the memory limit cannot
-see it: thirty clients in a hurry were 600 MiB. The price: 1 MiB a round trip and stream, 20 MB/s over 50 ms."""
+"""gRPC reads this much ahead on a stream that the writer does not read. By default it reads up to 16 MiB, which the memory limit
+does not count: thirty fast clients took 600 MiB. The price: 1 MiB per round trip and stream, 20 MB/s over 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A running writer. ``address`` serves clients and writers, ``metrics_address`` Prometheus ("": nothing does)."""
+    """A running writer. It serves clients and writers at ``address``, and Prometheus at ``metrics_address`` (empty: not)."""
 
     settings: WriterSettings
     server: Server
@@ -77,20 +77,20 @@ class Writer:
                 self.coordinators.leave()
                 await self.coordinators.released()
         except TimeoutError:
-            _log.warning("drain_timeout is over: what is not committed is sent again by its clients")
+            _log.warning("drain_timeout is over: clients send uncommitted rows again, to other writers")
 
 
 @contextlib.asynccontextmanager
 async def running(settings: WriterSettings, world: World) -> AsyncIterator[Writer]:
     """Serves clients and writers, and connects to coordinators, until the block ends."""
     process = world.ids.token()
-    # Half of the hard limit is where the largest bucket is flushed: files get larger above it, room for bursts below.
+    # The largest bucket is flushed at half of the hard limit. Higher: larger files; lower: more room for bursts.
     budget = MemoryBudget(settings.buffer_bytes // 2, settings.buffer_bytes)
     ingest_budget = MemoryBudget(settings.ingest_bytes, settings.ingest_bytes)
     refusals = Refusals()
     with (
         ThreadPoolExecutor(settings.threads, "cpu") as cpu,
-        Threads(settings.threads, "flush", SyncFailedError) as flushing,
+        FailStopThreads(settings.threads, "flush", SyncFailedError) as flushing,
         served(registry := metrics("writer"), settings) as metrics_address,
     ):
         async with asyncio.TaskGroup() as group:
@@ -118,7 +118,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
 
 
 def _in_flight(settings: WriterSettings) -> int:
-    """One connection may take all the memory, not more: it would wait for a checkpoint that its own rows hold up."""
+    """Wire bytes in flight of one connection: at most all the memory, or it would wait for a checkpoint that needs its rows."""
     return min(settings.max_in_flight, settings.buffer_bytes)
 
 

@@ -165,7 +165,7 @@ class Compactions:
         self.counts = replace(self.counts, finished=self.counts.finished + 1)
 
     def _of_attempt(self, event: Progressed | AttemptFailed | AttemptReturned) -> None:
-        """Counts only for the attempt that runs now: any other was given up."""
+        """Counts only for the attempt that runs now: any other was dropped."""
         task = self._task(event.attempt)
         running = task.running if task else None
         if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):

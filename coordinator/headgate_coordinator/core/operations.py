@@ -1,7 +1,7 @@
 """Events and instructions of the core of a table's compactions, and what it reports of plans and operations.
 
 A process is a compactor's. An attempt is named by its plan's instant, its operation's index and its number: late or repeated
-messages, and those of a compactor that was given up, change nothing.
+messages, and those of attempts that were dropped, change nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReturned:
-    """The attempt was not begun, or was given up in a drain."""
+    """The attempt did not begin, or was dropped in a drain."""
 
     process: str
     attempt: Attempt

@@ -1,1 +1,1 @@
-"""For which tables this coordinator stands and which it owns: leases in Redis, elections, who else is there."""
+"""The tables for which this coordinator stands, and those that it owns: leases in Redis, elections, the other coordinators."""

@@ -94,7 +94,7 @@ class CoordinatorState:
     def operation_source(self, table: str, epoch: int) -> TableCompactions | None:
         """The table, if it is owned here under that epoch."""
         owned = self.owned.get(table)
-        return owned.compactions if owned is not None and owned.address.epoch == epoch else None
+        return owned.compactions if owned is not None and owned.target.epoch == epoch else None
 
     def not_served_error(self, table: str) -> errors_pb2.Error:
         """The error for calls about a table that this coordinator does not serve."""

@@ -94,7 +94,7 @@ class Elections:
             asking.cancel()
 
     async def _beat(self) -> None:
-        """Renews leases. Tables that another process holds are given up; for leases that Redis lost the log is asked (rule R1).
+        """Renews leases. Ends ownerships whose lease another process holds; asks the log about leases that Redis lost (R1).
 
         A Redis that does not answer changes nothing (rule R4).
         """

@@ -15,8 +15,8 @@ from headgate_coordinator.leadership.leases import Leases
 from headgate_coordinator.leadership.troubles import trouble_of
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_coordinator.streams.messages import Address
-from headgate_coordinator.tables.committer import Committer, figures_of
+from headgate_coordinator.streams.messages import OrderTarget
+from headgate_coordinator.tables.committer import Committer, read_slice_figures
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
 from headgate_coordinator.tables.storage import TableStorage
@@ -127,11 +127,11 @@ class Ownerships:
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
         clock = self._world.clock
-        address = Address.of(table, handle.epoch, handle.url, definition, restored=handle.restored)
-        limits = await self._blocking(lambda: figures_of(handle))
+        target = OrderTarget.of(table, handle.epoch, handle.url, definition, restored=handle.restored)
+        limits = await self._blocking(lambda: read_slice_figures(handle))
         core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic(), limits)
         return OwnedTable(
-            address,
+            target,
             core,
             lambda report: Committer(handle, clock.now_ms, report),
             self._state.writers,

@@ -1,4 +1,4 @@
-"""What an error means for the table that it came from, and for the process."""
+"""Finds what an error means: the end of one table's ownership, or of the process."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ _log = structlog.get_logger()
 
 
 class UnforeseenError(TablesError):
-    """An error that no code expects: a defect, or memory that ran out. It ends one ownership, not the process."""
+    """An error that no code expects: a defect, or out of memory. It ends one ownership, not the process."""
 
 
 def trouble_of(table: str, error: Exception) -> TablesError:
-    """Why the ownership of ``table`` ended. An error that nobody foresaw is logged with its stack.
+    """Returns why the ownership of ``table`` ended. Logs an unexpected error with its stack.
 
-    Raises SyncFailedError: after one, nothing that this process holds may be trusted (hazard H14).
+    Raises SyncFailedError if it is among the errors: after one, no data of this process can be trusted (hazard H14).
     """
     errors = list(_leaves(error))
     for each in errors:
@@ -26,11 +26,11 @@ def trouble_of(table: str, error: Exception) -> TablesError:
     foreseen = [each for each in errors if isinstance(each, TablesError)]
     if len(foreseen) == len(errors):
         return foreseen[0]
-    _log.error("an error that nobody foresaw ended an ownership", table=table, exc_info=error)
+    _log.error("an unexpected error ended an ownership", table=table, exc_info=error)
     strange = next(each for each in errors if not isinstance(each, TablesError))
     return UnforeseenError(
-        f"an error that nobody foresaw: {type(strange).__name__}: {str(strange)[:_LONGEST_TEXT]}",
-        fix="The table is opened again after a pause. Report this with its stack from the coordinator's log.",
+        f"unexpected error: {type(strange).__name__}: {str(strange)[:_LONGEST_TEXT]}",
+        fix="The table is opened again after a pause. Report the error with its stack from the coordinator's log.",
     )
 
 

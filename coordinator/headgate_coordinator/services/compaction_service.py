@@ -15,13 +15,13 @@ from headgate_proto.cluster.v1 import compaction_pb2_grpc as rpc
 from headgate_runtime.world import Clock
 
 BEATS = 10
-"""Heartbeats in the time after which a silent compactor is lost: merging holds the interpreter's lock now and then."""
+"""Heartbeats within the timeout of a silent compactor: some come late, because merging holds the interpreter's lock at times."""
 
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.WorkRequest, wire.WorkResponse]"
 
 
 class CompactionService(rpc.CompactionServiceServicer):
-    """``timeout_s``: silence after which a compactor is lost, and its attempts with it."""
+    """``timeout_s``: seconds of silence after which a compactor is lost, and its attempts with it."""
 
     def __init__(self, compactors: Compactors, clock: Clock, *, timeout_s: float) -> None:
         self._compactors = compactors

@@ -18,7 +18,9 @@ Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.Control
 
 
 class CoordinationService(rpc.CoordinationServiceServicer):
-    """``writer_timeout_s``: silence after which a writer is lost (rule RO8). ``members``: addresses of living coordinators."""
+    """``writer_timeout_s``: seconds of silence after which a writer is lost (rule RO8). ``members``: returns the addresses of the
+    living coordinators.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""An operator's look at compactions: which plans there are, how far they are, how they ended."""
+"""Follows compactions for an operator: the open plans, their progress, their outcomes."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -12,26 +12,26 @@ from headgate_tables.face.operation import Plan
 
 
 class FollowedCompactions(Protocol):
-    """A table's compactions, as its owner knows them."""
+    """The compactions of an owned table."""
 
     @property
     def core(self) -> Compactions:
-        """What is open and what has ended lately."""
+        """Plans that are open, and outcomes of plans that ended lately."""
 
     @property
     def compactor_count(self) -> int:
-        """Compactors that this coordinator knows."""
+        """Number of compactors with a stream to this coordinator."""
 
     async def wait_for_change(self) -> None:
-        """Returns when something has happened. Raises ReopenTable when the ownership has ended."""
+        """Returns after the next event. Raises ReopenTable when the ownership has ended."""
 
 
 async def follow_plans(
     compactions: FollowedCompactions, plans: Sequence[Plan], clock: Clock, pause_s: float = 0.2
 ) -> AsyncIterator[api.CompactResponse]:
-    """`planned`, then `progress` each time that it has changed, at most once in ``pause_s`` seconds, then `ended`.
+    """Yields `planned`, then `progress` after changes, at most once in ``pause_s`` seconds, then `ended`.
 
-    Ends with `planned` when there is no plan. Raises ReopenTable when the ownership ends first: the plans live on.
+    Yields `planned` alone if there is no plan. Raises ReopenTable when the ownership ends first; the plans stay open.
     """
     yield api.CompactResponse(planned=answers.planned(plans, compactions.compactor_count))
     if not plans:
@@ -39,7 +39,7 @@ async def follow_plans(
     before = None
     over = False
     while not over:
-        # Before the progress: what happens while that is being told is looked at again, and the last one told is whole.
+        # Looked at before the progress, so that the last progress sent is that of the end.
         over = all(plan.instant in compactions.core.outcomes for plan in plans)
         progress = _progress(compactions, plans)
         if progress != before:
@@ -47,26 +47,26 @@ async def follow_plans(
             yield api.CompactResponse(progress=progress)
         elif not over:
             await compactions.wait_for_change()
-        await clock.sleep(pause_s)  # what follows at once is told together
+        await clock.sleep(pause_s)  # several changes share one message
     ended = [answers.ended(plan.instant, compactions.core.outcomes[plan.instant]) for plan in plans]
     yield api.CompactResponse(ended=api.CompactionEnded(plans=ended))
 
 
 def _progress(compactions: FollowedCompactions, plans: Sequence[Plan]) -> api.CompactionProgress:
-    told = api.CompactionProgress(compactors=compactions.compactor_count)
+    total = api.CompactionProgress(compactors=compactions.compactor_count)
     for plan in plans:
         known = compactions.core.plans.get(plan.instant) or _of_ended(plan, compactions.core.outcomes.get(plan.instant))
-        told.operations += known.operations
-        told.finished += known.finished
-        told.dropped += known.dropped
-        told.running += known.running
-        told.bytes += known.bytes
-        told.bytes_done += known.bytes_done
-    return told
+        total.operations += known.operations
+        total.finished += known.finished
+        total.dropped += known.dropped
+        total.running += known.running
+        total.bytes += known.bytes
+        total.bytes_done += known.bytes_done
+    return total
 
 
 def _of_ended(plan: Plan, outcome: PlanOutcome | None) -> PlanProgress:
-    """A plan that is over, or that the core has not heard of yet."""
+    """Returns the progress of a plan that has ended, or that the core does not know yet."""
     size = sum(each.input_bytes for each in plan.operations)
     if outcome is None or outcome.cancelled:
         return PlanProgress(len(plan.operations), 0, 0, 0, size, 0)

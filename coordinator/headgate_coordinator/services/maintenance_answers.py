@@ -13,19 +13,19 @@ from headgate_tables.face.settings import SETTINGS, TableSettings
 
 
 def planned(plans: Sequence[Plan], compactors: int) -> api.CompactionPlanned:
-    """Plans that are open."""
-    told = [api.CompactionPlan(instant=plan.instant, operations=map(operation, plan.operations)) for plan in plans]
-    return api.CompactionPlanned(plans=told, compactors=compactors)
+    """Answers with open plans. ``compactors``: how many are connected."""
+    opened = [api.CompactionPlan(instant=plan.instant, operations=map(operation, plan.operations)) for plan in plans]
+    return api.CompactionPlanned(plans=opened, compactors=compactors)
 
 
 def would_compact(found: CompactResult, compactors: int) -> api.CompactionPlanned:
-    """What a plan would hold; without operations there would be none."""
+    """Answers with the plan that a compaction would make; no plan if it would have no operations."""
     plans = [api.CompactionPlan(operations=map(operation, found.planned))] if found.planned else []
     return api.CompactionPlanned(plans=plans, compactors=compactors)
 
 
 def operation(each: Operation) -> api.CompactionOperation:
-    """One slice."""
+    """Describes one operation."""
     return api.CompactionOperation(
         partition=each.partition,
         file_id=each.file_id,
@@ -36,39 +36,39 @@ def operation(each: Operation) -> api.CompactionOperation:
 
 
 def ended(instant: str, outcome: PlanOutcome) -> api.CompactedPlan:
-    """A plan that is over."""
+    """Describes the outcome of a plan."""
     dropped = map(operation, outcome.dropped)
     return api.CompactedPlan(instant=instant, finished=outcome.finished, dropped=dropped, cancelled=outcome.cancelled)
 
 
 def cleaned(found: CleanResult) -> api.CleanResponse:
-    """Names of files stay here: they say nothing that their number does not."""
+    """Answers with the number of files, without their names."""
     return api.CleanResponse(instant=found.instant, files=len(found.files), bytes=found.bytes, earliest=found.earliest)
 
 
 def archived(found: ArchiveResult) -> api.ArchiveResponse:
-    """Done, or with ``plan_only`` to be done."""
+    """Answers with instants that were archived, or with ``plan_only`` would be."""
     return api.ArchiveResponse(instants=found.instants, left=found.left)
 
 
 def saved(instant: str, table: TableReader) -> api.SavepointResponse:
-    """``instant``: what was saved or removed; and all that there are now."""
+    """Answers with all savepoints of the table. ``instant``: the one that was saved or removed, or empty."""
     return api.SavepointResponse(instant=instant, savepoints=table.savepoints)
 
 
 def restored(found: RestoreResult) -> api.RestoreResponse:
-    """What is gone."""
+    """Answers with what a restore removed."""
     return api.RestoreResponse(instant=found.instant, undone=found.undone, files=found.files, cancelled_plans=found.plans)
 
 
 def adopted(found: AdoptResult) -> api.AdoptResponse:
-    """What is the table's own now."""
+    """Answers with what an adoption changed."""
     return api.AdoptResponse(**{field.name: getattr(found, field.name) for field in fields(found)})
 
 
 def stuck(loads: Sequence[StuckLoad]) -> api.SliceResponse:
-    """Slices that cannot be compacted, or are set aside."""
-    told = [
+    """Answers with slices that cannot be compacted, or are set aside."""
+    slices = [
         api.StuckSlice(
             name=load.stuck.name,
             why=load.stuck.why,
@@ -80,14 +80,14 @@ def stuck(loads: Sequence[StuckLoad]) -> api.SliceResponse:
         )
         for load in loads
     ]
-    return api.SliceResponse(slices=told)
+    return api.SliceResponse(slices=slices)
 
 
 def settings(now: TableSettings) -> api.ConfigureResponse:
-    """All of them, in the order in which they are explained."""
+    """Answers with all settings of a table, in the order of their documentation."""
     values, defaults = now.texts(), TableSettings().texts()
-    told = [
+    rows = [
         api.Setting(key=each.key, value=values[each.key], default=defaults[each.key], about=each.about)
         for each in SETTINGS.values()
     ]
-    return api.ConfigureResponse(settings=told)
+    return api.ConfigureResponse(settings=rows)

@@ -1,4 +1,4 @@
-"""MaintenanceService: what operators ask of a table's owner, each call checked, put to the table and answered."""
+"""MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -31,12 +31,12 @@ _T = TypeVar("_T")
 
 _SAVEPOINT_WORK: Final = {"comment": "savepoint", "remove": "end of a savepoint", "list": "list of savepoints"}
 _SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice in", "list": "list of slices"}
-"""What a request asks for, by the field that is set, as logs and refusals name it."""
+"""Names of requests in logs, by the field that is set."""
 
 
 class MaintenanceService(rpc.MaintenanceServiceServicer):
-    """``operators``: principals that may call it; empty: everyone. ``created`` is set with each new table. ``threads`` runs what
-    blocks.
+    """``operators``: principals that may call it; empty: all. ``created`` is set with each new table. ``threads`` runs blocking
+    calls.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         owned = await self._owner(
             request.table, principal(context), "restore", instant=request.instant, plan_only=request.plan_only
         )
-        # Also before a real one: an instant that is not saved must end no channel.
+        # Planned first: a request for an instant without a savepoint must not end channels.
         found = await _asked(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
         if not request.plan_only:
             found = await _asked(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
@@ -147,14 +147,14 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
-        """Channels stay open: checkpoints wait, and go on."""
+        """Accepts times in the future. Channels stay open: checkpoints wait meanwhile, and go on."""
         name = request.table
         self._check_operator(caller, name, "acceptance of times in the future")
         if request.buckets or request.roll_back:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT,
-                "to accept times in the future adopts nothing, so it goes with neither buckets nor roll_back",
-                "Ask for it alone, and adopt in a request of its own.",
+                "future_times does not adopt a table, so buckets and roll_back cannot go with it",
+                "Send future_times alone, and adopt the table in another request.",
             )
 
         def go_on(table: Table) -> str:
@@ -204,7 +204,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         return await _asked(owned.call_table(call))
 
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
-        """The table, if it is owned here and the caller may touch it. Raises RpcError."""
+        """Returns the table. Raises RpcError if it is not owned here, or the caller may not call this."""
         self._check_operator(caller, table, what, **details)
         owned = self._state.owned.get(table)
         if owned is None:
@@ -213,16 +213,16 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
 
     def _check_operator(self, caller: str, table: str, what: str, **details: object) -> None:
         if self._operators and caller not in self._operators:
-            _log.warning("request of a principal that is no operator", table=table, request=what, principal=caller)
+            _log.warning("request of a principal that is not an operator", table=table, request=what, principal=caller)
             raise rpc_error(
                 errors_pb2.CODE_UNAUTHENTICATED,
-                f"{caller!r} is no operator of this cluster",
-                "Use an operator's token, or have the coordinators' setting `operators` changed.",
+                f"{caller!r} is not an operator of this cluster",
+                "Use an operator's token, or add the principal to the coordinators' setting `operators`.",
             )
         _log.info("request of an operator", table=table, request=what, principal=caller, **details)
 
     async def _why_not_here(self, table: str) -> errors_pb2.Error:
-        """A table that was made a moment ago need not be on the state yet."""
+        """Returns the error for a table that is not owned here. Asks the storage too: the state may not know a new table yet."""
         if table in self._state.table_names or table in await _asked(self._blocking(self._storage.table_names)):
             return self._state.not_served_error(table)
         return wire_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
@@ -232,7 +232,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
 
 
 def _plan(table: Table) -> list[Plan]:
-    """A plan for everything that has none yet; all that are open then."""
+    """Plans all slices that are in no plan, and returns all open plans."""
     table.plan_compaction(forced=True)
     return list(table.plans.values())
 
@@ -242,7 +242,7 @@ def _says_nothing(fields: str) -> RpcError:
 
 
 async def _asked(answer: Awaitable[_T]) -> _T:
-    """The library's errors as the wire's."""
+    """Returns the answer. Raises RpcError for the library's errors."""
     try:
         return await answer
     except TablesError as error:
@@ -252,8 +252,8 @@ async def _asked(answer: Awaitable[_T]) -> _T:
 def _refused(error: TablesError) -> RpcError:
     if not isinstance(error, FixCall):
         _log.warning("an operator's request failed", error=str(error), kind=type(error).__name__)
-    told = from_tables(error)
+    answer = from_tables(error)
     if isinstance(error, ForeignWriterError | UnsupportedTableError):
-        # Clients are sent to the operators; these need to know what was found.
-        told.message, told.fix = error.message, error.fix
-    return RpcError(told)
+        # The error for clients sends them to the operators; operators need to know what is wrong.
+        answer.message, answer.fix = error.message, error.fix
+    return RpcError(answer)

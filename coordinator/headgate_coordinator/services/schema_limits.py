@@ -1,4 +1,4 @@
-"""A client's schema, read only within limits: one that nests too deeply crashes pyarrow."""
+"""Reads a client's schema within limits: a schema that nests too deeply crashes pyarrow."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,20 +10,20 @@ from headgate_runtime.errors import rpc_error
 
 MAX_SCHEMA_BYTES: Final = 256 << 10
 MAX_COLUMNS: Final = 2_000
-"""Nested fields count too: each costs what a column costs."""
+"""Nested fields included: each costs as much as a column."""
 MAX_NESTING: Final = 16
 
 
 def read_schema(data: bytes) -> pa.Schema:
-    """The schema of an Arrow IPC encapsulated schema message. Raises RpcError: TOO_LARGE, SCHEMA."""
+    """Returns the schema of an encapsulated Arrow IPC schema message. Raises RpcError: TOO_LARGE, SCHEMA."""
     if len(data) > MAX_SCHEMA_BYTES:
         raise _too_large(f"the schema has {len(data)} bytes, {MAX_SCHEMA_BYTES} are allowed")
     try:
-        # Arrow refuses to read more than 64 levels by itself; the type that it builds of fewer is safe to walk.
+        # Arrow itself refuses more than 64 levels; a type of fewer levels is safe to walk.
         schema = pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise rpc_error(
-            errors_pb2.CODE_SCHEMA, "the schema is no Arrow IPC schema message", "Send what `pyarrow.Schema.serialize` gives."
+            errors_pb2.CODE_SCHEMA, "the schema is no Arrow IPC schema message", "Send the bytes of `pyarrow.Schema.serialize`."
         ) from error
     for fields, depth in enumerate(_depths(schema), 1):
         if depth > MAX_NESTING:
@@ -34,7 +34,7 @@ def read_schema(data: bytes) -> pa.Schema:
 
 
 def _depths(schema: pa.Schema) -> Iterator[int]:
-    """The depth of each field, 1 for a column; without recursion, so that the limit and not the stack ends it."""
+    """Yields the depth of each field, 1 for a column. Without recursion, so that the limit ends the walk and not the stack."""
     waiting = [(field.type, 1) for field in schema]
     while waiting:
         kind, depth = waiting.pop()

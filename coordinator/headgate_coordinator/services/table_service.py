@@ -1,4 +1,4 @@
-"""TableService: tables, where to send rows, and the state of the cluster. Storage is asked on threads."""
+"""TableService: tables, writers for a client's rows, and the state of the cluster. Calls of the storage run on threads."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class TableService(rpc.TableServiceServicer):
-    """``created`` is set with each new table, so that nobody waits for the next scan. ``threads`` runs what blocks."""
+    """``created`` is set with each new table, so that it is served before the next scan. ``threads`` runs blocking calls."""
 
     def __init__(self, state: CoordinatorState, storage: TableStorage, threads: Executor, created: asyncio.Event) -> None:
         self._state = state

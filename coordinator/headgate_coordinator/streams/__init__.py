@@ -1,1 +1,1 @@
-"""The streams of writers and compactors, and what their messages mean to the core."""
+"""The streams of writers and compactors, and the events that their messages become."""

@@ -1,4 +1,4 @@
-"""The compactors that have a stream here, and which operation goes to which: tables take turns, the freest compactor is first."""
+"""The compactors with a stream here. Hands operations out: tables take turns, and the compactor with most capacity is first."""
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol
@@ -9,11 +9,11 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 
 QUEUED_ORDERS = 1024
-"""Orders that wait for one compactor; one that reads is at zero."""
+"""Orders that may wait for one compactor. For a compactor that reads its stream, none wait."""
 
 
 class CompactorSession(Outbox[wire.WorkResponse]):
-    """One stream. ``free``: operations that it would take now; ``attempts``: (table, epoch, attempt) that it works on for us."""
+    """One stream. ``free``: operations that it would take now. ``attempts``: (table, epoch, attempt) of its work for us."""
 
     def __init__(self, process: str, host: str) -> None:
         super().__init__(QUEUED_ORDERS, "it does not read its stream")
@@ -33,13 +33,13 @@ class OperationSource(Protocol):
         """Whether an offer would be taken now."""
 
     def offer_capacity(self, session: CompactorSession) -> None:
-        """One operation may go to this compactor."""
+        """Gives the compactor one operation, if any waits that it may take."""
 
     def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
-        """It has finished, failed or returned the attempt."""
+        """The compactor has finished, failed or returned the attempt."""
 
     def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
-        """How far the attempt is."""
+        """Notes the progress of an attempt."""
 
     def compactor_lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""
@@ -49,10 +49,10 @@ class OperationSources(Protocol):
     """The tables of this coordinator."""
 
     def operation_sources(self) -> Mapping[str, OperationSource]:
-        """Those that are owned now, by name."""
+        """Returns the tables that are owned now, by name."""
 
     def operation_source(self, table: str, epoch: int) -> OperationSource | None:
-        """The table, if it is owned under that epoch."""
+        """Returns the table if it is owned under that epoch, else None."""
 
 
 class Compactors:
@@ -71,18 +71,18 @@ class Compactors:
         return len(self._sessions)
 
     def get(self, process: str) -> CompactorSession | None:
-        """The living session of a process."""
+        """Returns the session of a process, None when its stream has ended."""
         return self._sessions.get(process)
 
     def add_compactor(self, process: str, host: str) -> CompactorSession:
-        """A hello. An older stream of the process is over."""
+        """Registers a compactor at its hello. Ends an older stream of the same process."""
         if older := self._sessions.get(process):
             self.remove_compactor(older, "the compactor came back")
         session = self._sessions[process] = CompactorSession(process, host)
         return session
 
     def remove_compactor(self, session: CompactorSession, why: str) -> None:
-        """The stream is over; a session that is not registered any more changes nothing."""
+        """Removes a compactor whose stream has ended. Does nothing to a newer session of the same process."""
         session.end_stream(why)
         if self._sessions.get(session.process) is session:
             del self._sessions[session.process]
@@ -91,10 +91,7 @@ class Compactors:
             self.hand_out_operations()
 
     def handle_compactor_message(self, session: CompactorSession, message: wire.WorkRequest) -> None:
-        """What a compactor says after its hello. Of a stream that was replaced or cut nothing counts any more.
-
-        Raises UnknownMessageError.
-        """
+        """Handles one message behind the hello; drops those of a stream that was replaced or cut. Raises UnknownMessageError."""
         if session.ended is not None:
             return
         match message.WhichOneof("message"):
@@ -118,7 +115,7 @@ class Compactors:
                 raise UnknownMessageError("a message of a compactor behind its hello")
 
     def hand_out_operations(self) -> None:
-        """Hands out what can be handed out now."""
+        """Gives waiting operations to free compactors."""
         if self._matching:
             return
         self._matching = True
@@ -130,12 +127,12 @@ class Compactors:
             self._matching = False
 
     def run_attempt(self, session: CompactorSession, order: wire.RunAttempt) -> None:
-        """Hands an attempt out."""
+        """Sends an attempt to its compactor."""
         session.attempts.add(_name(order.attempt))
         session.send(wire.WorkResponse(run=order))
 
     def drop_attempt(self, process: str, attempt: wire.Attempt) -> None:
-        """The compactor need not go on with it, if it is there at all."""
+        """Stops an attempt, if its compactor still works on it."""
         session = self.get(process)
         if session is not None and _name(attempt) in session.attempts:
             session.attempts.discard(_name(attempt))
@@ -149,7 +146,7 @@ class Compactors:
         self._free(session)
 
     def _free(self, session: CompactorSession) -> None:
-        """Says so once nothing of ours is left with a compactor that leaves."""
+        """Releases a compactor that leaves once it has none of our attempts."""
         if session.leaving and not session.released and not session.attempts:
             session.released = True
             session.send(wire.WorkResponse(released=wire.CompactorReleased()))
@@ -159,7 +156,7 @@ class Compactors:
         return max(ready, key=lambda each: each.free, default=None)
 
     def _next_table(self) -> OperationSource | None:
-        """By name, going round: each table gets one compactor before any gets its second."""
+        """Returns the next table by name, in turns: each table gets one compactor before any gets a second."""
         wanting = {name: table for name, table in self._tables.operation_sources().items() if table.wants_compactor}
         if not wanting:
             return None
@@ -168,7 +165,7 @@ class Compactors:
 
 
 def attempt_of(attempt: wire.Attempt) -> Attempt:
-    """As the core of its table knows it."""
+    """Returns the attempt in the core's type."""
     return Attempt(attempt.instant, attempt.operation, attempt.number)
 
 

@@ -1,4 +1,4 @@
-"""Between the wire and the pure core: reports of writers become events, instructions become orders."""
+"""Translates between the wire and the pure core: reports of writers into events, instructions into orders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.operation import Operation, PinnedFile
 
 RETRY_STOPPED_MS = 1000
-"""How long a client waits with its batch while a table takes no rows. Compaction takes longer; a try costs one batch."""
+"""How long a client waits before it sends a batch to a stopped table again. Each attempt costs one batch on the network."""
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """What every order about a table carries: which table, and under which ownership."""
+class OrderTarget:
+    """The table that orders are about, under one ownership. ``restored``: the instant of the newest restore, or empty."""
 
     table: str
     epoch: int
@@ -31,13 +31,13 @@ class Address:
     restored: str = ""
 
     @classmethod
-    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, restored: str = "") -> "Address":
-        """``restored``: the newest restore's instant."""
+    def of(cls, name: str, epoch: int, url: str, definition: Definition, *, restored: str = "") -> "OrderTarget":
+        """Makes a target from the library's definition."""
         return cls(name, epoch, url, definition_message(definition), restored)
 
 
 def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | events.NewerOwnerSeen:
-    """What the writer ``process`` reports. Raises UnknownMessageError."""
+    """Returns the event for a report of the writer ``process``. Raises UnknownMessageError."""
     generation = report.generation
     match report.WhichOneof("message"):
         case "ask_instant":
@@ -70,13 +70,13 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
 
 
 def write_status(file: wire.FileStatus) -> WriteStatus:
-    """A data file as the library commits it."""
+    """Returns a data file in the library's type."""
     stat = WriteStat(file.file_id, file.partition, file.name, file.size, file.rows, file.deletes, file.log_version)
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
-def order_of(to: Address, generation: int, order: instructions.Order) -> wire.TableOrder:
-    """An order on a control stream."""
+def order_of(to: OrderTarget, generation: int, order: instructions.Order) -> wire.TableOrder:
+    """Returns the message of an order."""
     message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
     match order:
         case instructions.Attach(membership):
@@ -118,7 +118,7 @@ def _throttle(throttle: instructions.Throttle) -> wire.Throttle:
 
 
 def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrder:
-    """The answer to an open about a table that is not served here; it repeats the pair that the writer named."""
+    """Returns the answer to an open of a table that is not served here, with the epoch and generation of the writer's report."""
     answer = wire.OpenRefused(request=report.open.request, error=error)
     return wire.TableOrder(table=report.table, epoch=report.epoch, generation=report.generation, open_refused=answer)
 
@@ -141,7 +141,7 @@ def _error(refusal: instructions.Refusal) -> errors_pb2.Error:
 
 
 def operation_message(operation: Operation) -> compaction_pb2.CompactionOperation:
-    """What a compactor is to do."""
+    """Returns the message of an operation."""
     return compaction_pb2.CompactionOperation(
         partition=operation.partition,
         file_id=operation.file_id,

@@ -1,6 +1,6 @@
-"""A service's stream here: what waits to be sent on it, when it has fallen silent, how it ends. Writers and compactors have one.
+"""A stream of a writer or compactor: its outbox, its silence, its end.
 
-The stream is the registration: who is on it is there from the hello to the stream's end (rule RO8).
+The stream is the registration: a process is registered from its hello to the end of the stream (rule RO8).
 """
 
 import asyncio
@@ -14,14 +14,17 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 
 LOOKS = 5
-"""Looks at a silent peer before it is lost: the timeout is counted in them, so that a pause of ours is not held against it."""
+"""Looks at a silent peer before it is lost. The timeout is counted in looks, so that a pause of this process does not lose peers
+that were not silent."""
 
 _Sent = TypeVar("_Sent")
 _Heard = TypeVar("_Heard")
 
 
 class Outbox(Generic[_Sent]):
-    """``limit``: messages that may wait for a peer that does not read. ``heard`` grows with each message from it."""
+    """Messages that wait to be sent to a peer, at most ``limit``; more end the stream with ``complaint``. ``received`` counts the
+    messages from the peer.
+    """
 
     def __init__(self, limit: int, complaint: str) -> None:
         self.ended: str | None = None
@@ -32,7 +35,7 @@ class Outbox(Generic[_Sent]):
         self._queue: asyncio.Queue[_Sent | None] = asyncio.Queue()
 
     def send(self, message: _Sent) -> None:
-        """Queues a message behind the others (rule RO9); a peer that does not read is cut off, the sender never waits."""
+        """Queues a message behind the others (rule RO9). Never waits: the stream of a peer that does not read is cut."""
         if self.ended is not None:
             return
         if self._queue.qsize() >= self._limit:
@@ -41,7 +44,7 @@ class Outbox(Generic[_Sent]):
             self._queue.put_nowait(message)
 
     def end_stream(self, why: str, *, flush: bool = False) -> None:
-        """Cuts the stream, if ``flush`` behind what is queued; the registration ends as the stream's coroutine does."""
+        """Cuts the stream; with ``flush`` after the queued messages. The registration ends with the stream's coroutine."""
         if self.ended is None:
             self.ended = why
             self._queue.put_nowait(None)
@@ -49,22 +52,22 @@ class Outbox(Generic[_Sent]):
                 self._cut.set()
 
     async def until_cut(self) -> None:
-        """Returns when the stream has to end now, whatever is queued or being sent."""
+        """Returns when the stream has to end at once, also if messages are queued or being sent."""
         await self._cut.wait()
 
     async def next_message(self) -> _Sent | None:
-        """None: everything is sent and the stream has to end."""
+        """Waits for the next message and returns it; None when all are sent and the stream has to end."""
         return await self._queue.get()
 
 
 class _StreamEndedError(Exception):
-    """Ends the tasks of a stream; its text is why."""
+    """Ends the tasks of a stream. Its text says why."""
 
 
 class Stream(Generic[_Heard, _Sent]):
-    """One stream of a peer. ``take`` gets what it says; when it raises UnknownMessageError, the stream ends.
+    """One stream of a peer. ``take`` gets its messages, and ends the stream by raising UnknownMessageError.
 
-    ``timeout_s``: silence after which the peer is lost.
+    ``timeout_s``: seconds of silence after which the peer is lost.
     """
 
     def __init__(self, outbox: Outbox[_Sent], take: Callable[[_Heard], None], clock: Clock, timeout_s: float) -> None:
@@ -76,7 +79,7 @@ class Stream(Generic[_Heard, _Sent]):
     async def serve(
         self, requests: AsyncIterator[_Heard], context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent
     ) -> str:
-        """Until it ends; returns why. ``welcome`` goes out first."""
+        """Serves the stream until it ends, and returns why. Sends ``welcome`` first."""
         why = ""
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -105,7 +108,7 @@ class Stream(Generic[_Heard, _Sent]):
             heard = self._outbox.received
             await self._clock.sleep(self._timeout_s / LOOKS)
             silent = 0 if self._outbox.received != heard else silent + 1
-        raise _StreamEndedError(f"nothing was heard of it for {self._timeout_s:g} s")
+        raise _StreamEndedError(f"it was silent for {self._timeout_s:g} s")
 
     async def _until_cut(self) -> None:
         await self._outbox.until_cut()

@@ -1,7 +1,7 @@
-"""The writers that have a control stream here, and what waits to be sent on each.
+"""The writers with a control stream here.
 
-The stream is the registration (rule RO8): a writer is there from its hello to the end of that stream, and what an older
-stream of the process says counts no more.
+The stream is the registration (rule RO8): a writer is registered from its hello to the end of that stream, and messages of an
+older stream of the same process are dropped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,14 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 
 QUEUED_ORDERS = 16_384
-"""Orders that wait for one writer. A writer that reads is at zero; one that does not is evicted before it costs much memory."""
+"""Orders that may wait for one writer. None wait for a writer that reads; one that does not is evicted before it costs much
+memory."""
 MOST_BYTES = 1 << 53
-"""That a writer can say of what it took: sums of such numbers still fit the messages that tell them on."""
+"""Largest load that a heartbeat may report: sums of such loads still fit into the messages of `headgate status`."""
 
 
 class WriterListener(Protocol):
-    """Who wants to know about writers: the tables of this coordinator."""
+    """Gets the events of writers: the tables of this coordinator."""
 
     def writer_joined(self, session: "WriterSession") -> None:
         """A writer said hello."""
@@ -27,17 +28,17 @@ class WriterListener(Protocol):
         """Its stream has ended."""
 
     def writer_leaving(self, session: "WriterSession") -> None:
-        """It drains."""
+        """The writer drains."""
 
     def load_reported(self, session: "WriterSession", table: str, uncommitted_bytes: int) -> None:
-        """What it holds of the table has changed."""
+        """A heartbeat reported the writer's uncommitted bytes of the table."""
 
     def table_reported(self, session: "WriterSession", report: wire.TableReport) -> None:
-        """It says something about one table."""
+        """The writer sent a report about one table."""
 
 
 class WriterSession(Outbox[wire.ControlResponse]):
-    """One control stream. ``pending``: tables that have not released the writer since it said that it leaves."""
+    """One control stream. ``pending``: tables that have not released the writer since it sent its leave."""
 
     def __init__(self, process: str, address: str) -> None:
         super().__init__(QUEUED_ORDERS, "it does not read its control stream")
@@ -50,7 +51,7 @@ class WriterSession(Outbox[wire.ControlResponse]):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Arrow bytes of all tables of which it has told us."""
+        """Arrow bytes of all tables in the writer's last heartbeat."""
         return sum(self.loads.values())
 
 
@@ -69,11 +70,11 @@ class Writers:
         return len(self._sessions)
 
     def get(self, process: str) -> WriterSession | None:
-        """The living session of a process."""
+        """Returns the session of a process, None when its stream has ended."""
         return self._sessions.get(process)
 
     def add_writer(self, process: str, address: str) -> WriterSession:
-        """A hello. An older stream of the process is over, and so is a process that had the address before."""
+        """Registers a writer at its hello. Ends older streams of the same process, or of one that had its address."""
         for older in self:
             if older.process == process or older.address == address:
                 self.remove_writer(older, "the writer came back")
@@ -83,17 +84,14 @@ class Writers:
         return session
 
     def remove_writer(self, session: WriterSession, why: str) -> None:
-        """The stream is over; a session that is not registered any more changes nothing."""
+        """Removes a writer whose stream has ended. Does nothing to a newer session of the same process."""
         session.end_stream(why)
         if self._sessions.get(session.process) is session:
             del self._sessions[session.process]
             self._watcher.writer_lost(session, session.ended or why)
 
     def handle_writer_message(self, session: WriterSession, message: wire.ControlRequest) -> None:
-        """What a writer says after its hello. Of a stream that was replaced or cut nothing counts any more.
-
-        Raises UnknownMessageError.
-        """
+        """Handles one message behind the hello; drops those of a stream that was replaced or cut. Raises UnknownMessageError."""
         if session.ended is not None:
             return
         match message.WhichOneof("message"):
@@ -110,27 +108,29 @@ class Writers:
 
     def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:
         if sum(loads.values()) > MOST_BYTES:
-            raise UnknownMessageError("a heartbeat with a load that no machine has")
+            raise UnknownMessageError("a heartbeat with a load above 2^53 bytes")
         for table in [*loads, *(table for table in session.loads if table not in loads)]:
-            # Also when nothing changed: rows that were dropped and sent again may weigh what the dropped ones did.
+            # Also without a change: rows that were dropped and sent again may have as many bytes as before.
             self._watcher.load_reported(session, table, loads.get(table, 0))
         session.loads = {table: size for table, size in loads.items() if size}
 
     def note_detached(self, table: str, process: str | None = None) -> None:
-        """The process (None: every one) has no part in the table any more; the last table frees a writer that leaves."""
+        """Notes that the process (None: every process) has no part in the table any more. The last table releases a writer that
+        leaves.
+        """
         for session in self:
             if process in (None, session.process):
                 session.pending.discard(table)
                 self.release_if_free(session)
 
     def release_if_free(self, session: WriterSession) -> None:
-        """Says so once nothing of any table of ours is left with a writer that leaves."""
+        """Releases a writer that leaves once it has no part in any table of ours."""
         if session.leaving and not session.released and not session.pending:
             session.released = True
             session.send(wire.ControlResponse(released=wire.Released()))
 
     def by_load(self) -> list[WriterSession]:
-        """Those that take channels, least loaded first; among equals another one is first each time, so that channels spread."""
+        """Returns the writers that take channels, least loaded first. Equal ones take turns, to spread channels."""
         self._asked += 1
         sessions = [session for session in self if not session.leaving]
         turn = self._asked % max(len(sessions), 1)

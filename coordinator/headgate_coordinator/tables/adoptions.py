@@ -1,4 +1,4 @@
-"""Requests to adopt tables that do not serve: each is done by the next try to open its table."""
+"""Requests to adopt tables that are not served: each is done by the next try to open its table."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,14 +13,16 @@ _T = TypeVar("_T")
 
 
 class PendingAdoptions:
-    """Belongs to an event loop; the calls are made on other threads. At most one waits for a table."""
+    """At most one request waits for a table. Belongs to an event loop; the requests run on other threads."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, RunService] = {}
         self._asked: dict[str, TableRequests] = {}
 
     async def request_adoption(self, table: str, call: Callable[[Table], _T]) -> _T:
-        """Raises what ``call`` raises; ReopenTable when another adoption waits, or the table came to serve without one."""
+        """Returns the result of ``call`` once the table was opened for it. Raises what ``call`` raises, and ReopenTable when
+        another adoption waits, or the table is served without one.
+        """
         if table in self._waiting:
             raise ReopenTable("the table is being adopted", fix="Send the same again shortly.")
         requests = self._asked[table] = TableRequests(
@@ -29,11 +31,11 @@ class PendingAdoptions:
         return await requests.call_table(call)
 
     def take_adoption(self, table: str) -> RunService | None:
-        """What waits for the table, to be run before it is owned."""
+        """Removes and returns the request that waits for the table, to be run before it is owned."""
         return self._waiting.pop(table, None)
 
     def refuse_adoption(self, table: str) -> None:
-        """The table serves, or is another coordinator's: who still waits has to ask again."""
+        """Refuses the request that waits: the table is served now, or another coordinator has it. The caller has to ask again."""
         self._waiting.pop(table, None)
         if (requests := self._asked.pop(table, None)) is not None:
             requests.refuse_all()

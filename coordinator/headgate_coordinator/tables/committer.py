@@ -1,7 +1,7 @@
-"""One table's slot work: instants, commits, offsets. Blocking, one step after the other, on a thread of its own.
+"""One table's slot work: instants, commits, offsets. It blocks, on a thread of its own, one step after another.
 
-Slots are not pipelined (rule C2), so a table needs one thread and no more; what it does is asked for by the table's pure core
-and answered as events.
+Slots are not pipelined (rule C2), so one thread per table is enough. The table's pure core asks for the work, and the results go
+back to it as events.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,21 +22,21 @@ from headgate_tables.face.owner import Ownership, Table, Transaction, Upkeep
 from headgate_tables.face.settings import TableSettings
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
-"""What can fail by itself: checkpoints, offsets and plans; what is deleted and folded; what is planned, cleaned and archived;
-asking who owns the table.
+"""Kinds of work whose outages are kept apart: slots of checkpoints, offsets and plans; deleting and folding; planning, cleaning
+and archiving; asking the log for the owner.
 """
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """``refused``: what the store said; empty: it worked."""
+    """``refused``: the store's error, empty after a success."""
 
     refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LastCommit:
-    """What the newest commit with rows was, for ``status``. ``at_ms``: since when readers see it."""
+    """The newest commit with rows, for ``status``. ``at_ms``: when it became visible to readers."""
 
     instant: str = ""
     at_ms: int = 0
@@ -45,7 +45,7 @@ class LastCommit:
 
 
 class Committer:
-    """``table``: owned by this process. ``report`` takes events, from the committer's thread. ``now_ms``: the wall clock."""
+    """``table``: owned by this process. ``report`` gets events, on the committer's thread. ``now_ms``: the wall clock."""
 
     def __init__(self, table: Table, now_ms: Callable[[], int], report: Callable[[Event | CompactionEvent], None]) -> None:
         self.last_commit = LastCommit()
@@ -60,12 +60,12 @@ class Committer:
         self._now_ms = now_ms
         self._report = report
         self._open: dict[tuple[int, int], Transaction] = {}
-        self.figures = figures_of(table)
+        self.figures = read_slice_figures(table)
 
     def execute(self, work: Work) -> None:
-        """Does it and reports. What was certainly not decided is reported as refused.
+        """Does the work and reports its events. Work that was certainly not decided is reported as refused.
 
-        Raises ReopenTable and OperatorNeeded: the table is not ours to write any more, or not before a person has acted.
+        Raises ReopenTable and OperatorNeeded: this process may not write to the table any more, or not before an operator acts.
         """
         match work:
             case IssueInstant():
@@ -91,19 +91,20 @@ class Committer:
             self._ask_log()
 
     def finish_with(self, work: RunService) -> None:
-        """Nothing comes after it: transactions that are open still are given up first."""
+        """Rolls back all open transactions, then does this last work."""
         for generation, number in list(self._open):
             self._drop(generation, number)
         work.run(self._table)
 
     def tidy(self) -> None:
-        """Between checkpoints, when nothing waits: sweeps and folds what is due. What a busy store refuses is due again later."""
+        """Sweeps and folds what is due. For times without waiting work; steps that a busy store refuses are due again later."""
         with self._attempt(_TIDYING):
             self._table.tidy()
 
     def load_past(self) -> None:
-        """What there was before this ownership: open plans, and the newest commit if the store answers. Maintenance tells of an
-        instant that is lost.
+        """Loads the state before this ownership: open plans, and the newest commit if the store answers.
+
+        A missing file of an instant is not reported here; maintenance finds it and raises the alarm.
         """
         self._look_at_plans()
         try:
@@ -114,12 +115,12 @@ class Committer:
             self.last_commit = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
 
     def _maintain(self) -> None:
-        """What a busy store refuses is due again later, and so is what waits for the table to be listed. A damaged file
-        keeps from services, and says so; rows go on being committed.
+        """Does one step of maintenance. A step that a busy store refuses, or that waits for the table's listing, is due again
+        later. A damaged file stops maintenance and raises an alarm; checkpoints go on.
         """
         self.more_to_maintain, self.maintenance_alarm = False, ""
         if self._table.stages:
-            # Nobody may send rows. On an object store the look has a price, and a checkpoint looks anyway.
+            # Without rows no checkpoint would notice a missing folder. Not on object stores, where the request costs money.
             self._table.check_there()
         if self.outage.affects(_SLOTS) and not self._takes_slots():
             return
@@ -132,14 +133,16 @@ class Committer:
         self._look_at_plans()
 
     def _takes_slots(self) -> bool:
-        """After a failure nobody may send rows any more; then a slot that changes nothing tells whether the store is back."""
+        """Returns whether the store takes slots again, by winning one that changes nothing: after a failure no rows may come that
+        would find out.
+        """
         with self._attempt(_SLOTS) as attempt:
             self._table.win_offsets({})
         return not attempt.refused
 
     @contextmanager
     def _attempt(self, work: str) -> Iterator[_Attempt]:
-        """One step. What a busy store refuses is not raised: an outage of this ``work`` lasts until a step of it succeeds."""
+        """Runs one step. RetryLater is not raised: it is an outage of this ``work``, until a step of the work succeeds."""
         attempt = _Attempt()
         try:
             yield attempt
@@ -150,13 +153,13 @@ class Committer:
             self.outage.note_success(work)
 
     def _ask_log(self) -> None:
-        """A store that does not answer is asked again behind the next work, which comes at each service interval."""
+        """Checks in the log that this process still owns the table. If the store does not answer, the next work asks again."""
         with self._attempt(_OWNER):
             self._table.check_owner()
             self._in_doubt = False
 
     def _finish_plan(self, work: FinishPlan) -> None:
-        """A plan that is not open any more was cancelled, and its results count for nothing (rule W5)."""
+        """Finishes a plan. Results of a plan that is no longer open are dropped: it was cancelled (rule W5)."""
         with self._attempt(_SLOTS) as attempt:
             if work.instant in self._table.plans:
                 self._table.finish_plan(work.instant, work.finished, work.dropped)
@@ -166,7 +169,7 @@ class Committer:
         self._look_at_plans(done=work.instant)
 
     def _look_at_plans(self, done: str = "") -> None:
-        """Tells which plans are open that were not, and the other way round. ``done``: one that was completed just now."""
+        """Reports plans that have opened or closed since the last look. ``done``: the instant of a plan completed just now."""
         settings, plans = self._table.settings, self._table.plans
         self.settings = _changed(settings)
         for instant in sorted(self._plans - plans.keys()):
@@ -177,15 +180,15 @@ class Committer:
         self._count_slices()
 
     def _count_slices(self, *, always: bool = False) -> None:
-        """Behind everything that may have changed them; ``always``: also when they are as they were."""
-        figures, loads = figures_of(self._table), stuck_loads(self._table)
+        """Reports the figures of slices if they have changed, or ``always``. Call it after any work that may change them."""
+        figures, loads = read_slice_figures(self._table), stuck_loads(self._table)
         self.alarms = [stuck_slices.alarm(self._table.name, each, self._table.settings) for each in loads]
         if figures.counted and (always or figures != self.figures):
             self.figures = figures
             self._report(figures)
 
     def _issue(self, work: IssueInstant) -> None:
-        """One that works ends no outage: it may have written no slot."""
+        """Issues an instant. A success does not end an outage, because it may have written no slot."""
         try:
             transaction = self._table.transaction(tidy=False)
             self._open[work.generation, work.checkpoint] = transaction
@@ -211,7 +214,7 @@ class Committer:
 
     def _commit_files(self, work: Commit) -> None:
         transaction = self._open[work.generation, work.checkpoint]
-        if not transaction.statuses:  # they are there when an earlier try at this commit was refused
+        if not transaction.statuses:  # an earlier attempt at this commit that was refused has added them
             transaction.add(work.files)
         result = transaction.commit(
             channels=self._records(work.channels),
@@ -221,7 +224,7 @@ class Committer:
         self.last_commit = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
     def _commit_offsets(self, work: Commit) -> None:
-        """Rule RO5: offsets alone publish no instant, and nothing at all writes nothing."""
+        """Commits a checkpoint without files: offsets without an instant, or nothing at all (rule RO5)."""
         self._drop(work.generation, work.checkpoint)
         if work.channels:
             self._table.win_offsets(self._records(work.channels))
@@ -242,7 +245,7 @@ class Committer:
         try:
             transaction.rollback()
         except RetryLater:
-            return  # the instant has ended; staged files that the store would not delete now go with it in a sweep
+            return  # the instant has ended; a sweep deletes the staged files that the store refused to delete now
 
     def _records(self, channels: Mapping[str, tuple[int, int, str]]) -> dict[str, ChannelRecord]:
         now = self._now_ms()
@@ -250,13 +253,13 @@ class Committer:
 
 
 def _changed(settings: TableSettings) -> Mapping[str, str]:
-    """By key, those that are not as they come: services of other versions need not know the others."""
+    """Returns the settings that differ from their defaults, by key. Services of other versions need not know the others."""
     usual = TableSettings().texts()
     return {key: text for key, text in settings.texts().items() if text != usual[key]}
 
 
-def figures_of(table: Table) -> events.SliceFigures:
-    """The fullest slices as the table's handle knows them, without I/O, and what its settings allow."""
+def read_slice_figures(table: Table) -> events.SliceFigures:
+    """Returns the figures of the fullest slices, which the table's handle knows without I/O, and the limits of its settings."""
     settings, figures = table.settings, table.slice_figures()
     limits = (settings.max_log_files, settings.max_log_bytes)
     loads = stuck_loads(table)
@@ -267,13 +270,13 @@ def figures_of(table: Table) -> events.SliceFigures:
 
 
 def stuck_loads(table: Upkeep) -> list[stuck_slices.StuckLoad]:
-    """Slices that cannot be compacted, by name, with what waits in them."""
+    """Returns the slices that cannot be compacted, with the logs that wait in them."""
     found = ((each, table.figures_of(each)) for each in table.stuck)
     return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 
 def forget_idle_channels(table: Ownership, before_ms: int) -> None:
-    """Channels whose last commit is older are forgotten (rule CH5). Before the core is made, so that no one holds them."""
+    """Forgets channels whose last commit is older (rule CH5). Call it before the core is made, when no channel has a hold."""
     idle = [name for name, record in table.channels.items() if record.time < before_ms]
     if idle:
         table.win_offsets({}, forget=idle)

@@ -1,4 +1,4 @@
-"""The owner's side of one table's compactions: its pure core is fed, and what the core wants goes to compactors and committer."""
+"""The owner's side of one table's compactions: feeds events to the pure core, and carries out its instructions."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
 from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.streams.compactors import Compactors, CompactorSession
-from headgate_coordinator.streams.messages import Address, operation_message
+from headgate_coordinator.streams.messages import OrderTarget, operation_message
 from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
@@ -28,11 +28,11 @@ _Ended: TypeAlias = operations.AttemptFinished | operations.AttemptFailed | oper
 
 
 class TableCompactions:
-    """``finish`` hands a plan to the committer. ``settings``: the table's, as text by key, of this moment."""
+    """``finish`` hands a plan to the committer. ``settings`` returns the table's current settings, as text by key."""
 
     def __init__(
         self,
-        address: Address,
+        target: OrderTarget,
         core: Compactions,
         compactors: Compactors,
         finish: Callable[[FinishPlan], None],
@@ -41,7 +41,7 @@ class TableCompactions:
         metrics: TableMetrics,
     ) -> None:
         self.core = core
-        self._address = address
+        self._target = target
         self._compactors = compactors
         self._finish = finish
         self._settings = settings
@@ -60,20 +60,20 @@ class TableCompactions:
         return self.core.wants_compactor(self._clock.monotonic())
 
     def offer_capacity(self, session: CompactorSession) -> None:
-        """One operation may go to this compactor."""
+        """Gives the compactor one operation, if any waits that it may take."""
         self._handle(operations.CapacityOffered(session.process))
 
     def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
-        """It has finished, failed or returned the attempt."""
+        """The compactor has finished, failed or returned the attempt."""
         event = _event_of(session.process, attempt, report, self.core.operation_of(attempt))
         if event is not None:
             self._note(session, event)
             self.handle_event(event)
 
     def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
-        """How far the attempt is."""
-        said = (progress.rows_done, progress.bytes_done, progress.batches)
-        self._handle(operations.Progressed(session.process, attempt, *said))
+        """Notes the progress of an attempt."""
+        done = (progress.rows_done, progress.bytes_done, progress.batches)
+        self._handle(operations.Progressed(session.process, attempt, *done))
 
     def compactor_lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""
@@ -82,13 +82,13 @@ class TableCompactions:
     # From the committer and the clock.
 
     def handle_event(self, event: CompactionEvent) -> None:
-        """Does what follows at once; operations that may begin now go to whoever is free."""
+        """Handles the event, then gives operations that may begin now to free compactors."""
         self._handle(event)
         if self.wants_compactor:
             self._compactors.hand_out_operations()
 
     async def run(self) -> None:
-        """Until cancelled: deadlines of the core. Nobody works for the table any more when this ends."""
+        """Handles the core's deadlines until it is cancelled; then drops all attempts that run."""
         try:
             while True:
                 self._changed.clear()
@@ -125,34 +125,34 @@ class TableCompactions:
                 self._finish(instruction)
             case Alarm(text):
                 self._metrics.alarms.inc()
-                _log.warning("alarm", table=self._address.table, alarm=text)
+                _log.warning("alarm", table=self._target.table, alarm=text)
             case _:
                 assert_never(instruction)
 
     def _order(self, attempt: Attempt, operation: Operation) -> wire.RunAttempt:
         return wire.RunAttempt(
             attempt=self._wire(attempt),
-            url=self._address.url,
-            definition=self._address.definition,
+            url=self._target.url,
+            definition=self._target.definition,
             operation=operation_message(operation),
             settings=self._settings(),
         )
 
     def _wire(self, attempt: Attempt) -> wire.Attempt:
-        to = self._address
+        to = self._target
         return wire.Attempt(
             table=to.table, epoch=to.epoch, instant=attempt.instant, operation=attempt.operation, number=attempt.number
         )
 
-    # What is shown.
+    # For operators.
 
     @property
     def compactor_count(self) -> int:
-        """Compactors that this coordinator knows."""
+        """Number of compactors with a stream to this coordinator."""
         return len(self._compactors)
 
     async def wait_for_change(self) -> None:
-        """Returns when something has happened. Raises ReopenTable when the ownership has ended."""
+        """Returns after the next event. Raises ReopenTable when the ownership has ended."""
         if not self._over:
             await self._next_change.wait()
         if self._over:
@@ -175,7 +175,7 @@ class TableCompactions:
         attempt = event.attempt
         _log.warning(
             "operation failed",
-            table=self._address.table,
+            table=self._target.table,
             instant=attempt.instant,
             operation=attempt.operation,
             attempt=attempt.number,
@@ -197,12 +197,12 @@ class TableCompactions:
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What an operator should know now."""
+        """The alarms that stand now."""
         alone = self.core.queued_operations and not len(self._compactors)
         return [*self.core.alarms, *(["operations wait and no compactor is connected"] if alone else [])]
 
     def operation_statuses(self) -> list[tables_pb2.OperationStatus]:
-        """Running operations, the longest first."""
+        """Returns the running operations, the longest first."""
         now = self._clock.monotonic()
         sessions = {session.process: session for session in self._compactors}
         return [
@@ -222,7 +222,7 @@ class TableCompactions:
 
 
 def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operation: Operation | None) -> _Ended | None:
-    """None: its plan is closed. Raises UnknownMessageError for what is no report of an attempt."""
+    """Returns the event for a report, None if its plan is closed. Raises UnknownMessageError for any other message."""
     if operation is None:
         return None
     match report.WhichOneof("message"):
@@ -234,7 +234,7 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
         case "failed":
             kind = report.failed.kind
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
-            return operations.AttemptFailed(process, attempt, report.failed.why or "it did not say why", transient, damage)
+            return operations.AttemptFailed(process, attempt, report.failed.why or "without a reason", transient, damage)
         case "returned":
             return operations.AttemptReturned(process, attempt)
         case _:

@@ -1,4 +1,4 @@
-"""What the metrics of a table say of its pure core, event by event."""
+"""Keeps a table's metrics up to date with its pure core, event by event."""
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.events import Event
@@ -7,7 +7,7 @@ from headgate_coordinator.metrics import TableMetrics
 
 
 class CoreMetrics:
-    """Of one ownership."""
+    """The metrics of one ownership."""
 
     def __init__(self, core: TableCoordinator, metrics: TableMetrics) -> None:
         self._core = core
@@ -15,7 +15,7 @@ class CoreMetrics:
         self._generation = core.generation
 
     def record_event(self, event: Event) -> None:
-        """The core has handled it."""
+        """Counts an event that the core has handled."""
         core, metrics = self._core, self._metrics
         metrics.uncommitted.set(core.uncommitted_bytes)
         metrics.aborts.inc(core.generation - self._generation)

@@ -1,4 +1,6 @@
-"""The wall clock by which a coordinator's tables issue times; it tells no time that others deny (``trusted_time.py``)."""
+"""The wall clock for the times that a coordinator's tables issue. It gives no time that witnesses contradict
+(``trusted_time.py``).
+"""
 
 import threading
 from dataclasses import dataclass
@@ -12,48 +14,48 @@ from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import ClockError
 
 LOOK_S = 0.2
-"""Between looks while nothing may be issued."""
+"""Seconds between looks at the clock while no times may be issued."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWitness:
-    """Who else knows the time; ``independent``: it runs on another machine."""
+    """Another clock. ``independent``: it runs on another machine."""
 
     name: str
     independent: bool
 
 
 class GuardedClock:
-    """A ``headgate_tables.system.Clock``; for all threads of the process. ``wall``: the clock that is guarded."""
+    """A ``headgate_tables.system.Clock`` for all threads of the process. ``wall``: the clock that it guards."""
 
     def __init__(self, wall: system.Clock, clock: Clock) -> None:
         self._wall = wall
         self._clock = clock
         self._time = TrustedTime()
         self._turn = threading.Lock()
-        self._told = False
+        self._alarmed = False
 
     def note_reading(self, witness: TimeWitness, ms: float, at: float) -> None:
-        """``ms``: what its clock said, since the epoch, when our monotonic clock said ``at``."""
+        """Notes that the witness's clock showed ``ms``, milliseconds since the epoch, when our monotonic clock showed ``at``."""
         with self._turn:
             self._time.note_reading(witness.name, ms, at, independent=witness.independent)
 
     def verdict(self) -> Verdict:
-        """As of now."""
+        """Judges the clock now."""
         return self._look(self._wall.now_ms())
 
     def _look(self, wall_ms: int) -> Verdict:
         with self._turn:
             verdict = self._time.judge(wall_ms, self._clock.monotonic())
-            told, self._told = self._told, bool(verdict.alarm)
-        if told != bool(verdict.alarm):
+            alarmed, self._alarmed = self._alarmed, bool(verdict.alarm)
+        if alarmed != bool(verdict.alarm):
             _log.warning("clock", alarm=verdict.alarm or "the clock is right again", wall=format_time(wall_ms))
         return verdict
 
     def now_ms(self) -> int:
-        """Raises ClockError for a time that is not believed."""
+        """Returns milliseconds since the epoch. Raises ClockError for a time that is not believed."""
         now = self._wall.now_ms()
         verdict = self._look(now)
         if not verdict.believed:

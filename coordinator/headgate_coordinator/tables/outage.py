@@ -1,4 +1,4 @@
-"""What keeps a table from its work: since when, how often, and what was said last. For `status`."""
+"""Failures that keep a table from its work: since when, how often, and the last error. For `headgate status`."""
 
 from datetime import UTC, datetime
 
@@ -13,9 +13,9 @@ _WHAT: tuple[tuple[type[TablesError], str], ...] = (
 
 
 class Outage:
-    """One step after the other fails with what may pass by itself, until one succeeds. ``since_ms``: the first, since the epoch.
+    """Lasts from the first failure of a kind of work until that work succeeds. Only for errors that may pass by themselves.
 
-    ``work``: which steps fail, by a name of the caller's. ``what`` fails, for the alarm.
+    ``what``: the thing that fails, for the alarm. ``work`` in the methods: a name that the caller gives a kind of work.
     """
 
     def __init__(self, what: str = "") -> None:
@@ -27,35 +27,35 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything failed that has not succeeded since."""
+        """Whether any work has failed and not succeeded since."""
         return bool(self._work)
 
     def affects(self, work: str) -> bool:
-        """Whether this failed and has not succeeded since."""
+        """Whether this work has failed and not succeeded since."""
         return work in self._work
 
     def note_failure(self, work: str, error: TablesError, now_ms: int) -> None:
-        """``error``: why, with the operation and the file."""
+        """Notes a failure. ``error`` names the operation and the file."""
         self._since_ms = self._since_ms if self._work else now_ms
         self._work.add(work)
         self._failures += 1
         self._last = error
 
     def note_success(self, work: str) -> None:
-        """Over once all that failed has succeeded."""
+        """Notes a success. The outage is over when all failed work has succeeded."""
         self._work.discard(work)
         if not self._work:
             self._failures, self._last = 0, None
 
     @property
     def alarm(self) -> str:
-        """Empty when all is well."""
+        """The alarm for operators, empty without an outage."""
         if self._last is None:
             return ""
         return f"{self._what}{lasting(self._last, self._since_ms)} ({self._failures} times; it is tried again): {self._last}"
 
 
 def lasting(error: TablesError, since_ms: int) -> str:
-    """``the store has denied access since 2026-11-22 14:03:22 UTC``; ``since_ms``: since the epoch."""
+    """Returns ``the store has denied access since 2026-11-22 14:03:22 UTC``. ``since_ms``: milliseconds since the epoch."""
     what = next((what for kind, what in _WHAT if isinstance(error, kind)), "this has failed")
     return f"{what} since {datetime.fromtimestamp(since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,6 +1,6 @@
-"""One table while this coordinator owns it: its pure core is fed with events, and what the core wants is done, in order.
+"""One table while this coordinator owns it: feeds events to the pure core, and carries out its instructions in order.
 
-One task decides; a second one hands slot work to the committer's thread. Nothing here waits for a writer.
+One task handles events; a second one hands slot work to the committer's thread. Nothing here waits for a writer.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from headgate_coordinator.core.operations import CompactionEvent
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.streams.compactors import Compactors
-from headgate_coordinator.streams.messages import Address, event_of, order_of, refused
+from headgate_coordinator.streams.messages import OrderTarget, event_of, order_of, refused
 from headgate_coordinator.streams.writers import Writers, WriterSession
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.compacting import TableCompactions
@@ -32,7 +32,7 @@ from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
-from headgate_runtime.threads import Threads
+from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, SyncFailedError
 from headgate_tables.face.owner import Table
@@ -40,26 +40,29 @@ from headgate_tables.face.owner import Table
 _log = structlog.get_logger()
 _T = TypeVar("_T")
 _CHECKPOINTS_FIRST, _SERVICES = 0, 1
-"""In what order waiting work is done: what is asked for from outside never holds up a checkpoint by more than itself."""
+"""Ranks of waiting work: slots of checkpoints go first, so that a checkpoint waits for at most one piece of other work."""
 
 COUNTING_S = 0.05
-"""Between two looks whether the listing of a table that was taken over has come in."""
+"""Seconds between two looks at whether the listing of a table's slices is there, after the ownership began."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePolicy:
-    """``interval``: seconds between looks at what is due for the table's health; ``compaction``: of its operations."""
+    """``interval``: seconds between two looks for maintenance that is due. ``compaction``: the policy of operations."""
 
     interval: float
     compaction: CompactionPolicy
 
 
 class OwnedTable:
-    """``committer`` is made with ``report``; ``threads`` runs what may block for long, such as waiting for its thread."""
+    """``committer`` makes the committer, from the function that takes its events. ``threads`` runs calls that may block for long.
+
+    Methods named after an event of writers come from ``streams.writers``.
+    """
 
     def __init__(
         self,
-        address: Address,
+        target: OrderTarget,
         core: TableCoordinator,
         committer: Callable[[Callable[[Event | CompactionEvent], None]], Committer],
         writers: Writers,
@@ -70,7 +73,7 @@ class OwnedTable:
         metrics: TableMetrics,
         threads: Executor,
     ) -> None:
-        self.address = address
+        self.target = target
         self._core = core
         self._writers = writers
         self._clock = world.clock
@@ -89,7 +92,7 @@ class OwnedTable:
         self._compactor_count: int | None = None
         self._maintenance_waits = False
         self.compactions = TableCompactions(
-            address,
+            target,
             Compactions(service_policy.compaction, world.clock.monotonic()),
             compactors,
             lambda plan: self._put(plan, _SERVICES),
@@ -102,71 +105,74 @@ class OwnedTable:
         self._core_metrics = CoreMetrics(core, metrics)
 
     def queue_event(self, event: Event) -> None:
-        """From the event loop's own thread."""
+        """Queues an event. Call it on the event loop's thread."""
         self._events.put_nowait(event)
 
     def _report(self, event: Event | CompactionEvent) -> None:
-        """From the committer's thread."""
+        """Queues an event of the committer, on its thread."""
         if isinstance(event, CompactionEvent):
             self._loop.call_soon_threadsafe(self.compactions.handle_event, event)
         else:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     def writer_joined(self, session: WriterSession) -> None:
-        """A writer that does not leave gets a part in the table."""
+        """Gives the writer a part in the table, unless it leaves."""
         if not session.leaving:
             self._parts.add(session.process)
             self.queue_event(events.WriterJoined(session.process, session.address))
 
     def _find_writers(self) -> None:
-        """In one event: with the first of them alone, the first checkpoint would have one member, and the others would wait for
-        it.
+        """Queues all writers that are there in one event. One event each would make the first writer the only member of the first
+        checkpoint, and the others would wait for its end.
         """
         found = []
         for session in self._writers:
-            session.loads.pop(self.address.table, None)
+            session.loads.pop(self.target.table, None)
             if not session.leaving:
                 self._parts.add(session.process)
                 found.append(events.WriterJoined(session.process, session.address))
         self.queue_event(events.WritersFound(tuple(found)))
 
     def writer_lost(self, session: WriterSession, why: str) -> None:
-        """It has no part in anything any more."""
+        """Takes the writer's part away."""
         if session.process in self._parts:
             self._parts.discard(session.process)
             self.queue_event(events.WriterLost(session.process, why))
 
     def writer_leaving(self, session: WriterSession) -> None:
-        """The core answers with a Detach once it can do without the writer."""
+        """Passes the leave on. The core answers with a Detach when the table no longer needs the writer."""
         if session.process in self._parts:
-            session.pending.add(self.address.table)
+            session.pending.add(self.target.table)
             self.queue_event(events.WriterLeaving(session.process))
 
     def load_reported(self, session: WriterSession, uncommitted_bytes: int) -> None:
-        """A heartbeat named the table."""
+        """Passes on the load of this table in a heartbeat."""
         if session.process in self._parts:
             self.queue_event(events.LoadReported(session.process, uncommitted_bytes))
 
     def table_reported(self, session: WriterSession, report: wire.TableReport) -> None:
-        """Of another ownership or a writer without a part nothing counts (rule RO2), but an open is answered.
-
-        Raises UnknownMessageError.
+        """Passes a report on. A report under another ownership, or of a writer without a part, is dropped (rule RO2); an open is
+        answered with an error then. Raises UnknownMessageError.
         """
         event = event_of(session.process, report)
-        if report.epoch == self.address.epoch and session.process in self._parts:
+        if report.epoch == self.target.epoch and session.process in self._parts:
             self.queue_event(event)
         elif isinstance(event, events.OpenRequested):
             error = wire_error(errors_pb2.CODE_UNAVAILABLE, "the table has just changed hands", "Open the channel again shortly.")
             session.send(wire.ControlResponse(table=refused(report, error)))
 
     async def call_table(self, call: Callable[[Table], _T]) -> _T:
-        """``call`` of the table's handle, between two slots; checkpoints go first. Raises what it raises, or ReopenTable."""
+        """Runs ``call`` on the table's handle between two slots, behind waiting slots of checkpoints, and returns its result.
+
+        Raises what ``call`` raises; ReopenTable when the ownership ends first.
+        """
         return await self._requests.call_table(call)
 
     async def call_table_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
-        """Ends every channel with ``refusal``, and all that is not decided; then ``call`` is alone with the table (rule CH8).
+        """Ends every channel with ``refusal`` and drops everything undecided, then runs ``call`` and returns its result (rule
+        CH8). The ownership ends afterwards, also if ``call`` fails.
 
-        The ownership ends with that, whatever comes of it. Raises as ``ask``; ReopenTable also when somebody else came first.
+        Raises as ``call_table``; ReopenTable also when the ownership is ending already.
         """
         if self._last_work is not None or self._drained:
             raise ReopenTable("the table is being handed over", fix="Send the same again shortly.")
@@ -176,12 +182,12 @@ class OwnedTable:
 
     @property
     def ended_by_request(self) -> bool:
-        """And not to be handed over."""
+        """Whether ``call_table_alone`` ends the ownership. The table is opened here again then, not handed over."""
         return self._last_work is not None
 
     async def run(self) -> None:
-        """Until the core has drained. Raises what the committer raises: then the ownership has ended."""
-        thread = Threads(1, f"commit-{self.address.table}", SyncFailedError)
+        """Runs until the core has drained, which ends the ownership. Raises what the committer raises, which ends it as well."""
+        thread = FailStopThreads(1, f"commit-{self.target.table}", SyncFailedError)
         self._find_writers()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -195,7 +201,7 @@ class OwnedTable:
         finally:
             self._let_go()
             try:
-                # A slot that is being sent cannot be called back; nobody else may use the table's handle before it is through.
+                # A slot that is being written cannot be stopped, and the table's handle is not free before it is done.
                 await asyncio.shield(self._loop.run_in_executor(self._threads, thread.end))
             finally:
                 self._requests.refuse_all()
@@ -229,11 +235,11 @@ class OwnedTable:
                 await self._loop.run_in_executor(thread, self._committer.tidy)
 
     async def _look_after(self) -> None:
-        """Also a table that takes no rows has slices that grow old, and files that may go."""
+        """Asks for maintenance at each interval: a table without new rows has slices to compact and files to delete, too."""
         while True:
             self._count_compactors()
             self._ask_for_maintenance()
-            # Until the slices are counted nothing is committed, see ``Backpressure``.
+            # No checkpoint commits before the slices are counted, see ``Backpressure``.
             counted = self._committer.figures.counted
             await self._clock.sleep(self._service_interval if counted else min(COUNTING_S, self._service_interval))
 
@@ -243,7 +249,7 @@ class OwnedTable:
             self.queue_event(events.CompactorsCounted(count))
 
     def _ask_for_maintenance(self, behind: Work | None = None) -> None:
-        """At each interval, and ``behind`` work that leaves something to do. One step waits at a time."""
+        """Queues a step of maintenance at an interval, or ``behind`` work that leaves some due. At most one step waits."""
         if isinstance(behind, Maintain):
             self._maintenance_waits = False
         due = behind is None or leaves_something_due(behind, more=self._committer.more_to_maintain)
@@ -260,7 +266,7 @@ class OwnedTable:
                     session.end_stream(why)
             case instructions.Alarm(text):
                 self._metrics.alarms.inc()
-                _log.warning("alarm", table=self.address.table, alarm=text)
+                _log.warning("alarm", table=self.target.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
             case (
@@ -280,19 +286,19 @@ class OwnedTable:
     def _send(self, send: instructions.Send) -> None:
         session = self._writers.get(send.process)
         if session is None or send.process not in self._parts:
-            return  # lost; the core has not heard of it yet
-        session.send(wire.ControlResponse(table=order_of(self.address, send.generation, send.order)))
+            return  # the writer is lost, and the event is on its way to the core
+        session.send(wire.ControlResponse(table=order_of(self.target, send.generation, send.order)))
         if isinstance(send.order, instructions.Detach):
             self._parts.discard(send.process)
-            self._writers.note_detached(self.address.table, send.process)
+            self._writers.note_detached(self.target.table, send.process)
 
     def _let_go(self) -> None:
-        """Writers forget what they hold of the table; a successor may have told them so already, under its own epoch."""
+        """Detaches the table from all writers. A successor may have attached it before, under its own epoch; then it stays."""
         for process in sorted(self._parts):
             self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
-        self._writers.note_detached(self.address.table)
+        self._writers.note_detached(self.target.table)
         self._metrics.uncommitted.set(0)
 
     def table_status(self, owner: str) -> tables_pb2.TableStatus:
-        """For TableService.Status."""
-        return table_status(self.address, owner, self._core, self._committer, self.compactions, self._guard.verdict().alarm)
+        """Returns the table's status. ``owner``: this coordinator's name."""
+        return table_status(self.target, owner, self._core, self._committer, self.compactions, self._guard.verdict().alarm)

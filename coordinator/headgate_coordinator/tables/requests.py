@@ -1,4 +1,4 @@
-"""What somebody outside of checkpoints asks of a table's handle: put into the committer's queue, answered through a future."""
+"""Requests to a table's handle from outside of checkpoints: they go through the committer's queue, and futures answer them."""
 
 import asyncio
 import contextlib
@@ -22,16 +22,17 @@ class TableRequests:
         self._over = False
 
     async def call_table(self, call: Callable[[Table], _T]) -> _T:
-        """``call`` of the table, on the committer's thread between two slots. Who stops waiting does not stop the call.
+        """Returns the result of ``call``, which runs on the committer's thread between two slots, even if the caller stops
+        waiting.
 
-        Raises what it raises; ReopenTable when the ownership ends before it is done.
+        Raises what ``call`` raises; ReopenTable when the ownership ends first.
         """
         work, answer = self.new_request(call)
         self._put(work)
         return await answer
 
     def new_request(self, call: Callable[[Table], _T]) -> "tuple[RunService, asyncio.Future[_T]]":
-        """Work for the committer that somebody else hands over, and its answer."""
+        """Returns work for the committer, which the caller hands over, and the future of its answer."""
         answer: asyncio.Future[_T] = self._loop.create_future()
         if self._over:
             answer.set_exception(_gone())
@@ -40,7 +41,7 @@ class TableRequests:
             answer.add_done_callback(self._waiting.discard)
 
         def settle(answer_it: Callable[[], None]) -> None:
-            """On the loop: the caller may have stopped waiting."""
+            """Called on the loop. The caller may have stopped waiting."""
             if not answer.done():
                 answer_it()
 
@@ -54,14 +55,14 @@ class TableRequests:
         return RunService(call_and_answer, fail), answer
 
     def refuse_all(self) -> None:
-        """The ownership has ended: nobody gets an answer any more."""
+        """Refuses all requests, because the ownership has ended."""
         self._over = True
         for answer in list(self._waiting):
             if not answer.done():
                 answer.set_exception(_gone())
 
     def _call_soon(self, call: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
             self._loop.call_soon_threadsafe(call)
 
 

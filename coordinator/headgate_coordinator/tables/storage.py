@@ -1,4 +1,4 @@
-"""The tables of the cluster's store, as blocking calls: list, create, describe, take into possession. Called on threads."""
+"""The tables of the cluster's store: list, create, describe, open as owner. Calls block, so they run on threads."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,8 @@ from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
 DESCRIBED_S = 10.0
-"""How long another coordinator's adoption, which may add columns, stays unknown here. Less: more reads for each new client."""
+"""Seconds until a change by another coordinator's adoption, which may add columns, is noticed here. Lower: more reads for new
+clients."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -30,7 +31,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table as its CONFIG slot has it, and where readers find it."""
+    """A table's definition from its CONFIG slot, and the url where readers find the table."""
 
     name: str
     url: str
@@ -52,7 +53,7 @@ class NewTable:
 
 
 class TableStorage:
-    """Everything raises TablesError. Definitions change with an adoption only, so they are read rarely."""
+    """Every method raises TablesError. Definitions are kept for DESCRIBED_S, since only an adoption changes them."""
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
         self._options = settings.storage_options
@@ -64,21 +65,21 @@ class TableStorage:
         self._described: dict[str, tuple[float, DescribedTable]] = {}
 
     def table_names(self) -> list[str]:
-        """All tables, sorted."""
+        """Returns the names of all tables, sorted."""
         names = self._catalog.names()
         for gone in self._described.keys() - names:
             self._described.pop(gone, None)
         return names
 
     def describe(self, name: str) -> DescribedTable:
-        """Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
+        """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
         until, found = self._described.get(name, (0.0, None))
         if found is None or until < self._world.clock.monotonic():
             found = self._describe(self._open_listed(name), name)
         return found
 
     def list(self) -> tuple[list[DescribedTable], list[str]]:
-        """All tables by name, and the names of those that cannot be described now: one that is gone is in nobody's way."""
+        """Returns all tables by name, and the names of tables that cannot be described now, such as one whose folder is gone."""
         described: list[DescribedTable] = []
         unreadable: list[str] = []
         for name in self.table_names():
@@ -90,10 +91,10 @@ class TableStorage:
         return described, unreadable
 
     def create(self, wanted: NewTable) -> DescribedTable:
-        """The table, then its entry. A table whose entry is missing, since its creation stopped there, is completed.
+        """Creates the table, then its entry. Completes a table without an entry: an earlier creation stopped between the two.
 
-        Raises TableGoneError when the entry is there and the table is not: it may come back, with all its rows. Raises
-        TableExistsError, SchemaError, OptionError and others of ``create_table``.
+        Raises TableGoneError for an entry without its table, which may come back with all its rows. Raises TableExistsError,
+        SchemaError, OptionError and others of ``create_table``.
         """
         check_name(wanted.name)
         listed = wanted.name in self._catalog.names()
@@ -116,23 +117,23 @@ class TableStorage:
         return self._describe(table, wanted.name)
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> Table:
-        """Opens and fences; ``address`` is where to connect for those who find the table owned.
+        """Opens and fences the table. ``address``: where programs that find the table owned can connect.
 
-        ``adoption``: what has to be done to the table before it can be owned.
+        ``adoption``: a request to run before the table is owned.
         """
         if adoption is not None:
             self._adopt(name, address, adoption)
         table = self._open_listed(name, address)
         self._describe(table, name)
         table.own()
-        if self._guard.verdict().witnessed:  # one clock alone forgets nobody
+        if self._guard.verdict().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
-        """A table under the store's root that has no entry yet: ``call`` makes it ours, then it gets one.
+        """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.
 
-        Raises NotATableError, and what ``call`` raises.
+        Returns the result of ``call``. Raises NotATableError, and what ``call`` raises.
         """
         check_name(name)
         with self._open(self._url_of_new(name), address) as table:
@@ -150,7 +151,7 @@ class TableStorage:
             adoption.run(table)
 
     def why_gone(self, name: str) -> TableGoneError | None:
-        """Whether the folder of a table with an entry is gone; anything else that is wrong with the table is not said here."""
+        """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
         try:
             self._open_listed(name)
         except TableGoneError as error:
@@ -160,7 +161,10 @@ class TableStorage:
         return None
 
     def _open_listed(self, name: str, address: str = "") -> Table:
-        """``address``: where the cluster's handle can be reached; without one only to be read. Raises TableGoneError."""
+        """Opens a table with an entry. ``address``: where the handle's owner can be reached; without it the table is only read.
+
+        Raises TableGoneError.
+        """
         url = self._catalog.table_url(name)
         try:
             if address:
@@ -169,8 +173,8 @@ class TableStorage:
         except NotATableError as error:
             raise TableGoneError(
                 f"{url} holds no table any more",
-                fix="Move the table's folder back, or mount its disk; then it goes on by itself. To forget the table for good, "
-                f"delete {self._catalog.entry_url(name)}.",
+                fix="Move the table's folder back, or mount its disk; then the table goes on by itself. To forget the table for "
+                f"good, delete {self._catalog.entry_url(name)}.",
             ) from error
 
     def _open(self, url: str, address: str) -> Table:
@@ -192,4 +196,4 @@ class TableStorage:
         return described
 
     def _url_of_new(self, name: str) -> str:
-        return f"{self._catalog.url}/{name}"  # a name has nothing that a URL would have to encode
+        return f"{self._catalog.url}/{name}"  # names need no URL encoding (``check_name``)

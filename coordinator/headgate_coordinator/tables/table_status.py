@@ -1,16 +1,16 @@
 """One owned table as `headgate status` shows it."""
 
 from headgate_coordinator.core.table_coordinator import TableCoordinator
-from headgate_coordinator.streams.messages import Address
+from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_proto.api.v1 import tables_pb2
 
 
 def table_status(
-    address: Address, owner: str, core: TableCoordinator, committer: Committer, compactions: TableCompactions, clock_alarm: str
+    target: OrderTarget, owner: str, core: TableCoordinator, committer: Committer, compactions: TableCompactions, clock_alarm: str
 ) -> tables_pb2.TableStatus:
-    """``owner``: this coordinator's name; ``clock_alarm``: what is wrong with its clock, or empty."""
+    """Returns the status of one table. ``owner``: this coordinator's name. ``clock_alarm``: of its clock, or empty."""
     last = committer.last_commit
     alarms = (
         clock_alarm,
@@ -21,10 +21,10 @@ def table_status(
         committer.maintenance_alarm,
     )
     return tables_pb2.TableStatus(
-        name=address.table,
+        name=target.table,
         state="owned",
         owner=owner,
-        epoch=address.epoch,
+        epoch=target.epoch,
         generation=core.generation,
         checkpoint=core.checkpoint,
         channels=core.channels,

@@ -1,6 +1,4 @@
-"""What a table's committer does: work that the pure cores ask for, and work that comes from outside of checkpoints. A closed
-union.
-"""
+"""The work of a table's committer, a closed union: instructions of the pure cores, and requests from outside of checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +14,16 @@ from headgate_tables.face.owner import Table
 class RunService:
     """A request from outside of checkpoints. ``call`` gets the table, on the committer's thread, and delivers its own result.
 
-    ``failed`` gets, from that thread, what ``call`` raises.
+    ``failed`` gets the error that ``call`` raises, on the same thread.
     """
 
     call: Callable[[Table], None]
     failed: Callable[[BaseException], None]
 
     def run(self, table: Table) -> None:
-        """What the caller can put right is his alone; anything else says something about the table, or us, and is raised too."""
+        """Runs the call. An error that its caller can correct goes to the caller alone; any other may concern the table or this
+        process, and is raised as well.
+        """
         try:
             self.call(table)
         except (RetryLater, FixCall) as error:
@@ -35,14 +35,14 @@ class RunService:
 
 @dataclass(frozen=True, slots=True)
 class Maintain:
-    """One step of what is due for the table's health: plan a compaction, clean, archive. New plans are reported."""
+    """One step of maintenance that is due: plan a compaction, clean, archive. New plans are reported."""
 
 
 Work: TypeAlias = IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | RunService | Maintain | FinishPlan
 
 
 def issues_times(work: Work) -> bool:
-    """Work that waits while the clock is not believed, so that no checkpoint is given up for it. Operators are told instead."""
+    """Whether the work waits while the clock is not believed. It waits so that no checkpoint is aborted; an alarm says why."""
     match work:
         case IssueInstant() | Commit() | WinOffsets() | Maintain() | FinishPlan():
             return True
@@ -53,7 +53,7 @@ def issues_times(work: Work) -> bool:
 
 
 def leaves_something_due(done: Work, *, more: bool) -> bool:
-    """Whether maintenance is asked for behind it. ``more``: a step of maintenance that is ``done`` left more to do."""
+    """Whether maintenance is due after this work. ``more``: whether the step of maintenance that is ``done`` left more to do."""
     match done:
         case Maintain():
             return more
