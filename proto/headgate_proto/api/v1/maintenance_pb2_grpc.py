@@ -130,7 +130,7 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Restore(self, request, context):
-        """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are given up, every channel ends with TABLE_RESTORED,
+        """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
         and the next open answers the older offset (rule CH8).
         Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
         Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.

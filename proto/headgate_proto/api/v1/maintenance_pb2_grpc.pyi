@@ -56,7 +56,7 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
     """
     Restore: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RestoreRequest, _maintenance_pb2.RestoreResponse]
-    """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are given up, every channel ends with TABLE_RESTORED,
+    """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
     and the next open answers the older offset (rule CH8).
     Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
@@ -109,7 +109,7 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Errors: INVALID_ARGUMENT (nothing to save, an instant that is not saved).
     """
     Restore: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RestoreRequest, _maintenance_pb2.RestoreResponse]  # type: ignore[assignment]
-    """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are given up, every channel ends with TABLE_RESTORED,
+    """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
     and the next open answers the older offset (rule CH8).
     Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
@@ -189,7 +189,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.RestoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.RestoreResponse, _abc.Awaitable[_maintenance_pb2.RestoreResponse]]:
-        """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are given up, every channel ends with TABLE_RESTORED,
+        """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
         and the next open answers the older offset (rule CH8).
         Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
         Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.

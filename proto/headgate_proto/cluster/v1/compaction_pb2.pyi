@@ -27,28 +27,24 @@ class _FailureKind:
 class _FailureKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FAILURE_KIND_UNSPECIFIED: _FailureKind.ValueType  # 0
-    """Counts like OPERATION."""
+    """Handled as OPERATION."""
     FAILURE_KIND_OPERATION: _FailureKind.ValueType  # 1
-    """The operation is to blame: the code does not get through it. After headgate.compaction.attempts of them the plan goes on
-    without it.
-    """
+    """The operation itself fails. After headgate.compaction.attempts of such failures the plan goes on without the operation."""
     FAILURE_KIND_STORE: _FailureKind.ValueType  # 2
-    """The store did not answer or is full. Tried again after a pause, for as long as it takes."""
+    """The store did not answer or is full. The operation is attempted again after a pause, without a limit."""
     FAILURE_KIND_DAMAGE: _FailureKind.ValueType  # 3
-    """An input is missing or damaged, and `why` names it: the plan goes on without the operation at once."""
+    """An input is missing or damaged, and `why` names it. The plan goes on without the operation at once."""
 
 class FailureKind(_FailureKind, metaclass=_FailureKindEnumTypeWrapper): ...
 
 FAILURE_KIND_UNSPECIFIED: FailureKind.ValueType  # 0
-"""Counts like OPERATION."""
+"""Handled as OPERATION."""
 FAILURE_KIND_OPERATION: FailureKind.ValueType  # 1
-"""The operation is to blame: the code does not get through it. After headgate.compaction.attempts of them the plan goes on
-without it.
-"""
+"""The operation itself fails. After headgate.compaction.attempts of such failures the plan goes on without the operation."""
 FAILURE_KIND_STORE: FailureKind.ValueType  # 2
-"""The store did not answer or is full. Tried again after a pause, for as long as it takes."""
+"""The store did not answer or is full. The operation is attempted again after a pause, without a limit."""
 FAILURE_KIND_DAMAGE: FailureKind.ValueType  # 3
-"""An input is missing or damaged, and `why` names it: the plan goes on without the operation at once."""
+"""An input is missing or damaged, and `why` names it. The plan goes on without the operation at once."""
 Global___FailureKind: _TypeAlias = FailureKind  # noqa: Y015
 
 @_typing.final
@@ -76,7 +72,7 @@ class WorkRequest(_message.Message):
     def returned(self) -> Global___AttemptReturned: ...
     @_builtins.property
     def leave(self) -> Global___CompactorLeave:
-        """Drain: hand me nothing more, and answer when every attempt of mine has ended here."""
+        """The compactor drains: it gets no more attempts, and `released` when its last attempt has ended."""
 
     def __init__(
         self,
@@ -108,7 +104,7 @@ class CompactorHello(_message.Message):
     process: _builtins.str
     """Drawn at random by the process at its start."""
     host: _builtins.str
-    """For people."""
+    """Host name, for operators."""
     def __init__(
         self,
         *,
@@ -125,14 +121,15 @@ Global___CompactorHello: _TypeAlias = CompactorHello  # noqa: Y015
 
 @_typing.final
 class Ready(_message.Message):
-    """So many operations may be handed out from now on; replaces what was said before. A compactor says it to every coordinator, so
-    that two may hand out at once what fits once: one of them gets its operation back (`returned`).
+    """The free capacity, sent to every coordinator after every change. Two coordinators may use the same capacity at once; one of them
+    then gets its attempt back (`returned`).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     OPERATIONS_FIELD_NUMBER: _builtins.int
     operations: _builtins.int
+    """Operations that may be handed out from now on."""
     def __init__(
         self,
         *,
@@ -163,7 +160,7 @@ Global___CompactorLeave: _TypeAlias = CompactorLeave  # noqa: Y015
 
 @_typing.final
 class Attempt(_message.Message):
-    """One try at one operation. `number` counts the tries at it under this ownership, from 1."""
+    """One attempt at one operation. `number` counts the attempts at it under this ownership, from 1."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -198,8 +195,8 @@ Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
 
 @_typing.final
 class AttemptsHeartbeat(_message.Message):
-    """Every heartbeat_ms, about all attempts that run here, also when there are none. An attempt of which nothing grows for
-    compaction_timeout has failed.
+    """Sent every heartbeat_ms, with all attempts of this stream that run, or none. An attempt without progress for compaction_timeout
+    has failed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -229,11 +226,11 @@ class AttemptProgress(_message.Message):
     BYTES_DONE_FIELD_NUMBER: _builtins.int
     BATCHES_FIELD_NUMBER: _builtins.int
     rows_done: _builtins.int
-    """Rows written so far; none while it is decided which ones stay."""
+    """Rows written so far; 0 during the first pass, which decides which rows stay."""
     bytes_done: _builtins.int
-    """Input bytes that are dealt with so far, by the share of rows; 0 when nobody knows how many there will be."""
+    """Input bytes processed so far, estimated from the share of rows; 0 for a slice without a base file."""
     batches: _builtins.int
-    """Grows with every batch of work, from the first on."""
+    """Batches of work done so far; grows also while `rows_done` does not."""
     @_builtins.property
     def attempt(self) -> Global___Attempt: ...
     def __init__(
@@ -270,7 +267,9 @@ class AttemptFinished(_message.Message):
     size: _builtins.int
     sha256: _builtins.str
     rows: _builtins.int
-    """Rows in the new file; of these inserted and updated by logs; rows of the base that logs deleted; entries and blocks of the logs."""
+    """Rows in the new file; of these, rows that logs inserted and updated; rows of the base file that logs deleted; entries and
+    blocks of the logs.
+    """
     inserts: _builtins.int
     updates: _builtins.int
     deletes: _builtins.int
@@ -327,7 +326,7 @@ Global___AttemptFailed: _TypeAlias = AttemptFailed  # noqa: Y015
 
 @_typing.final
 class AttemptReturned(_message.Message):
-    """Not begun, or given up in a drain: somebody else may have the operation at once."""
+    """The attempt did not begin, or was dropped in a drain: another compactor may get the operation at once."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -361,11 +360,11 @@ class WorkResponse(_message.Message):
     def run(self) -> Global___RunAttempt: ...
     @_builtins.property
     def drop(self) -> Global___DropAttempt:
-        """End this attempt; no answer is expected. One that is over is not known any more."""
+        """Ends an attempt, without an answer. An attempt that has ended before is ignored."""
 
     @_builtins.property
     def released(self) -> Global___CompactorReleased:
-        """After `leave`: no attempt of yours is known here any more."""
+        """The answer to `leave`: the coordinator has no attempt of the compactor any more."""
 
     def __init__(
         self,
@@ -444,7 +443,7 @@ class RunAttempt(_message.Message):
     def operation(self) -> Global___CompactionOperation: ...
     @_builtins.property
     def settings(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """The table's settings by key, those that are not as they come."""
+        """The table's settings by key, without those that have their defaults."""
 
     def __init__(
         self,
@@ -465,7 +464,7 @@ Global___RunAttempt: _TypeAlias = RunAttempt  # noqa: Y015
 
 @_typing.final
 class CompactionOperation(_message.Message):
-    """One file slice that becomes a base file, as the PLAN slot has it. Everything but `base` and the list has to be there."""
+    """One file slice that becomes a base file, as in the PLAN slot. All fields except `base` and the list are required."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -516,7 +515,7 @@ Global___CompactionOperation: _TypeAlias = CompactionOperation  # noqa: Y015
 
 @_typing.final
 class PinnedFile(_message.Message):
-    """A file of a slice, by its name without folder, and its bytes."""
+    """A file of a slice: its name without the folder, and its size in bytes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -47,11 +47,11 @@ class CompactionServiceServicer(object):
     """
 
     def Work(self, request_iterator, context):
-        """One stream a (compactor, coordinator). The first message is `hello`. The stream is the lease of all attempts that were handed
-        out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
-        Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
-        again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-        name and one content, in every attempt (rule W4).
+        """One stream per compactor and coordinator. The first message is `hello`. The stream is the lease of all attempts that were
+        handed out on it: when it ends, or is silent for compactor_timeout, they are lost, and other compactors get their operations.
+        Retry: connect again and send `hello`. Attempts of the earlier stream are dropped; an operation whose report was lost is done
+        again. A report that comes late, twice or under another ownership does no harm: attempts have names, and an operation's output
+        has the same name and content in every attempt (rule W4).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

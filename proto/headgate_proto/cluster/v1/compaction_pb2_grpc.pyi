@@ -34,11 +34,11 @@ class CompactionServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CompactionServiceAsyncStub: ...
     Work: _grpc.StreamStreamMultiCallable[_compaction_pb2.WorkRequest, _compaction_pb2.WorkResponse]
-    """One stream a (compactor, coordinator). The first message is `hello`. The stream is the lease of all attempts that were handed
-    out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
-    Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
-    again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-    name and one content, in every attempt (rule W4).
+    """One stream per compactor and coordinator. The first message is `hello`. The stream is the lease of all attempts that were
+    handed out on it: when it ends, or is silent for compactor_timeout, they are lost, and other compactors get their operations.
+    Retry: connect again and send `hello`. Attempts of the earlier stream are dropped; an operation whose report was lost is done
+    again. A report that comes late, twice or under another ownership does no harm: attempts have names, and an operation's output
+    has the same name and content in every attempt (rule W4).
     """
 
 @_typing.type_check_only
@@ -47,11 +47,11 @@ class CompactionServiceAsyncStub(CompactionServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Work: _aio.StreamStreamMultiCallable[_compaction_pb2.WorkRequest, _compaction_pb2.WorkResponse]  # type: ignore[assignment]
-    """One stream a (compactor, coordinator). The first message is `hello`. The stream is the lease of all attempts that were handed
-    out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
-    Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
-    again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-    name and one content, in every attempt (rule W4).
+    """One stream per compactor and coordinator. The first message is `hello`. The stream is the lease of all attempts that were
+    handed out on it: when it ends, or is silent for compactor_timeout, they are lost, and other compactors get their operations.
+    Retry: connect again and send `hello`. Attempts of the earlier stream are dropped; an operation whose report was lost is done
+    again. A report that comes late, twice or under another ownership does no harm: attempts have names, and an operation's output
+    has the same name and content in every attempt (rule W4).
     """
 
 class CompactionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -63,11 +63,11 @@ class CompactionServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_compaction_pb2.WorkRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_compaction_pb2.WorkResponse], _abc.AsyncIterator[_compaction_pb2.WorkResponse]]:
-        """One stream a (compactor, coordinator). The first message is `hello`. The stream is the lease of all attempts that were handed
-        out on it: when it ends, or is silent for compactor_timeout, they are lost, and others get their operations.
-        Retry: connect again and say hello; attempts of the stream before are given up, what they reported and was not heard is done
-        again. A report that comes late, twice or of another ownership does no harm: attempts have names, and an output file has one
-        name and one content, in every attempt (rule W4).
+        """One stream per compactor and coordinator. The first message is `hello`. The stream is the lease of all attempts that were
+        handed out on it: when it ends, or is silent for compactor_timeout, they are lost, and other compactors get their operations.
+        Retry: connect again and send `hello`. Attempts of the earlier stream are dropped; an operation whose report was lost is done
+        again. A report that comes late, twice or under another ownership does no harm: attempts have names, and an operation's output
+        has the same name and content in every attempt (rule W4).
         """
 
 def add_CompactionServiceServicer_to_server(servicer: CompactionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -87,7 +87,7 @@ class ControlRequest(_message.Message):
     def heartbeat(self) -> Global___Heartbeat: ...
     @_builtins.property
     def leave(self) -> Global___Leave:
-        """Drain: end my channels, give my key groups to others, answer when I am free."""
+        """The writer drains: its channels end, its key groups go to others, and `released` is the answer."""
 
     @_builtins.property
     def table(self) -> Global___TableReport: ...
@@ -163,7 +163,7 @@ class Load(_message.Message):
     UNCOMMITTED_BYTES_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     uncommitted_bytes: _builtins.int
-    """Arrow bytes that this process took from clients and that are not committed yet."""
+    """Arrow bytes that this process took from clients and that are in no decided checkpoint."""
     def __init__(
         self,
         *,
@@ -264,7 +264,7 @@ Global___TableReport: _TypeAlias = TableReport  # noqa: Y015
 
 @_typing.final
 class AskInstant(_message.Message):
-    """The bucket side has rows of this checkpoint and wants to flush. Answered by `instant` to all writers of the checkpoint."""
+    """The bucket side has the first rows of this checkpoint. Answered by `instant` to all writers of the checkpoint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -285,7 +285,7 @@ Global___AskInstant: _TypeAlias = AskInstant  # noqa: Y015
 
 @_typing.final
 class BarrierPassed(_message.Message):
-    """The ingest side: all rows taken before the barrier have been handed to their bucket sides."""
+    """From the ingest side: all rows taken before the barrier have been handed to their bucket sides."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -336,7 +336,7 @@ Global___BarrierPassed: _TypeAlias = BarrierPassed  # noqa: Y015
 
 @_typing.final
 class Flushed(_message.Message):
-    """The bucket side: barriers of all ingest sides are in and every row of the checkpoint is durable."""
+    """From the bucket side: the barriers of all ingest sides have come, and every row of the checkpoint is durable."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -368,7 +368,7 @@ class Flushed(_message.Message):
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileStatus]: ...
     @_builtins.property
     def key_group_bytes(self) -> _containers.ScalarMap[_builtins.int, _builtins.int]:
-        """Arrow bytes of the checkpoint by key group, for evening out (rule EX3)."""
+        """Arrow bytes of the checkpoint by key group, by which key groups are assigned (rule EX3)."""
 
     def __init__(
         self,
@@ -387,7 +387,7 @@ Global___Flushed: _TypeAlias = Flushed  # noqa: Y015
 
 @_typing.final
 class FileStatus(_message.Message):
-    """One data file; what commit metadata and slot say of it."""
+    """One data file, with the fields that commit metadata and slot need."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -454,7 +454,7 @@ Global___Broken: _TypeAlias = Broken  # noqa: Y015
 
 @_typing.final
 class AskCheckpoint(_message.Message):
-    """A client's flush, or half of a limit is used (rule CH7)."""
+    """A client has asked for a flush, or half of a limit is used (rule CH7)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -471,8 +471,8 @@ Global___AskCheckpoint: _TypeAlias = AskCheckpoint  # noqa: Y015
 
 @_typing.final
 class CheckpointFull(_message.Message):
-    """The bucket side: a slice has got its share of this checkpoint (`Membership.slice_bytes`), or memory is full and `Membership.slice_files` are
-    written. The owner lets nobody take more rows into the checkpoint and ends it soon.
+    """From the bucket side: a slice has got its share of this checkpoint (`Membership.slice_bytes`), or memory is full and
+    `Membership.slice_files` are written. The owner lets no writer take more rows into the checkpoint, and ends it soon.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -494,9 +494,9 @@ Global___CheckpointFull: _TypeAlias = CheckpointFull  # noqa: Y015
 
 @_typing.final
 class NewerOwner(_message.Message):
-    """The writer obeys another coordinator with a newer epoch of the table: the receiver has lost the table, or soon will. Sent when
-    that one takes the receiver's place, and as the answer to each order of an older epoch. The receiver asks the commit log, which
-    alone decides. Under the pair that the order carried.
+    """Another coordinator has attached the table under a newer epoch: the receiver has lost the table, or soon will. Sent when the other
+    coordinator replaces the receiver, and as the answer to each order of an older epoch, with the epoch and generation of that order.
+    The receiver asks the commit log, which alone decides.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -518,8 +518,8 @@ Global___NewerOwner: _TypeAlias = NewerOwner  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """Rows of the checkpoint were handed on or written here since the last one. The owner gives a checkpoint up of which nothing goes on for
-    checkpoint_timeout, however long it takes in all. Sent now and then while there is something to say; may be lost.
+    """Rows of the checkpoint were handed over or written here since the last report. The owner aborts a checkpoint without progress for
+    checkpoint_timeout, and lets one with progress take as long as it needs. Sent at most twice a second; may be lost.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -571,7 +571,7 @@ Global___OpenRequest: _TypeAlias = OpenRequest  # noqa: Y015
 
 @_typing.final
 class ChannelEnded(_message.Message):
-    """The ingest side has let the channel go: the client closed it or went away, or `end_channel` asked for it."""
+    """The hold has ended at the ingest side: the client closed the channel or went away, or `end_channel` asked for it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -611,7 +611,7 @@ class ControlResponse(_message.Message):
     def table(self) -> Global___TableOrder: ...
     @_builtins.property
     def released(self) -> Global___Released:
-        """After `leave`: nothing of any table of this coordinator is left with the writer."""
+        """The answer to `leave`: no table of this coordinator needs the writer any more."""
 
     def __init__(
         self,
@@ -733,8 +733,8 @@ Global___TableOrder: _TypeAlias = TableOrder  # noqa: Y015
 
 @_typing.final
 class Attach(_message.Message):
-    """A new (epoch, generation), or the writer's first checkpoint in this one. On a pair that is newer than the writer's own: all
-    uncommitted rows of the table are dropped, its channels end with CODE_REWOUND (rules RO2, CH3).
+    """A new (epoch, generation), or the writer's first checkpoint in the current one. If the pair is newer than the writer's own, the
+    writer drops all uncommitted rows of the table, and ends its channels with CODE_REWOUND (rules RO2, CH3).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -745,7 +745,7 @@ class Attach(_message.Message):
     RESTORED_FIELD_NUMBER: _builtins.int
     url: _builtins.str
     restored: _builtins.str
-    """The table's newest restore, empty before any: for `Opened.restored`."""
+    """The instant of the table's newest restore, for `Opened.restored`; empty without any."""
     @_builtins.property
     def membership(self) -> Global___Membership: ...
     @_builtins.property
@@ -780,14 +780,14 @@ class Membership(_message.Message):
     INTAKE_BYTES_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.int
     slice_files: _builtins.int
-    """Log files that the checkpoint may add to any one slice, the one at its end included; only those before it can be given up, by
-    keeping rows in memory. 0: as many as it takes.
+    """Log files that the checkpoint may add to any one slice, including the one at its end; a writer that reaches the limit keeps rows
+    in memory until then. 0: not bounded.
     """
     slice_bytes: _builtins.int
-    """Log bytes that the checkpoint may add to any one slice. 0: not bounded. Answered by `checkpoint_full` when they are nearly reached."""
+    """Log bytes that the checkpoint may add to any one slice. 0: not bounded. Near the limit the writer sends `checkpoint_full`."""
     intake_bytes: _builtins.int
-    """Arrow bytes that each ingest side takes from clients into the checkpoint; then it asks for a checkpoint and reads no client until its
-    barrier. The batch that passes it is still taken. 0: not bounded.
+    """Arrow bytes that each ingest side takes from clients into the checkpoint. At the limit it asks for a checkpoint, and reads no
+    client until the barrier; the batch that passes the limit is still taken. 0: not bounded.
     """
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
@@ -815,8 +815,8 @@ Global___Membership: _TypeAlias = Membership  # noqa: Y015
 
 @_typing.final
 class Throttle(_message.Message):
-    """How fast client batches of the table are taken from now on; after an `attach`: as fast as they come. The exchange and this
-    stream never slow down (rule CH7). Comes before the barrier whose next checkpoint it shall hold for (rule RO9).
+    """How fast client batches of the table are taken from now on; not limited after an `attach`. The exchange and this stream are never
+    limited (rule CH7). Sent before the barrier that begins the first checkpoint for which it holds (rule RO9).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -828,9 +828,9 @@ class Throttle(_message.Message):
     bytes_per_second: _builtins.int
     """Arrow bytes a second. 0: no limit."""
     stopped: _builtins.bool
-    """Batches are refused with `why`, an error with ACTION_RETRY; channels stay open, what was accepted commits."""
+    """Batches are refused with `why`, an error with ACTION_RETRY. Channels stay open, and accepted rows commit."""
     paused: _builtins.bool
-    """Clients are not read, and nothing is refused, until the next throttle, attach or detach. `bytes_per_second` says nothing then."""
+    """Clients are not read, and nothing is refused, until the next throttle, attach or detach. `bytes_per_second` is ignored."""
     @_builtins.property
     def why(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -851,8 +851,8 @@ Global___Throttle: _TypeAlias = Throttle  # noqa: Y015
 
 @_typing.final
 class RefuseSlices(_message.Message):
-    """Client batches with rows of these slices are refused from now on, each with `why`, an error with ACTION_FIX_CALL; others are not.
-    Replaces what was said before; after an `attach`: none. What was accepted before commits.
+    """Batches with rows of these slices are refused from now on, with `why`, an error with ACTION_FIX_CALL. Replaces the list of an
+    earlier order; the list is empty after an `attach`. Accepted rows commit.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -923,8 +923,8 @@ Global___Member: _TypeAlias = Member  # noqa: Y015
 
 @_typing.final
 class Barrier(_message.Message):
-    """Ends `checkpoint` at this ingest side; what comes after belongs to the checkpoint of `next`, under its assignment.
-    A writer that is not among the members of `next` takes no rows from then on.
+    """Ends `checkpoint` at this ingest side; later rows belong to the checkpoint of `next`, and follow its assignment. A writer that is
+    not a member of `next` takes no more rows.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -950,7 +950,7 @@ Global___Barrier: _TypeAlias = Barrier  # noqa: Y015
 
 @_typing.final
 class Instant(_message.Message):
-    """Requested and inflight stand on the timeline: files of the checkpoint may be written (rule P3)."""
+    """The requested and inflight files of the instant are on the timeline: files of the checkpoint may be written (rule P3)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -974,7 +974,7 @@ Global___Instant: _TypeAlias = Instant  # noqa: Y015
 
 @_typing.final
 class Decided(_message.Message):
-    """Comes once for each level, DURABLE first; also for checkpoints without rows."""
+    """Sent once for each level, DURABLE first; also for checkpoints without rows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1053,7 +1053,7 @@ Global___OpenRefused: _TypeAlias = OpenRefused  # noqa: Y015
 
 @_typing.final
 class EndChannel(_message.Message):
-    """Take no more batches of this hold, send the client `error`, and answer `channel_ended`, within writer_timeout."""
+    """The writer takes no more batches of this hold, sends the client `error`, and answers `channel_ended`, within writer_timeout."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1081,14 +1081,14 @@ Global___EndChannel: _TypeAlias = EndChannel  # noqa: Y015
 
 @_typing.final
 class Detach(_message.Message):
-    """This coordinator owns the table no more, or the writer has no part in it any more."""
+    """The coordinator does not own the table any more, or the writer has no part in it any more. Ends the table's channels."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> _errors_pb2.Error:
-        """The error for clients whose channels it ends; absent: CODE_MOVED."""
+        """The error for their clients; absent: CODE_MOVED."""
 
     def __init__(
         self,

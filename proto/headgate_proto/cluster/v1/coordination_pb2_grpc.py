@@ -52,17 +52,17 @@ class CoordinationServiceServicer(object):
     """
 
     def Control(self, request_iterator, context):
-        """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
-        (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-        writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
-        Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
+        """One stream per writer and coordinator. All orders of a table's owner to a writer travel on it, in order (rule RO9). The first
+        message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for writer_timeout, every table of
+        this coordinator loses the writer, and aborts its checkpoints.
+        Retry: connect again and send `hello`; all uncommitted rows of this coordinator's tables are dropped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Members(self, request, context):
-        """Every coordinator that is alive. Polled by writers, which keep a control stream to each. Retry: safe.
+        """All coordinators that are alive. Writers and compactors poll it, and keep a stream to each. Retry: safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

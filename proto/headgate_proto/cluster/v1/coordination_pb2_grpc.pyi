@@ -34,13 +34,13 @@ class CoordinationServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CoordinationServiceAsyncStub: ...
     Control: _grpc.StreamStreamMultiCallable[_coordination_pb2.ControlRequest, _coordination_pb2.ControlResponse]
-    """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
-    (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-    writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
-    Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
+    """One stream per writer and coordinator. All orders of a table's owner to a writer travel on it, in order (rule RO9). The first
+    message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for writer_timeout, every table of
+    this coordinator loses the writer, and aborts its checkpoints.
+    Retry: connect again and send `hello`; all uncommitted rows of this coordinator's tables are dropped.
     """
     Members: _grpc.UnaryUnaryMultiCallable[_coordination_pb2.MembersRequest, _coordination_pb2.MembersResponse]
-    """Every coordinator that is alive. Polled by writers, which keep a control stream to each. Retry: safe."""
+    """All coordinators that are alive. Writers and compactors poll it, and keep a stream to each. Retry: safe."""
 
 @_typing.type_check_only
 class CoordinationServiceAsyncStub(CoordinationServiceStub):
@@ -48,13 +48,13 @@ class CoordinationServiceAsyncStub(CoordinationServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Control: _aio.StreamStreamMultiCallable[_coordination_pb2.ControlRequest, _coordination_pb2.ControlResponse]  # type: ignore[assignment]
-    """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
-    (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-    writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
-    Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
+    """One stream per writer and coordinator. All orders of a table's owner to a writer travel on it, in order (rule RO9). The first
+    message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for writer_timeout, every table of
+    this coordinator loses the writer, and aborts its checkpoints.
+    Retry: connect again and send `hello`; all uncommitted rows of this coordinator's tables are dropped.
     """
     Members: _aio.UnaryUnaryMultiCallable[_coordination_pb2.MembersRequest, _coordination_pb2.MembersResponse]  # type: ignore[assignment]
-    """Every coordinator that is alive. Polled by writers, which keep a control stream to each. Retry: safe."""
+    """All coordinators that are alive. Writers and compactors poll it, and keep a stream to each. Retry: safe."""
 
 class CoordinationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by coordinators, called by writers."""
@@ -65,10 +65,10 @@ class CoordinationServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_coordination_pb2.ControlRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_coordination_pb2.ControlResponse], _abc.AsyncIterator[_coordination_pb2.ControlResponse]]:
-        """One stream a (writer, coordinator); what the owner of a table says to a writer travels here and nowhere else, in order
-        (rule RO9). The first message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for
-        writer_timeout, the writer is lost to every table of this coordinator and their checkpoints abort.
-        Retry: connect again and say hello; what was uncommitted in the tables of this coordinator is dropped.
+        """One stream per writer and coordinator. All orders of a table's owner to a writer travel on it, in order (rule RO9). The first
+        message is `hello`. The stream is the registration (rule RO8): when it ends, or is silent for writer_timeout, every table of
+        this coordinator loses the writer, and aborts its checkpoints.
+        Retry: connect again and send `hello`; all uncommitted rows of this coordinator's tables are dropped.
         """
 
     @_abc_1.abstractmethod
@@ -77,6 +77,6 @@ class CoordinationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _coordination_pb2.MembersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_coordination_pb2.MembersResponse, _abc.Awaitable[_coordination_pb2.MembersResponse]]:
-        """Every coordinator that is alive. Polled by writers, which keep a control stream to each. Retry: safe."""
+        """All coordinators that are alive. Writers and compactors poll it, and keep a stream to each. Retry: safe."""
 
 def add_CoordinationServiceServicer_to_server(servicer: CoordinationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -117,7 +117,7 @@ class Rows(_message.Message):
     """Arrow IPC stream: the table's columns, then `_headgate_key` (string), `_headgate_delete` (bool), `_headgate_group` (int32)."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupName]:
-        """The groups that the column `group` of `batch` points into."""
+        """The groups to which the column `_headgate_group` of `batch` points, by index."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ Global___ExchangeResponse: _TypeAlias = ExchangeResponse  # noqa: Y015
 
 @_typing.final
 class Resume(_message.Message):
-    """The first answer: frames up to here have arrived."""
+    """The first answer: frames up to `last_number` have arrived."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -208,7 +208,7 @@ Global___Resume: _TypeAlias = Resume  # noqa: Y015
 
 @_typing.final
 class Credit(_message.Message):
-    """Frames up to `last_number` have arrived and can be forgotten; the sender may have `bytes` under way that are not covered."""
+    """Acknowledges frames up to `last_number`, which the sender may forget. Of the frames behind it, `bytes` may be under way."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

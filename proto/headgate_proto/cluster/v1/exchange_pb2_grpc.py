@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ExchangeServiceStub(object):
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups.
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups.
     """
 
     def __init__(self, channel):
@@ -43,15 +43,15 @@ class ExchangeServiceStub(object):
 
 
 class ExchangeServiceServicer(object):
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups.
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups.
     """
 
     def Exchange(self, request_iterator, context):
-        """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
-        last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-        receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
-        A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
-        an older pair is refused.
+        """The name of a stream is (table, epoch, generation, sender, receiver). Its frames are numbered from 1; the receiver takes only
+        the frame behind its last one (rule EX1). Retry: after a break connect again; `resume` names the last frame that has arrived,
+        and the frames behind it are sent again. A receiver with another process id, or one that has lost the stream, answers
+        `refused`: the checkpoint has to abort. A stream of a newer (epoch, generation) than the receiver's own waits until the table
+        is attached there under that pair (rule EX5); one of an older pair is refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -74,7 +74,7 @@ def add_ExchangeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ExchangeService(object):
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups.
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups.
     """
 
     @staticmethod

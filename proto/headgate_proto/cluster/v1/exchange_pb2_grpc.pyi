@@ -27,35 +27,35 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ExchangeServiceStub:
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups."""
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ExchangeServiceAsyncStub: ...
     Exchange: _grpc.StreamStreamMultiCallable[_exchange_pb2.ExchangeRequest, _exchange_pb2.ExchangeResponse]
-    """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
-    last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-    receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
-    A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
-    an older pair is refused.
+    """The name of a stream is (table, epoch, generation, sender, receiver). Its frames are numbered from 1; the receiver takes only
+    the frame behind its last one (rule EX1). Retry: after a break connect again; `resume` names the last frame that has arrived,
+    and the frames behind it are sent again. A receiver with another process id, or one that has lost the stream, answers
+    `refused`: the checkpoint has to abort. A stream of a newer (epoch, generation) than the receiver's own waits until the table
+    is attached there under that pair (rule EX5); one of an older pair is refused.
     """
 
 @_typing.type_check_only
 class ExchangeServiceAsyncStub(ExchangeServiceStub):
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups."""
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Exchange: _aio.StreamStreamMultiCallable[_exchange_pb2.ExchangeRequest, _exchange_pb2.ExchangeResponse]  # type: ignore[assignment]
-    """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
-    last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-    receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
-    A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
-    an older pair is refused.
+    """The name of a stream is (table, epoch, generation, sender, receiver). Its frames are numbered from 1; the receiver takes only
+    the frame behind its last one (rule EX1). Retry: after a break connect again; `resume` names the last frame that has arrived,
+    and the frames behind it are sent again. A receiver with another process id, or one that has lost the stream, answers
+    `refused`: the checkpoint has to abort. A stream of a newer (epoch, generation) than the receiver's own waits until the table
+    is attached there under that pair (rule EX5); one of an older pair is refused.
     """
 
 class ExchangeServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Served by writers, called by writers: rows on their way from the ingest side to the bucket side that has their key groups."""
+    """Served by writers, called by writers: carries rows from an ingest side to the bucket side that has their key groups."""
 
     @_abc_1.abstractmethod
     def Exchange(
@@ -63,11 +63,11 @@ class ExchangeServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_exchange_pb2.ExchangeRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_exchange_pb2.ExchangeResponse], _abc.AsyncIterator[_exchange_pb2.ExchangeResponse]]:
-        """A stream is named (table, epoch, generation, sender, receiver) and numbers its frames from 1 on; the receiver takes only
-        last + 1 (rule EX1). Retry: after a break connect again; `resume` says what the receiver has, the rest is sent again. A
-        receiver of another process id, or one that has lost the stream, answers `refused`: the checkpoint has to abort.
-        A stream of a newer (epoch, generation) than the receiver's own waits until the receiver has adopted it (rule EX5); one of
-        an older pair is refused.
+        """The name of a stream is (table, epoch, generation, sender, receiver). Its frames are numbered from 1; the receiver takes only
+        the frame behind its last one (rule EX1). Retry: after a break connect again; `resume` names the last frame that has arrived,
+        and the frames behind it are sent again. A receiver with another process id, or one that has lost the stream, answers
+        `refused`: the checkpoint has to abort. A stream of a newer (epoch, generation) than the receiver's own waits until the table
+        is attached there under that pair (rule EX5); one of an older pair is refused.
         """
 
 def add_ExchangeServiceServicer_to_server(servicer: ExchangeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -20,8 +20,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class TableDefinition(_message.Message):
-    """What a table is, as its CONFIG slot has it. Everything but `ordering` and the lists has to be there: who misses a field, or finds
-    one that it does not know, takes no part in the table, since rows could be keyed in another way.
+    """A table's definition, as in its CONFIG slot. All fields except `ordering` and the lists are required. A service that misses a
+    field, or finds one that it does not know, takes no part in the table: it could key rows differently.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -42,23 +42,23 @@ class TableDefinition(_message.Message):
     schema: _builtins.bytes
     """Arrow IPC schema message: the table's columns in their stored types, without meta columns."""
     ordering: _builtins.str
-    """Absent: rows are ordered by their commits."""
+    """The column that decides which of two rows of a record is newer. Absent: the order of their commits decides."""
     buckets: _builtins.int
     """File groups of one partition, at least 1."""
     hive_style: _builtins.bool
     url_encode: _builtins.bool
     table_uuid: _builtins.str
-    """As text."""
+    """In its text form."""
     key_groups: _builtins.int
     prefixed_keys: _builtins.bool
-    """Record keys of one column carry its name, as in some tables of other programs."""
+    """Record keys of one column have its name as a prefix, as in some tables of other programs."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def partition_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedFileGroup]:
-        """File groups whose ids are not those that `table_uuid` gives."""
+        """File groups whose ids do not follow from `table_uuid`."""
 
     def __init__(
         self,
