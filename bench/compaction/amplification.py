@@ -75,7 +75,7 @@ class _Work:
             if done.plan is not None:
                 self._waiting.append((number, done.plan))
                 self.plans += 1
-        if (figures := self._table.slice_figures()) is not None:
+        if (figures := self._table.largest_slice()) is not None:
             self.most_logs = max(self.most_logs, figures.log_files)
         while self._waiting and self._waiting[0][0] + LAG <= number:
             self._execute(self._waiting.popleft()[1])

@@ -12,7 +12,7 @@ UNITS = {"": 1, "s": 1, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def test_the_defaults_that_the_manual_names_are_those_of_a_new_table() -> None:
     told = {key: float(number) * UNITS[unit] for key, number, unit in ROW.findall(OPERATIONS.read_text())}
-    defaults = TableSettings().texts()
+    defaults = TableSettings().to_texts()
     assert len(told) > 10
     assert told == {key: float(defaults[key]) for key in told}
 

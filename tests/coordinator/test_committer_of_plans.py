@@ -119,7 +119,7 @@ def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
         raise StoreUnavailableError("busy", fix="later")
 
     owner.store.before_create = refuse
-    assert owner.maintain_until(lambda: owner.table.slice_figures() is not None) == []
+    assert owner.maintain_until(lambda: owner.table.largest_slice() is not None) == []
     assert owner.do(Maintain()) == []
     assert not owner.committer.more_to_maintain
     owner.store.before_create = lambda path: None
@@ -137,7 +137,7 @@ def test_while_the_store_takes_no_slot_one_is_tried_at_a_time_and_nothing_is_mai
         return None
 
     owner.store.before_create = refuse
-    assert owner.maintain_until(lambda: owner.table.slice_figures() is not None) == []
+    assert owner.maintain_until(lambda: owner.table.largest_slice() is not None) == []
     owner.do(WinOffsets(1, {"c": (1, 0, "me")}))
     for _ in range(2):
         tried.clear()

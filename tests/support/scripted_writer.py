@@ -18,7 +18,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.place import place
-from headgate_tables.opening import of_hudi
+from headgate_tables.opening import as_hudi
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from headgate_writer.orders import read_definition
@@ -238,7 +238,7 @@ def _details(broken: "BaseExceptionGroup[grpc.aio.AioRpcError]") -> str:
 
 def write_files(attached: Attached, process: str, rows: Sequence[pa.Table], instant: str) -> list[wire.FileStatus]:
     """The log files of a checkpoint, as a bucket side writes them."""
-    definition = of_hudi(read_definition(attached.order.definition))
+    definition = as_hudi(read_definition(attached.order.definition))
     store = open_store(attached.order.url, None, SystemIds())
     writer = ChangeWriter(store, definition, epoch=attached.epoch, process=process, ordinal=0)
     changes = split(place(pa.concat_tables(rows), None, definition))

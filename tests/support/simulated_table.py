@@ -9,7 +9,7 @@ from headgate_tables.face.operation import Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
-from headgate_tables.hudi.services.planning.due import Due, Figures, due
+from headgate_tables.hudi.services.planning.due import Figures, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
@@ -253,7 +253,7 @@ class SimulatedTable:
 
     # --- all of it ---
 
-    def due(self) -> list[Due]:
+    def due(self) -> list[Step]:
         self.live.advance(self.now, self.overdue)
         retained = self.retained
         readable = retained.completion if retained else ""
@@ -269,14 +269,14 @@ class SimulatedTable:
             completed=len(self.timeline.completed),
             archivable=len(self.choose_archivable({straddler} if straddler else set())),
         )
-        return due(figures, self.settings)
+        return due_steps(figures, self.settings)
 
     def maintain(self) -> None:
         """One step, the first that has something to do."""
         for step in self.due():
-            if step is Due.PLAN and self.plan() is not None:
+            if step is Step.PLAN and self.plan() is not None:
                 return
-            if step is Due.CLEAN and self.clean().files:
+            if step is Step.CLEAN and self.clean().files:
                 return
-            if step is Due.ARCHIVE and self.archive():
+            if step is Step.ARCHIVE and self.archive():
                 return

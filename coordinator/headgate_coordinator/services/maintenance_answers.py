@@ -85,7 +85,7 @@ def stuck(loads: Sequence[StuckLoad]) -> api.SliceResponse:
 
 def settings(now: TableSettings) -> api.ConfigureResponse:
     """Answers with all settings of a table, in the order of their documentation."""
-    values, defaults = now.texts(), TableSettings().texts()
+    values, defaults = now.to_texts(), TableSettings().to_texts()
     rows = [
         api.Setting(key=each.key, value=values[each.key], default=defaults[each.key], about=each.about)
         for each in SETTINGS.values()

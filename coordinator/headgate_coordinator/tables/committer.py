@@ -254,13 +254,13 @@ class Committer:
 
 def _changed(settings: TableSettings) -> Mapping[str, str]:
     """Returns the settings that differ from their defaults, by key. Services of other versions need not know the others."""
-    usual = TableSettings().texts()
-    return {key: text for key, text in settings.texts().items() if text != usual[key]}
+    usual = TableSettings().to_texts()
+    return {key: text for key, text in settings.to_texts().items() if text != usual[key]}
 
 
 def read_slice_figures(table: Table) -> events.SliceFigures:
     """Returns the figures of the fullest slices, which the table's handle knows without I/O, and the limits of its settings."""
-    settings, figures = table.settings, table.slice_figures()
+    settings, figures = table.settings, table.largest_slice()
     limits = (settings.max_log_files, settings.max_log_bytes)
     loads = stuck_loads(table)
     refused = stuck_slices.refused_slices(table.name, loads, settings)
@@ -271,7 +271,7 @@ def read_slice_figures(table: Table) -> events.SliceFigures:
 
 def stuck_loads(table: Upkeep) -> list[stuck_slices.StuckLoad]:
     """Returns the slices that cannot be compacted, with the logs that wait in them."""
-    found = ((each, table.figures_of(each)) for each in table.stuck)
+    found = ((each, table.log_size_of(each)) for each in table.stuck)
     return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 

@@ -8,7 +8,7 @@ from headgate_cli.maintenance.target import call_owner, is_address, open_address
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.location import locate_table
-from headgate_tables.face.results import Repaired
+from headgate_tables.face.results import RepairResult
 
 
 @click.command("verify", short_help="Compare a table with its commit log.")
@@ -39,7 +39,7 @@ def verify(output: Output, table_name: str, access: Access, storage: tuple[str, 
       headgate verify flights --repair
       headgate verify s3://lake/flights --json
     """  # noqa: D301 - click wants the backspace
-    repaired = _repaired(table_name, access, storage) if repair else Repaired((), ())
+    repaired = _repaired(table_name, access, storage) if repair else RepairResult((), ())
     with locate_table(table_name, access, storage).open() as table:
         found = table.verify()
     findings = [{"path": finding.path, "problem": finding.problem} for finding in found.findings]
@@ -61,9 +61,9 @@ def verify(output: Output, table_name: str, access: Access, storage: tuple[str, 
     return ExitCode.PROBLEMS
 
 
-def _repaired(table: str, access: Access, storage: tuple[str, ...]) -> Repaired:
+def _repaired(table: str, access: Access, storage: tuple[str, ...]) -> RepairResult:
     if is_address(table):
         with open_address(table, storage) as opened_table:
             return opened_table.repair()
     answer = call_owner(access, table, lambda owner: owner.repair())
-    return Repaired(answer.files, answer.removed)
+    return RepairResult(answer.files, answer.removed)

@@ -111,10 +111,10 @@ def compaction_task(
     settings: Mapping[str, str],
 ) -> CompactionTask:
     """``process``: the compactor's random id; ``attempt``: number of this try. ``settings``: the table's, as text by key."""
-    return SliceCompaction(folder, of_hudi(definition), operation, instant, epoch, process, attempt, settings)
+    return SliceCompaction(folder, as_hudi(definition), operation, instant, epoch, process, attempt, settings)
 
 
-def of_hudi(definition: Definition) -> HudiDefinition:
+def as_hudi(definition: Definition) -> HudiDefinition:
     """The definition itself. Raises TypeError for a table of another format."""
     if not isinstance(definition, HudiDefinition):
         raise TypeError(f"{type(definition).__name__} is no definition of a Hudi table")

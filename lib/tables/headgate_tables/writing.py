@@ -10,7 +10,7 @@ from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.sift import BucketedRows, concatenated, sift
-from headgate_tables.opening import of_hudi
+from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
 
 __all__ = ["BucketedRows", "Placed", "change_sink", "concatenated", "conform", "key_group", "place", "sift"]
@@ -21,14 +21,14 @@ def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definitio
 
     ``deletes``: bool[n] without null, in one chunk; None: there are none.
     """
-    return placing.place(rows, deletes, of_hudi(definition))
+    return placing.place(rows, deletes, as_hudi(definition))
 
 
 def conform(rows: pa.Table, definition: Definition) -> pa.Table:
     """Upserts with the table's columns and types. Raises FixCall errors."""
-    return conform_to_table(rows, of_hudi(definition))
+    return conform_to_table(rows, as_hudi(definition))
 
 
 def change_sink(folder: Store, definition: Definition, *, epoch: int, process: str) -> ChangeSink:
     """Writes data files in the folder. ``process``: the random id of the process (rule RO8)."""
-    return ChangeWriter(folder, of_hudi(definition), epoch=epoch, process=process, ordinal=0)
+    return ChangeWriter(folder, as_hudi(definition), epoch=epoch, process=process, ordinal=0)

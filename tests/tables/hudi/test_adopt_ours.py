@@ -32,7 +32,7 @@ from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.place import place
 from headgate_tables.hudi.services.compaction.execution import compact_slice
-from headgate_tables.opening import of_hudi
+from headgate_tables.opening import as_hudi
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds
@@ -170,7 +170,7 @@ def test_file_groups_of_the_other_program_keep_their_ids_for_writers_that_see_no
         theirs = {group.file_id for group in other.file_groups() if group.partition == "new"}
     table.adopt()
     assert table.definition is not None
-    definition = of_hudi(read_definition(definition_message(table.definition)))  # as an order to a writer carries it
+    definition = as_hudi(read_definition(definition_message(table.definition)))  # as an order to a writer carries it
     assert set(definition.groups["new"].values()) == theirs
     assert definition == table.definition
     assert hash(definition) == hash(table.definition)

@@ -34,7 +34,7 @@ def test_taking_over_a_table_with_archived_instants_is_cheap(tmp_path: Path) -> 
         "from headgate_tables import hudi\n"
         "table = hudi.open_table(sys.argv[1])\n"
         "table.own()\n"
-        "while table.slice_figures() is None:\n"
+        "while table.largest_slice() is None:\n"
         "    table.maintain()"
     )
     assert heavy_ones_of(script, table.url) == []

@@ -8,7 +8,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import MissingFileError
-from headgate_tables.hudi import Repaired
+from headgate_tables.hudi import RepairResult
 from headgate_tables.hudi.timeline.active import read_timeline
 from support.other_program import other_program
 from support.served import SMALL, Served
@@ -41,7 +41,7 @@ READS: list[Callable[[hudi.Table], object]] = [
     lambda table: table.scan(since="20000101000000000"),
     lambda table: table.commits(),
     lambda table: table.file_groups(),
-    lambda table: table.hold(),
+    lambda table: table.lease(),
 ]
 
 
@@ -67,7 +67,7 @@ def test_reads_name_a_deleted_instant_and_a_repair_puts_it_back(number: int, all
     assert table.repair().put_back == sorted(f"{TIMELINE}/{file.name}" for file in gone)
     assert {file: file.read_bytes() for file in gone} == content
     assert notes(polling) == notes(hudi.open_table(table.url)) == notes(table) == shown
-    assert table.repair() == Repaired([], [])
+    assert table.repair() == RepairResult([], [])
     table.upsert(rows(("after", 1, "x")))
     assert notes(table) == {**shown, "after": "x"}
     assert table.verify().ok
@@ -100,7 +100,7 @@ def test_what_no_slot_says_any_more_is_named_and_nothing_is_archived_or_compacte
     lost.unlink()
     successor = hudi.open_table(table.url)
     successor.own()
-    assert successor.repair() == Repaired([], [])
+    assert successor.repair() == RepairResult([], [])
     for call in (successor.archive, successor.compact, successor.scan):
         with pytest.raises(MissingFileError, match=lost.name.rpartition(".")[0]):
             call()

@@ -7,7 +7,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.hudi.log.names import log_name
-from headgate_tables.hudi.snapshot import news_of
+from headgate_tables.hudi.snapshot import new_instants
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSystemView, list_folders
@@ -194,7 +194,7 @@ def test_completion_times_of_archived_logs_are_found_in_whatever_order_files_are
     ],
 )
 def test_news_that_do_not_tell_everything_are_none(before: list[str], after: list[str], news: str | None) -> None:
-    found = news_of(timeline(*before), timeline(*after))
+    found = new_instants(timeline(*before), timeline(*after))
     assert (None if found is None else "".join(instant.time for instant in found)) == news
 
 

@@ -34,7 +34,7 @@ def run(made: SimulatedTable, commits: int, takes: int, touched: Callable[[int],
             ready.pop(0)
         made.maintain()
         ready += [made.commits + takes] * (len(made.plans) - len(ready))
-        worst.log_files = max(worst.log_files, made.live.most.log_files)
+        worst.log_files = max(worst.log_files, made.live.largest.log_files)
         worst.instants = max(worst.instants, len(made.timeline.completed))
         if number % 10 == 9:
             slices = [part for part in made.view.latest_slices() if part.base and part.log_bytes >= SMALL_LOGS]
@@ -79,7 +79,7 @@ def test_compactors_that_were_away_find_the_worst_first_and_catch_up() -> None:
     made = SimulatedTable(TableSettings(compaction_target_io_mb=3200))
     for _ in range(80):
         made.commit(dict.fromkeys(KEYS, 2 * MIB))
-    assert made.live.most.log_files == 80
+    assert made.live.largest.log_files == 80
     assert made.live.urgent
     run(made, 40, 1, lambda _: dict.fromkeys(KEYS, MIB // 4))
-    assert made.live.most.log_files <= 25
+    assert made.live.largest.log_files <= 25

@@ -34,7 +34,7 @@ def test_what_a_reader_holds_stays_readable_until_it_lets_go(tmp_path: Path) -> 
     table.configure(KEEP_LITTLE)
     table.upsert(rows(("a", 1, "early"), ("b", 1, "early")))
     table.upsert(rows(("a", 2, "later")))
-    with hudi.open_table(str(tmp_path / "table")) as reader, reader.hold(seconds=60, holder="a long query") as lease:
+    with hudi.open_table(str(tmp_path / "table")) as reader, reader.lease(seconds=60, holder="a long query") as lease:
         point = lease.point
         worn(table, 4)
         assert as_of(reader, point) == {"a": "later", "b": "early"}
@@ -48,7 +48,7 @@ def test_what_a_reader_holds_stays_readable_until_it_lets_go(tmp_path: Path) -> 
 
 def test_a_table_without_commits_cannot_be_held(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no commit"):
-        create(tmp_path).hold()
+        create(tmp_path).lease()
 
 
 def test_a_lease_that_a_cleaning_has_overtaken_is_given_back_and_another_one_taken(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_lease_that_a_cleaning_has_overtaken_is_given_back_and_another_one_tak
                 worn(table, 4)
 
     store.before_create = clean_first
-    with reader.hold(seconds=60) as lease:
+    with reader.lease(seconds=60) as lease:
         assert points[0] < points[1] == lease.point
         worn(table, 4)
         assert as_of(reader, lease.point) == {"a": "late 3"}

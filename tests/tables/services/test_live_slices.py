@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.face.operation import Plan
-from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.results import SliceLogSize
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
@@ -80,8 +80,8 @@ def agree(made: SimulatedTable, live: LiveSlices) -> None:
     assert set(live.due) == due.keys()
     assert live.urgent == any(urgency.rank == 2 for urgency in due.values())
     slices = list(made.view.latest_slices())
-    assert live.most.log_files == max((len(part.logs) for part in slices), default=0)
-    assert live.most.log_bytes == max((part.log_bytes for part in slices), default=0)
+    assert live.largest.log_files == max((len(part.logs) for part in slices), default=0)
+    assert live.largest.log_bytes == max((part.log_bytes for part in slices), default=0)
     retained = made.retained.completion if made.retained else "9"
     exactly = min(made.straddling(), default="")
     if made.savepoints:  # of a savepoint it only knows that the slice was there, and may hold back a little more
@@ -97,7 +97,7 @@ def test_kept_file_by_file_it_says_the_same_as_a_look_at_everything(steps: list[
     for kind, number in steps:
         step(made, kind, number)
         agree(made, made.live)
-        agree(made, LiveSlices.of(made.view.groups(), made.plans, made.settings, made.view.completion_of))
+        agree(made, LiveSlices.from_view(made.view.groups(), made.plans, made.settings, made.view.completion_of))
 
 
 def test_logs_of_an_open_plan_count_for_readers_but_not_for_the_next_plan() -> None:
@@ -108,9 +108,9 @@ def test_logs_of_an_open_plan_count_for_readers_but_not_for_the_next_plan() -> N
     assert isinstance(plan, Plan)
     made.commit({KEYS[0]: 10})
     assert not made.live.due
-    assert (made.live.most.log_files, made.live.most.log_bytes) == (4, 40)
+    assert (made.live.largest.log_files, made.live.largest.log_bytes) == (4, 40)
     made.finish(plan)
-    assert (made.live.most.log_files, made.live.most.log_bytes) == (1, 10)
+    assert (made.live.largest.log_files, made.live.largest.log_bytes) == (1, 10)
 
 
 def test_slices_become_due_by_the_age_of_their_oldest_log_though_nothing_is_committed_any_more() -> None:
@@ -161,7 +161,7 @@ def test_log_files_of_change_data_make_no_slice_longer_or_due_and_begin_none() -
         made.view.add_files(key[0], changes)
         made.live.add_files(key[0], changes)
     agree(made, made.live)
-    assert made.live.most == SliceFigures(1, 10)
+    assert made.live.largest == SliceLogSize(1, 10)
     assert not made.live.due
-    assert made.live.of_slice(KEYS[1]) == SliceFigures()
+    assert made.live.log_size_of(KEYS[1]) == SliceLogSize()
     assert [part.logs for part in made.view.latest_slices()] == [log.logs]

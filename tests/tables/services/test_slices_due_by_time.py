@@ -75,7 +75,7 @@ def test_a_new_owner_tells_how_full_slices_are_before_it_does_anything_about_the
     clock.now = NOON + AGE_MS + SECOND
     with hudi.open_table(table.url, system=system(clock)) as owner:
         owner.own()
-        while owner.slice_figures() is None:
+        while owner.largest_slice() is None:
             step = owner.maintain()
             assert (step.plan, step.did, step.more) == (None, "", True)
         step = owner.maintain()

@@ -8,7 +8,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.operation import Compacted, Operation, Plan
-from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS, LONGEST_REST_MS, StuckSlice, failed_again
@@ -93,15 +93,15 @@ def test_a_slice_that_a_plan_went_on_without_counts_for_no_limit_but_its_own(own
     owner.write(P, times=5)
     [stuck] = owner.table.stuck
     assert (stuck.partition, stuck.why, stuck.tries) == (P, WHY, 1)
-    assert owner.table.slice_figures() == SliceFigures()
-    of_it = owner.table.figures_of(stuck)
+    assert owner.table.largest_slice() == SliceLogSize()
+    of_it = owner.table.log_size_of(stuck)
     assert of_it is not None
     assert of_it.log_files == 8
     owner.reopen()
     assert [each.partition for each in owner.table.stuck] == [P], "a takeover does not forget it"
     assert owner.maintain() is None
-    assert owner.table.slice_figures() == SliceFigures()
-    assert owner.table.figures_of(stuck) == of_it
+    assert owner.table.largest_slice() == SliceLogSize()
+    assert owner.table.log_size_of(stuck) == of_it
 
 
 def test_it_rests_twice_as_long_after_each_failure_while_others_are_planned(owner: Owner) -> None:
@@ -147,7 +147,7 @@ def test_once_compacted_it_is_as_any_other(owner: Owner) -> None:
     owner.end(owner.maintain())
     assert owner.table.stuck == []
     owner.write(P)
-    assert owner.table.slice_figures() == SliceFigures(1, owner.table.slice_figures().log_bytes)  # type: ignore[union-attr]
+    assert owner.table.largest_slice() == SliceLogSize(1, owner.table.largest_slice().log_bytes)  # type: ignore[union-attr]
     assert_all_read_the_same(owner.table)
 
 
@@ -167,7 +167,7 @@ def test_a_slice_that_is_set_aside_is_planned_by_nobody_until_it_is_taken_in(own
     owner.table.take_in(stuck.name)
     owner.table.take_in(stuck.name)
     owner.write(P)
-    assert owner.table.slice_figures() == SliceFigures(), "it stays out of the limits until it is compacted"
+    assert owner.table.largest_slice() == SliceLogSize(), "it stays out of the limits until it is compacted"
     owner.end(owner.plan())
     assert owner.table.stuck == []
 

@@ -204,7 +204,7 @@ def test_what_a_savepoint_needs_stays_until_it_is_removed(table: hudi.Table, clo
 
 def test_leases_of_readers_that_died_are_dropped(table: hudi.Table, clock: SetClock) -> None:
     with hudi.open_table(table.url, system=system(clock)) as reader:
-        lease: Any = reader.hold(seconds=60, holder="a reader that dies")
+        lease: Any = reader.lease(seconds=60, holder="a reader that dies")
         assert lease.point
     clock.now += 60_000 + GRACE_MS + 1
     table.clean()

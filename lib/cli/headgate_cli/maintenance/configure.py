@@ -46,7 +46,7 @@ def _in_this_process(
 ) -> list[dict[str, str]]:
     with open_address(address, storage) as table:
         now = table.configure({**wanted, **dict.fromkeys(unset)}) if wanted or unset else table.settings
-    values, defaults = now.texts(), TableSettings().texts()
+    values, defaults = now.to_texts(), TableSettings().to_texts()
     return [
         {"key": each.key, "value": values[each.key], "default": defaults[each.key], "about": each.about}
         for each in SETTINGS.values()

@@ -9,7 +9,7 @@ from headgate_cli.maintenance.target import call_owner, fields_of, is_address, o
 from headgate_cli.output import Output, Record
 from headgate_tables.errors import TablesError
 from headgate_tables.face.owner import StuckSlice, Table
-from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.results import SliceLogSize
 
 
 @click.group("slice", short_help="Set file slices aside, take them in.")
@@ -84,17 +84,17 @@ def _records(table: Table) -> Sequence[Record]:
     return [_record(stuck, waiting) for stuck, waiting in zip(table.stuck, _waiting(table), strict=True)]
 
 
-def _waiting(table: Table) -> list[SliceFigures]:
+def _waiting(table: Table) -> list[SliceLogSize]:
     """Log files and bytes of each stuck slice; 0 if damage prevents the count, so that the slices are listed all the same."""
     try:
         if table.stuck:
             table.file_groups()  # lists the table: figures exist only after that
-        return [table.figures_of(each) or SliceFigures() for each in table.stuck]
+        return [table.log_size_of(each) or SliceLogSize() for each in table.stuck]
     except TablesError:
-        return [SliceFigures() for _ in table.stuck]
+        return [SliceLogSize() for _ in table.stuck]
 
 
-def _record(stuck: StuckSlice, waiting: SliceFigures) -> Record:
+def _record(stuck: StuckSlice, waiting: SliceLogSize) -> Record:
     return {
         "name": stuck.name,
         "why": stuck.why,

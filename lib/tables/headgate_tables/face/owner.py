@@ -14,10 +14,10 @@ from headgate_tables.face.results import (
     CleanResult,
     CommitResult,
     CompactResult,
-    Maintained,
-    Repaired,
+    MaintenanceResult,
+    RepairResult,
     RestoreResult,
-    SliceFigures,
+    SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
 
@@ -143,7 +143,7 @@ class Upkeep(Protocol):
     def stuck(self) -> Sequence[StuckSlice]:
         """Slices that cannot be compacted, or are set aside, by name."""
 
-    def maintain(self) -> Maintained:
+    def maintain(self) -> MaintenanceResult:
         """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
 
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
@@ -152,10 +152,10 @@ class Upkeep(Protocol):
     def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str] | None = None) -> str:
         """Completes a plan; ``dropped``: operations that failed for good, and why. Returns the completion time, "" for none."""
 
-    def slice_figures(self) -> SliceFigures | None:
+    def largest_slice(self) -> SliceLogSize | None:
         """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
 
-    def figures_of(self, stuck: StuckSlice) -> SliceFigures | None:
+    def log_size_of(self, stuck: StuckSlice) -> SliceLogSize | None:
         """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
 
 
@@ -195,7 +195,7 @@ class OperatorCalls(Protocol):
     def accept_future_times(self) -> str:
         """Lets the table continue above times that are ahead of the clock; returns where it continues, "" when none is ahead."""
 
-    def repair(self) -> Repaired:
+    def repair(self) -> RepairResult:
         """Restores timeline files that were deleted, and removes archived ones that have come back."""
 
 

@@ -55,7 +55,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairResult:
     """What ``Table.repair()`` did: paths of timeline files, from the table's root."""
 
     put_back: Sequence[str]
@@ -157,7 +157,7 @@ class AdoptResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Maintained:
+class MaintenanceResult:
     """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon."""
 
     plan: Plan | None = None
@@ -166,7 +166,7 @@ class Maintained:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceFigures:
+class SliceLogSize:
     """The most log files and log bytes of any file slice."""
 
     log_files: int = 0

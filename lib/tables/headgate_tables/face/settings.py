@@ -56,7 +56,7 @@ class TableSettings:
     bloom_fpp: float = 1e-9
 
     @classmethod
-    def of(cls, values: Mapping[str, str]) -> "TableSettings":
+    def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
         """From texts by key. Raises OptionError for an unknown key or an invalid value."""
         by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
         read: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class TableSettings:
                 fix="What is archived cannot be read as of any more, so keep more commits than the cleaner does.",
             )
 
-    def texts(self) -> dict[str, str]:
+    def to_texts(self) -> dict[str, str]:
         """Every setting by its key, as text."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {SETTINGS[name].key: _text(value) for name, value in values.items()}

@@ -1,7 +1,7 @@
 """Apache Hudi tables: create, write, read."""
 
 from headgate_tables.commitlog.records import Holder
-from headgate_tables.face.results import CommitInfo, CommitResult, Finding, Repaired, Verification
+from headgate_tables.face.results import CommitInfo, CommitResult, Finding, RepairResult, Verification
 from headgate_tables.hudi.create import create_table
 from headgate_tables.hudi.opening import open_table
 from headgate_tables.hudi.scan import Scan
@@ -13,7 +13,7 @@ __all__ = [
     "CommitResult",
     "Finding",
     "Holder",
-    "Repaired",
+    "RepairResult",
     "Scan",
     "Table",
     "Transaction",

@@ -54,7 +54,7 @@ class Layout:
         """Raises UnsupportedTableError for a table that would be read wrongly, CorruptFileError when a key is missing."""
         if not properties.get("hoodie.table.name"):
             raise CorruptFileError(f"{path} names no table", fix="Restore hoodie.properties from a copy of the table.")
-        version = TableVersion.of(properties, path)
+        version = TableVersion.from_properties(properties, path)
         if properties.get("hoodie.populate.meta.fields", "true") == "false":
             raise UnsupportedTableError(
                 f"{path} has virtual keys (hoodie.populate.meta.fields=false)",

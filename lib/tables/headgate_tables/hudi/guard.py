@@ -112,7 +112,7 @@ class Guard:
         """For an adoption: checks features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""
         self._check_properties(owner=False)
 
-    def settle(self) -> None:
+    def note_commit(self) -> None:
         """After a commit of ours: the next transaction may find the timeline as it is now."""
         try:
             self._settled = self._store.version(TIMELINE_FOLDER)

@@ -11,10 +11,10 @@ def newest_instants(store: Store, limit: int) -> list[InstantInfo]:
     """At most ``limit`` (0: all), oldest first; each completed write costs one read of its metadata. Raises CorruptFileError."""
     found = read_timeline(store)
     instants = sorted([*found.completed.values(), *found.pending.values()], key=lambda instant: instant.time)
-    return [_told(store, instant) for instant in instants[-limit if limit else 0 :]]
+    return [_describe(store, instant) for instant in instants[-limit if limit else 0 :]]
 
 
-def _told(store: Store, instant: Instant) -> InstantInfo:
+def _describe(store: Store, instant: Instant) -> InstantInfo:
     known = (instant.time, instant.action, str(instant.state), instant.completion or None)
     if not instant.completion or instant.action not in WRITE_ACTIONS:
         return InstantInfo(*known)

@@ -106,7 +106,7 @@ def live_leases(store: Store, now_ms: int) -> list[str]:
     return sorted({lease.point for lease in _listed(store) if lease.expires_ms + GRACE_MS >= now_ms})
 
 
-def held_points(store: Store) -> set[str]:
+def leased_points(store: Store) -> set[str]:
     """Points of all leases, including expired ones that no cleaning has removed yet."""
     return {lease.point for lease in _listed(store)}
 

@@ -6,7 +6,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.results import AdoptResult, Repaired
+from headgate_tables.face.results import AdoptResult, RepairResult
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -157,7 +157,7 @@ class TableOwner(TableReader, TableServices):
         self._opened.check_damage()
         return self._opened.log.accept_future_times() if self._opened.log is not None else ""
 
-    def repair(self) -> Repaired:
+    def repair(self) -> RepairResult:
         """Restores deleted timeline files from the slots that decided them, and removes those that were archived and have come
         back (hazard H8).
 
@@ -171,7 +171,7 @@ class TableOwner(TableReader, TableServices):
         removed = take_away(self._store, self._opened.layout.history_folder, log.state)
         self._snapshots.forget()
         self._maintainer.forget()
-        return Repaired(sorted(there - before), removed)
+        return RepairResult(sorted(there - before), removed)
 
     def _begin_log(self, buckets: int | None, *, roll_back: bool) -> tuple[CommitLog, Definition]:
         """Wins slot 0 of a table that another program made."""
@@ -188,7 +188,7 @@ class TableOwner(TableReader, TableServices):
         if log.own():
             self._groups = None
             self._took_over = True
-            self._snapshots.let_go()
+            self._snapshots.stop_keeping()
             self._maintainer.forget()
             if absent(log.state, (), read_timeline(self._store)):
                 put_back(log)
@@ -233,6 +233,6 @@ class TableOwner(TableReader, TableServices):
         names: dict[str, dict[str, int]] = {}
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size
-        self._snapshots.take_in(transaction.instant, completion, names)
+        self._snapshots.add_completed(transaction.instant, completion, names)
         self._maintainer.committed(names)
-        self._guard.settle()
+        self._guard.note_commit()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
-from headgate_tables.hudi.leases import held_points
+from headgate_tables.hudi.leases import leased_points
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean
 from headgate_tables.hudi.timeline.history import archived_completions
@@ -51,7 +51,7 @@ class Past:
                 self._newest[name] = max(times, default="")
         return max((self._newest[name] for name in files), default="")
 
-    def counts(self, point: str, timeline: Timeline) -> Callable[[str], bool]:
+    def completed_by(self, point: str, timeline: Timeline) -> Callable[[str], bool]:
         """A function: whether an instant, of the timeline or older, had completed at this completion time."""
         archive = archived_completions(self._store, self._folder) if point < self.archived() else {}
 
@@ -60,9 +60,9 @@ class Past:
 
         return had_completed
 
-    def saved(self, point: str, timeline: Timeline) -> bool:
+    def is_kept(self, point: str, timeline: Timeline) -> bool:
         """Whether a savepoint or a reader's lease keeps the table as of this completion time."""
-        return any(self.point(time, timeline) == point for time in timeline.savepoints) or point in held_points(self._store)
+        return any(self.point(time, timeline) == point for time in timeline.savepoints) or point in leased_points(self._store)
 
     def cleaned(self, instant: Instant) -> Cleaned:
         """What a completed cleaning removed. Raises CorruptFileError."""

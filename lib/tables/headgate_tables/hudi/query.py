@@ -46,7 +46,7 @@ def select(snapshots: Snapshots, mode: Mode, as_of: str | None, since: str | Non
         return Selection(snapshot, slices, snapshot.view.unknown(), newest(timeline))
     point = past.point(as_of, timeline)
     _check_point(past, timeline, as_of, point)
-    counts = past.counts(point, timeline)
+    counts = past.completed_by(point, timeline)
     slices = _shown(snapshot.view.latest_slices(counts), mode)
     return Selection(snapshot, slices, snapshot.view.unknown(counts), newest(timeline, point))
 
@@ -78,7 +78,7 @@ def _changes(snapshots: Snapshots, seen: str, as_of: str | None, since: str) -> 
         oldest = past.oldest(timeline)
         raise _gone(f"the commits after {since} were archived", f"since={oldest!r}", oldest)
     commits = [instant for instant in timeline.writes() if begin < instant.completion <= end]
-    replaced = snapshot.view.replaced(past.counts(end, timeline))
+    replaced = snapshot.view.replaced(past.completed_by(end, timeline))
     view = _view_of(snapshots, timeline, replaced, commits)
     slices = list(view.latest_slices())
     missing = next((part.path(name) for part in slices for name in part.names if not _is_there(snapshot.view, part, name)), None)
@@ -107,7 +107,7 @@ def _check_point(past: Past, timeline: Timeline, as_of: str, point: str) -> None
     if point >= newest(timeline) and timeline.completed:
         return  # nothing of the past is asked for
     oldest = past.oldest(timeline)
-    if point < oldest and not past.saved(point, timeline):
+    if point < oldest and not past.is_kept(point, timeline):
         saved = ", ".join(sorted(timeline.savepoints))
         raise _gone(f"the table as of {as_of} is gone", f"as_of={oldest!r}", oldest, saved)
 

@@ -19,11 +19,11 @@ from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.hudi.verify import verify
 from headgate_tables.hudi.view import FileGroup
 
-_HOLD_ATTEMPTS = 5
+_LEASE_ATTEMPTS = 5
 
 
 class TableReader:
-    """Everything that can be read of a table. Only ``hold`` writes: a lease."""
+    """Everything that can be read of a table. Only ``lease`` writes: a lease."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -68,7 +68,7 @@ class TableReader:
     @property
     def settings(self) -> TableSettings:
         """According to the newest slot that this handle knows."""
-        return TableSettings.of(self._opened.log.state.settings) if self._opened.log else TableSettings()
+        return TableSettings.from_texts(self._opened.log.state.settings) if self._opened.log else TableSettings()
 
     @property
     def savepoints(self) -> Sequence[str]:
@@ -103,7 +103,7 @@ class TableReader:
         selection = select(self._snapshots, mode, as_of, since)
         return Scan(self._store, self._opened.layout, selection, columns, partitions, filter, meta_columns=meta_columns)
 
-    def hold(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
+    def lease(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
         """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.
 
         Readers write nothing else. ``holder``: for people who ask what keeps their files. Read with
@@ -111,10 +111,10 @@ class TableReader:
         """
         system = self._opened.system
         holder = holder or f"process {system.pid} on {system.host}"
-        for _ in range(_HOLD_ATTEMPTS):
+        for _ in range(_LEASE_ATTEMPTS):
             point = newest(self._snapshots.current().view.timeline)
             if not point:
-                raise OptionError(f"{self._store.url} has no commit to hold", fix="Hold it once there are rows.")
+                raise OptionError(f"{self._store.url} has no commit to lease", fix="Take a lease once there are rows.")
             lease = take_lease(self._store, system.clock, system.ids, point=point, seconds=seconds, holder=holder)
             # A cleaning that did not see the lease may have begun just before it (rule D3).
             if self._snapshots.past.oldest(self._snapshots.current().view.timeline) <= point:

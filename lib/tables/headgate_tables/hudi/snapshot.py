@@ -63,10 +63,10 @@ class Snapshots:
 
     @property
     def kept(self) -> Snapshot | None:
-        """The snapshot that ``take_in`` keeps current for the table's owner, without listing. None before the first listing."""
+        """The snapshot that ``add_completed`` keeps current for the table's owner without listing. None before any listing."""
         return self._current if self._is_kept else None
 
-    def let_go(self) -> None:
+    def stop_keeping(self) -> None:
         """To be called when the table has just become ours: others may have written since the last call of ``current``."""
         self._is_kept = False
 
@@ -84,7 +84,9 @@ class Snapshots:
         seen = self._current.view.timeline.completed if self._current is not None else ()
         return self._checked(read_timeline(self._store), seen)
 
-    def take_in(self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]], action: str = "deltacommit") -> None:
+    def add_completed(
+        self, instant: str, completion: str, names: Mapping[str, Mapping[str, int]], action: str = "deltacommit"
+    ) -> None:
         """Adds what this process has completed: names and sizes of new files by partition. Lists nothing."""
         done = Instant(instant, action, State.COMPLETED, completion)
         if self._missed is not None:
@@ -100,7 +102,7 @@ class Snapshots:
         self._current = None
 
     def begin_listing(self) -> None:
-        """From now on ``take_in`` also notes what a listing that begins now may miss."""
+        """From now on ``add_completed`` also notes what a listing that begins now may miss."""
         self._missed = []
 
     def end_listing(self, folders: Sequence[tuple[str, Mapping[str, int]]]) -> Snapshot:
@@ -115,7 +117,7 @@ class Snapshots:
 
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
         """Brings the view up to ``timeline`` by the metadata of new instants; False when these do not name every change."""
-        news = news_of(view.timeline, timeline)
+        news = new_instants(view.timeline, timeline)
         if news is None:
             return False
         commits = [self.metadata(instant) for instant in news if instant.action != "clean"]
@@ -196,7 +198,7 @@ class Snapshots:
         return found
 
 
-def news_of(before: Timeline, after: Timeline) -> list[Instant] | None:
+def new_instants(before: Timeline, after: Timeline) -> list[Instant] | None:
     """Completed instants that are new, if their own metadata name every change of the table's files; else None.
 
     Only instants before the timeline's new start may be missing: those were archived. One that was known must still be there,

@@ -15,7 +15,7 @@ class TableVersion(enum.IntEnum):
     NINE = 9
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], path: str) -> "TableVersion":
+    def from_properties(cls, properties: Mapping[str, str], path: str) -> "TableVersion":
         """The version in ``hoodie.properties``. Raises UnsupportedTableError for any other."""
         text = properties.get("hoodie.table.version", "0")
         known = ", ".join(str(version.value) for version in cls)

@@ -11,7 +11,7 @@ def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:
     """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided."""
     before = owned.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
-    settings = TableSettings.of(after)
+    settings = TableSettings.from_texts(after)
     if after != before:
         owned.log.decide(lambda _: Configured(settings=after))
     return settings

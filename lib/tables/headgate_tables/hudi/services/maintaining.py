@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import Compacted, Plan
-from headgate_tables.face.results import Maintained, SliceFigures
+from headgate_tables.face.results import MaintenanceResult, SliceLogSize
 from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.planning.due import BUNCH, Due, Figures, due
+from headgate_tables.hudi.services.planning.due import BUNCH, Figures, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
@@ -35,48 +35,48 @@ class Maintainer:
         self._planned_ago, self._planned_ms = BUNCH, 0
         self._cleaned_ago = self._held = 0
 
-    def step(self, owned: Owned) -> Maintained:
+    def step(self, owned: Owned) -> MaintenanceResult:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
 
         The step that ends the listing does nothing else: checkpoints wait for it, and a cleaning may take a second.
         """
         if owned.snapshots.kept is None:
             self._list(owned)
-            return Maintained(more=True)
+            return MaintenanceResult(more=True)
         slices = self._known(owned)
         slices.advance(owned.clock.now_ms(), overdue(owned))
-        for each in due(self._figures(owned, slices), owned.settings):
+        for each in due_steps(self._figures(owned, slices), owned.settings):
             done = self._do(each, owned)
             if done.did:
                 return done
-        return Maintained()
+        return MaintenanceResult()
 
-    def _do(self, step: Due, owned: Owned) -> Maintained:
+    def _do(self, step: Step, owned: Owned) -> MaintenanceResult:
         match step:
-            case Due.PLAN:
+            case Step.PLAN:
                 plan = plan_compaction(owned)
                 if plan is not None:
                     self.planned(plan, owned.clock.now_ms())
-                    return Maintained(plan, f"planned {len(plan.operations)} compactions", more=True)
-            case Due.CLEAN:
+                    return MaintenanceResult(plan, f"planned {len(plan.operations)} compactions", more=True)
+            case Step.CLEAN:
                 result = clean(owned, plan_only=False)
                 self._cleaned_ago, self._held = 0, result.held
                 # Files that were considered and stay are held: they are considered again now and then, not with every commit.
                 self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
-                    return Maintained(did=f"cleaned {len(result.files)} files", more=True)
-            case Due.ARCHIVE:
+                    return MaintenanceResult(did=f"cleaned {len(result.files)} files", more=True)
+            case Step.ARCHIVE:
                 if gone := archive(owned, plan_only=False, forced=False).instants:
-                    return Maintained(did=f"archived {len(gone)} instants", more=True)
-        return Maintained()
+                    return MaintenanceResult(did=f"archived {len(gone)} instants", more=True)
+        return MaintenanceResult()
 
-    def figures(self, owned: Owned) -> SliceFigures | None:
-        """See ``Upkeep.slice_figures``; None until the table was listed."""
-        return self._known(owned).most if owned.snapshots.kept is not None else None
+    def largest_slice(self, owned: Owned) -> SliceLogSize | None:
+        """See ``Upkeep.largest_slice``; None until the table was listed."""
+        return self._known(owned).largest if owned.snapshots.kept is not None else None
 
-    def figures_of(self, owned: Owned, key: Key) -> SliceFigures | None:
+    def log_size_of(self, owned: Owned, key: Key) -> SliceLogSize | None:
         """Of one slice, by partition and file id; None until the table was listed."""
-        return self._known(owned).of_slice(key) if owned.snapshots.kept is not None else None
+        return self._known(owned).log_size_of(key) if owned.snapshots.kept is not None else None
 
     # What the handle decided.
 
@@ -114,7 +114,7 @@ class Maintainer:
     def _known(self, owned: Owned) -> LiveSlices:
         if self._slices is None:
             view = owned.view()
-            self._slices = LiveSlices.of(view.groups(), owned.plans.values(), owned.settings, view.completion_of)
+            self._slices = LiveSlices.from_view(view.groups(), owned.plans.values(), owned.settings, view.completion_of)
             cleaned = owned.log.state.cleaned
             self._replacing = [
                 w.completion for w in view.timeline.writes() if w.action != "deltacommit" and w.completion > cleaned

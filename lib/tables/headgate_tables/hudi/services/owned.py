@@ -32,7 +32,7 @@ class Owned:
     @property
     def settings(self) -> TableSettings:
         """According to the newest CONFIG slot."""
-        return TableSettings.of(self.log.state.settings)
+        return TableSettings.from_texts(self.log.state.settings)
 
     @property
     def schema(self) -> str:

@@ -104,7 +104,7 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
             undone=[*undone, *plans, *later],
             outputs={plan.instant: plan_names(plan) for plan in plans.values()},
             names=names,
-            channels=taken_back(state.channels, saved.channels),
+            channels=restored_channels(state.channels, saved.channels),
             publish=encode_derived(derived),
         )
 
@@ -117,7 +117,7 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
 _PENDING = (State.INFLIGHT, State.REQUESTED)
 
 
-def taken_back(now: Channels, saved: Channels) -> Channels:
+def restored_channels(now: Channels, saved: Channels) -> Channels:
     """Channel records after a restore: offsets as they were saved, 0 for channels that began later; the greater incarnation."""
     records = {name: record._replace(offset=0) for name, record in now.items()}
     for name, record in saved.items():

@@ -9,9 +9,9 @@ from headgate_tables.face.results import (
     ArchiveResult,
     CleanResult,
     CompactResult,
-    Maintained,
+    MaintenanceResult,
     RestoreResult,
-    SliceFigures,
+    SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services import configuring, embedded, savepoints
@@ -128,17 +128,17 @@ class TableServices(ABC):
         """Open compactions by instant, according to the newest slot that this handle knows."""
         return self._owned().plans
 
-    def maintain(self) -> Maintained:
+    def maintain(self) -> MaintenanceResult:
         """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
         return self._maintainer.step(self._owned())
 
-    def slice_figures(self) -> SliceFigures | None:
+    def largest_slice(self) -> SliceLogSize | None:
         """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
-        return self._maintainer.figures(self._owned())
+        return self._maintainer.largest_slice(self._owned())
 
-    def figures_of(self, stuck: owner.StuckSlice) -> SliceFigures | None:
+    def log_size_of(self, stuck: owner.StuckSlice) -> SliceLogSize | None:
         """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
-        return self._maintainer.figures_of(self._owned(), stuck.key)
+        return self._maintainer.log_size_of(self._owned(), stuck.key)
 
     @property
     def stuck(self) -> Sequence[StuckSlice]:

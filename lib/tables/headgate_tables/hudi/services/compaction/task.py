@@ -48,7 +48,7 @@ class SliceCompaction:
             self.operation,
             self.instant,
             stage=LOG_LAYOUT.stage_folder(self.epoch, self.process) if self.store.stages else "",
-            settings=TableSettings.of(self.settings),
+            settings=TableSettings.from_texts(self.settings),
             progress=progress,
             attempt=str(self.attempt),
         )

@@ -26,7 +26,7 @@ from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.schema.evolved import evolved
 from headgate_tables.hudi.services.foreign import work as foreign_work
 from headgate_tables.hudi.services.foreign.sampled_keys import sample
-from headgate_tables.hudi.services.foreign.work import Foreign, Lying
+from headgate_tables.hudi.services.foreign.work import ForeignChanges, ListedTable
 from headgate_tables.hudi.services.savepoints import savepoint_files
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan
@@ -44,7 +44,7 @@ TIMEZONE_KEY = "hoodie.table.timeline.timezone"
 class Adoption:
     """What an ADOPT slot will say. ``newest``: the largest time on the timeline; ``rolled_back``: pending instants to remove."""
 
-    foreign: Foreign
+    foreign: ForeignChanges
     newest: str
     plans: Mapping[str, Sequence[Json]]
     rolled_back: Sequence[str]
@@ -95,47 +95,47 @@ def survey(
 
     Raises ForeignWriterError, UnsupportedTableError, CorruptFileError, MissingFileError.
     """
-    lying = foreign_work.look(store, layout, state)
-    foreign = foreign_work.judge(lying, state, [slot for slot in slots if slot.n > state.folded])
+    listed = foreign_work.list_table(store, layout, state)
+    foreign = foreign_work.find_changes(listed, state, [slot for slot in slots if slot.n > state.folded])
     compactions = [each for each in foreign.pending if each.action == "compaction"]
     writes = [each for each in foreign.pending if each.action != "compaction"]
-    _check_pending(store, lying, writes, roll_back=roll_back)
+    _check_pending(store, listed, writes, roll_back=roll_back)
     late = _late_outputs(store, layout, foreign, state)
-    snapshot = _snapshot(store, layout, lying, [path for paths in late.values() for path in paths])
+    snapshot = _snapshot(store, layout, listed, [path for paths in late.values() for path in paths])
     check_all(snapshot.view)
     groups = _groups(definition, snapshot.view)
     schema = evolved(definition.schema, snapshot.schema) if _has_writes(foreign) else definition.schema
-    _check_rows(store, definition, lying, foreign)
+    _check_rows(store, definition, listed, foreign)
     gone = {each.time for each in writes}
-    ours_dead = {*foreign.removed, *state.dead, *state.gone} - lying.timeline.completed.keys() - lying.archive.keys()
-    plans = {each.time: [op.encode() for op in foreign_work.pinned(store, each, lying)] for each in compactions}
+    ours_dead = {*foreign.removed, *state.dead, *state.gone} - listed.timeline.completed.keys() - listed.archive.keys()
+    plans = {each.time: [op.encode() for op in foreign_work.pin_plan(store, each, listed)] for each in compactions}
     names = [
-        *foreign_work.not_to_be_published(foreign, lying, slots, snapshot.view),
+        *foreign_work.not_to_be_published(foreign, listed, slots, snapshot.view),
         *(path for time in foreign.unsaved for path in savepoint_files(time, state.savepoints[time])),
-        *foreign_work.data_of(lying, gone | ours_dead),
-        *(path for path in foreign_work.data_of(lying, {each.time for each in compactions}) if path.endswith(".parquet")),
-        *(path for paths in late.values() for path in paths if lying.has(path)),
+        *foreign_work.data_files_of(listed, gone | ours_dead),
+        *(path for path in foreign_work.data_files_of(listed, {each.time for each in compactions}) if path.endswith(".parquet")),
+        *(path for paths in late.values() for path in paths if listed.has(path)),
         *_pending_names(store, writes, compactions),
     ]
-    dead = {time: foreign_work.data_of(lying, {time}) for time in gone}
+    dead = {time: foreign_work.data_files_of(listed, {time}) for time in gone}
     dead |= {time: paths for time, paths in late.items() if time in foreign.removed}
     body = Adopt(
         completed={time: each.completion for time, each in foreign.completed.items()},
-        removed=sorted({*foreign.removed, *(time for time in foreign.archived if time > lying.timeline.start)} - dead.keys()),
+        removed=sorted({*foreign.removed, *(time for time in foreign.archived if time > listed.timeline.start)} - dead.keys()),
         dead=dead,
         plans=plans,
         refused={time: paths for time, paths in late.items() if time in foreign.finished},
-        savepoints={time: _savepoint(each, lying, state) for time, each in foreign.saved.items()},
+        savepoints={time: _savepoint(each, listed, state) for time, each in foreign.saved.items()},
         unsaved=sorted(foreign.unsaved),
-        archived=max((time for time in lying.archive if time < lying.timeline.start), default=""),
-        cleaned=max((kept_since(each, lying.timeline) for each in _cleanings(store, foreign)), default=""),
+        archived=max((time for time in listed.archive if time < listed.timeline.start), default=""),
+        cleaned=max((kept_since(each, listed.timeline) for each in _cleanings(store, foreign)), default=""),
         config={"groups": encode_groups(groups), "schema": encode_schema(schema)},
         names=list(dict.fromkeys(names)),
     )
-    return Adoption(foreign, lying.newest, plans, sorted(gone), body, snapshot)
+    return Adoption(foreign, listed.newest, plans, sorted(gone), body, snapshot)
 
 
-def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogState) -> dict[str, list[str]]:
+def _late_outputs(store: Store, layout: Layout, foreign: ForeignChanges, state: LogState) -> dict[str, list[str]]:
     """Outputs that compactors of ours have made, or may still make, of plans that others finished or undid, by plan: a second
     base file beside theirs would make the table unreadable (rule FI3).
     """
@@ -147,20 +147,20 @@ def _late_outputs(store: Store, layout: Layout, foreign: Foreign, state: LogStat
     return {time: [path for path in paths if path not in theirs] for time, paths in late.items()}
 
 
-def _snapshot(store: Store, layout: Layout, lying: Lying, without: Sequence[str]) -> Snapshot:
+def _snapshot(store: Store, layout: Layout, listed: ListedTable, without: Sequence[str]) -> Snapshot:
     """As others left the table, without slots. ``without``: what compactors of ours may have made beside the files of others."""
-    files = {folder: dict(names) for folder, names in lying.files.items()}
+    files = {folder: dict(names) for folder, names in listed.files.items()}
     for path in without:
         folder, _, name = path.rpartition("/")
         files.get(folder, {}).pop(name, None)
     return Snapshots(store, layout, None, lambda: ()).end_listing(list(files.items()))
 
 
-def _has_writes(foreign: Foreign) -> bool:
+def _has_writes(foreign: ForeignChanges) -> bool:
     return any(each.action in WRITE_ACTIONS for each in foreign.completed.values())
 
 
-def _check_pending(store: Store, lying: Lying, writes: Sequence[Instant], *, roll_back: bool) -> None:
+def _check_pending(store: Store, listed: ListedTable, writes: Sequence[Instant], *, roll_back: bool) -> None:
     if writes and not roll_back:
         names = ", ".join(each.name for each in writes)
         raise ForeignWriterError(
@@ -170,7 +170,7 @@ def _check_pending(store: Store, lying: Lying, writes: Sequence[Instant], *, rol
     for each in writes:
         # A write that is only requested has not changed anything.
         if each.action in foreign_work.UNDOING and each.state is State.INFLIGHT:
-            halfway = [time for time in foreign_work.targets(store, each) if time in lying.timeline.completed]
+            halfway = [time for time in foreign_work.targets(store, each) if time in listed.timeline.completed]
             if halfway:
                 raise ForeignWriterError(
                     f"{each.name} may have deleted some files of {halfway[0]}, which is completed",
@@ -213,10 +213,10 @@ def _unused(definition: Definition, view: FileSystemView, partition: str, bucket
     return definition.file_id(partition, bucket, k)
 
 
-def _check_rows(store: Store, definition: Definition, lying: Lying, foreign: Foreign) -> None:
+def _check_rows(store: Store, definition: Definition, listed: ListedTable, foreign: ForeignChanges) -> None:
     """Checks that the other program puts rows into the buckets where we look for them."""
     writes = {time for time, each in foreign.completed.items() if each.action in WRITE_ACTIONS and each.action != "commit"}
-    if not sample(store, definition, foreign_work.data_of(lying, writes)).fits(definition.buckets):
+    if not sample(store, definition, foreign_work.data_files_of(listed, writes)).fits(definition.buckets):
         raise UnsupportedTableError(
             f"the other program did not write with {definition.buckets} buckets, so rows lie where nobody looks for them",
             fix="Restore the table to a savepoint, or load its rows into a new table; "
@@ -243,15 +243,15 @@ def _below(store: Store, folder: str) -> Iterator[str]:
         yield from _below(store, f"{folder}/{name}")
 
 
-def _savepoint(instant: Instant, lying: Lying, state: LogState) -> Savepoint:
+def _savepoint(instant: Instant, listed: ListedTable, state: LogState) -> Savepoint:
     """The offsets of the saved commit are known if nothing of ours came later; otherwise clients send everything again."""
-    point = lying.timeline.completion(instant.time) or lying.archive.get(instant.time, instant.time)
+    point = listed.timeline.completion(instant.time) or listed.archive.get(instant.time, instant.time)
     moved = any(completion > point for completion in state.commits.values())
     channels = {name: record._replace(offset=0) if moved else record for name, record in state.channels.items()}
     return Savepoint(instant.completion, point, channels)
 
 
-def _cleanings(store: Store, foreign: Foreign) -> Iterator[Cleaned]:
+def _cleanings(store: Store, foreign: ForeignChanges) -> Iterator[Cleaned]:
     for each in foreign.completed.values():
         if each.action == "clean":
             yield decode_clean(store.get(each.path).to_pybytes(), each.path)

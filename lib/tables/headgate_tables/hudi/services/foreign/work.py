@@ -26,7 +26,7 @@ UNDOING = ("rollback", "restore")
 
 
 @dataclass(frozen=True, slots=True)
-class Lying:
+class ListedTable:
     """The files of a table. ``files``: sizes by name, by folder; ``archive``: completion times of archived instants; ``undone``:
     instants that rollbacks and restores of others took off the timeline.
     """
@@ -57,7 +57,7 @@ class Lying:
         return name in self.files.get(folder, {})
 
 
-def look(store: Store, layout: Layout, state: LogState) -> Lying:
+def list_table(store: Store, layout: Layout, state: LogState) -> ListedTable:
     """Lists everything. Raises CorruptFileError."""
     timeline = Timeline()
     timeline.add(list_instants(store))
@@ -65,7 +65,7 @@ def look(store: Store, layout: Layout, state: LogState) -> Lying:
     archive = archived_completions(store, layout.history_folder)
     foreign = [each for each in timeline.completed.values() if each.action in UNDOING and not _is_ours(each, state)]
     undone = frozenset(time for each in foreign for time in _undone_by(store, each))
-    return Lying(timeline, files, archive, undone)
+    return ListedTable(timeline, files, archive, undone)
 
 
 def _undone_by(store: Store, instant: Instant) -> list[str]:
@@ -100,7 +100,7 @@ def _is_ours(instant: Instant, state: LogState) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignChanges:
     """What others did to instants. ``finished``: plans of ours that they completed; ``removed``: instants and plans of
     ours that they undid; ``archived``: ours that they archived; ``pending``: theirs that never completed, oldest first.
     ``saved``, ``unsaved``: savepoints made and removed.
@@ -119,22 +119,22 @@ class Foreign:
         return any(len(getattr(self, name)) for name in self.__dataclass_fields__)
 
 
-def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
+def find_changes(listed: ListedTable, state: LogState, unfolded: Sequence[Slot]) -> ForeignChanges:
     """Compares the table with what the slots decided.
 
     A won slot that is not published yet looks like one that another program undid. It counts as unpublished when it is not
     folded (a fold is written when all is published, rule G1), no rollback names it, and nothing later was archived.
     """
-    timeline, start = lying.timeline, lying.timeline.start
+    timeline, start = listed.timeline, listed.timeline.start
     unpublished = {slot.instant for slot in unfolded}
     saved_now = {slot.body.saved for slot in unfolded if isinstance(slot.body, SavepointMade)}
 
     def undone(time: str) -> bool:
-        return time < start or time in lying.undone or time not in unpublished or not _has_inputs(state, time, lying)
+        return time < start or time in listed.undone or time not in unpublished or not _has_inputs(state, time, listed)
 
     missing = [time for time in state.commits if time not in timeline.completed]
     missing += [time for time in state.plans if time not in timeline.completed and time not in timeline.pending]
-    archived = {time for time in missing if time in lying.archive}
+    archived = {time for time in missing if time in listed.archive}
     removed = {time for time in missing if time not in archived and undone(time)}
     completed = {each.time: each for each in timeline.completed.values() if not _is_ours(each, state)}
     saved = {time: each for time, each in timeline.savepoints.items() if each.completion and not _is_ours(each, state)}
@@ -147,13 +147,13 @@ def judge(lying: Lying, state: LogState, unfolded: Sequence[Slot]) -> Foreign:
         (each for each in timeline.pending.values() if not state.has_reserved(each.time)), key=lambda each: each.time
     )
     finished = {time for time in state.plans if time in completed or time in archived}
-    return Foreign(completed, finished, removed, archived, pending, saved, unsaved)
+    return ForeignChanges(completed, finished, removed, archived, pending, saved, unsaved)
 
 
-def _has_inputs(state: LogState, plan: str, lying: Lying) -> bool:
+def _has_inputs(state: LogState, plan: str, listed: ListedTable) -> bool:
     """Whether a plan of ours could still be executed; True for what is no plan."""
     operations = [Operation.decode(each) for each in state.plans.get(plan, ())]
-    return all(lying.has(each.at(pin.name)) for each in operations for pin in ([each.base] if each.base else []) + [*each.logs])
+    return all(listed.has(each.at(pin.name)) for each in operations for pin in ([each.base] if each.base else []) + [*each.logs])
 
 
 def plan_outputs(state: LogState, plans: Collection[str]) -> dict[str, list[str]]:
@@ -161,12 +161,12 @@ def plan_outputs(state: LogState, plans: Collection[str]) -> dict[str, list[str]
     return {time: [Operation.decode(each).path for each in state.plans[time]] for time in plans if time in state.plans}
 
 
-def data_of(lying: Lying, instants: Collection[str]) -> list[str]:
+def data_files_of(listed: ListedTable, instants: Collection[str]) -> list[str]:
     """Paths of the data files that carry these instants."""
-    return [_path(folder, name) for folder, name, parsed in lying.data() if parsed.instant in instants]
+    return [_path(folder, name) for folder, name, parsed in listed.data() if parsed.instant in instants]
 
 
-def not_to_be_published(foreign: Foreign, lying: Lying, slots: Sequence[Slot], view: FileSystemView) -> list[str]:
+def not_to_be_published(foreign: ForeignChanges, listed: ListedTable, slots: Sequence[Slot], view: FileSystemView) -> list[str]:
     """Names in our slots that must not be published again: archived, undone, completed by others, or cleaned.
 
     Raises MissingFileError for a file of ours that is gone although the table needs it.
@@ -177,19 +177,19 @@ def not_to_be_published(foreign: Foreign, lying: Lying, slots: Sequence[Slot], v
     for slot in slots:
         instant = slot.instant
         names += [path for path, _ in derived_files(slot) if _is_over(path, foreign, over)]
-        published = instant in lying.timeline.completed or instant in foreign.archived
+        published = instant in listed.timeline.completed or instant in foreign.archived
         for file in slot.files:
             if file.path in dead:
                 continue
             if instant in foreign.removed or instant in foreign.completed:
                 names.append(file.path)
-            elif published and not lying.has(file.path):
+            elif published and not listed.has(file.path):
                 _check_cleaned(file, view, bases)
                 names.append(file.path)
     return names
 
 
-def _is_over(path: str, foreign: Foreign, over: Collection[str]) -> bool:
+def _is_over(path: str, foreign: ForeignChanges, over: Collection[str]) -> bool:
     if not path.startswith(f"{TIMELINE_FOLDER}/"):
         return False
     derived = parse_instant(path.rpartition("/")[2])
@@ -214,7 +214,7 @@ def _check_cleaned(file: DataFile, view: FileSystemView, bases: Mapping[tuple[st
         )
 
 
-def pinned(store: Store, instant: Instant, lying: Lying) -> list[Operation]:
+def pin_plan(store: Store, instant: Instant, listed: ListedTable) -> list[Operation]:
     """A pending compaction of another program, as operations of ours. Raises CorruptFileError, MissingFileError."""
     path = Instant(instant.time, "compaction", State.REQUESTED).path
     try:
@@ -227,7 +227,7 @@ def pinned(store: Store, instant: Instant, lying: Lying) -> list[Operation]:
     operations: list[Operation] = []
     for each in slices:
         try:
-            sizes = lying.files.get(each.partition, {})
+            sizes = listed.files.get(each.partition, {})
             operations.append(each.pin(sizes, base_name(each.file_id, WRITE_TOKEN, instant.time)))
         except KeyError as error:
             raise MissingFileError(

@@ -13,7 +13,7 @@ BUNCH = 5
 Larger: fewer slots and instants of services, slices overshoot their number of logs by as much."""
 
 
-class Due(enum.Enum):
+class Step(enum.Enum):
     """One step of maintenance."""
 
     ARCHIVE = "archive instants"
@@ -43,17 +43,17 @@ class Figures:
     archivable: int = 0
 
 
-def due(figures: Figures, settings: TableSettings) -> list[Due]:
+def due_steps(figures: Figures, settings: TableSettings) -> list[Step]:
     """Steps in the order of their urgency; when the first turns out to have nothing to do, the next one may run."""
-    steps: list[Due] = []
+    steps: list[Step] = []
     # First, because it is rare and keeps readers' listings short; a few instants at a time are not worth a file of history.
     batch = min(BUNCH, settings.archive_max - settings.archive_min)
     if settings.archive_automatic and archiving_is_due(figures.completed, settings) and figures.archivable >= batch:
-        steps.append(Due.ARCHIVE)
+        steps.append(Step.ARCHIVE)
     if figures.due and (figures.urgent or figures.planned_ago >= BUNCH):
-        steps.append(Due.PLAN)
+        steps.append(Step.PLAN)
     if settings.clean_automatic and _something_to_clean(figures):
-        steps.append(Due.CLEAN)
+        steps.append(Step.CLEAN)
     return steps
 
 

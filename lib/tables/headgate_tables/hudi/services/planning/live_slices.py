@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from headgate_tables.face.operation import Operation, Plan
-from headgate_tables.face.results import SliceFigures
+from headgate_tables.face.results import SliceLogSize
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.services.planning.slice_loads import LogLoad, SliceLoad
@@ -19,7 +19,7 @@ from headgate_tables.hudi.view import FileGroup
 
 
 class LiveSlices:
-    """The live slices of one table, for one thread. ``of`` makes them anew after a restore, an adoption, new settings."""
+    """The live slices of one table, for one thread. ``from_view`` makes them anew after a restore, an adoption, new settings."""
 
     def __init__(self, settings: TableSettings) -> None:
         self._rules = Rules(settings, "", "")
@@ -32,10 +32,10 @@ class LiveSlices:
         self._retired: list[tuple[str, str]] = []
         self._stuck: Mapping[Key, StuckSlice] = {}
         self._resting: set[Key] = set()
-        self._most: SliceFigures | None = SliceFigures()
+        self._most: SliceLogSize | None = SliceLogSize()
 
     @classmethod
-    def of(
+    def from_view(
         cls,
         groups: Iterable[FileGroup],
         plans: Iterable[Plan],
@@ -71,22 +71,22 @@ class LiveSlices:
         self._look_anew(key, known)
 
     @property
-    def most(self) -> SliceFigures:
+    def largest(self) -> SliceLogSize:
         """The most log files and log bytes of any slice that can be compacted; logs in open plans count, since readers still
         read them.
         """
         if self._most is None:
             loads = [load for key, load in self._slices.items() if key not in self._stuck]
-            self._most = SliceFigures(max((s.files for s in loads), default=0), max((s.bytes for s in loads), default=0))
+            self._most = SliceLogSize(max((s.files for s in loads), default=0), max((s.bytes for s in loads), default=0))
         return self._most
 
-    def of_slice(self, key: Key) -> SliceFigures:
+    def log_size_of(self, key: Key) -> SliceLogSize:
         """Log files and log bytes of one slice."""
         known = self._slices.get(key)
-        return SliceFigures(known.files, known.bytes) if known else SliceFigures()
+        return SliceLogSize(known.files, known.bytes) if known else SliceLogSize()
 
     def set_stuck(self, stuck: Mapping[Key, StuckSlice], now: int) -> None:
-        """Which slices cannot be compacted: they do not count for ``most``, and are due only when they do not rest."""
+        """Which slices cannot be compacted: they do not count for ``largest``, and are due only when they do not rest."""
         if stuck.keys() != self._stuck.keys():
             self._most = None
         self._stuck = stuck
@@ -125,7 +125,7 @@ class LiveSlices:
             and key not in self._stuck
             and (known.files > self._most.log_files or known.bytes > self._most.log_bytes)
         ):
-            self._most = SliceFigures(max(known.files, self._most.log_files), max(known.bytes, self._most.log_bytes))
+            self._most = SliceLogSize(max(known.files, self._most.log_files), max(known.bytes, self._most.log_bytes))
         if logs.files == 1:
             heapq.heappush(self._ages, (logs.oldest, key))
         if known.straddler != before:

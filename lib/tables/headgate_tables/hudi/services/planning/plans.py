@@ -123,7 +123,7 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropp
     names: dict[str, dict[str, int]] = {}
     for each in finished:
         names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
-    owned.snapshots.take_in(instant, completion, names, "commit")
+    owned.snapshots.add_completed(instant, completion, names, "commit")
     drop_staged(owned.store, owned.log, instant)
     return completion
 

@@ -26,7 +26,7 @@ class LogLoad:
         self.files += 1
         self.bytes += size
 
-    def take(self, other: "LogLoad") -> None:
+    def merge(self, other: "LogLoad") -> None:
         """Adds logs, all of other commits."""
         self.commits += other.commits
         self.files += other.files
@@ -73,5 +73,5 @@ class SliceLoad:
     def given_up(self) -> None:
         """Notes that the plan was cancelled, or dropped its operation on this slice."""
         if self.pinned is not None:
-            self.pinned.take(self.logs)
+            self.pinned.merge(self.logs)
             self.logs, self.pinned = self.pinned, None

@@ -74,7 +74,7 @@ def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
         return Clean(instant=started, completion=time, names=chosen.paths, earliest=earliest, publish=publish)
 
     completion = owned.log.decide(body)
-    owned.snapshots.take_in(started, completion, {}, "clean")
+    owned.snapshots.add_completed(started, completion, {}, "clean")
     return started
 
 
