@@ -15,11 +15,13 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
+from headgate_runtime.limits import DoorLimits
 from headgate_runtime.metrics import metrics, served
 from headgate_runtime.world import World
 from headgate_tables.system import SystemIds
 
 _GRACE_S = 0.5
+_HEALTH_ONLY = DoorLimits(message_bytes=4 << 10)
 _RELEASE_S = 5.0
 """How long coordinators have to acknowledge the last reports."""
 
@@ -72,7 +74,7 @@ async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Co
             pool = AttemptPool(settings.operations, runner.run, threads, group, world)
             CompactorMetrics(registry, pool)
             coordinators = CoordinatorClient(settings.coordinator, WorkHandler(hello, pool), settings, world.clock)
-            server = Server(settings)
+            server = Server(settings, limits=_HEALTH_ONLY)
             address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())
             try:

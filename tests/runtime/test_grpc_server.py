@@ -231,13 +231,17 @@ async def test_a_message_up_to_the_limit_passes_and_one_above_is_refused_also_wh
     async with serving() as (_, address):
         options = [("grpc.max_send_message_length", -1)]
         async with grpc.aio.insecure_channel(address, options=options) as channel:
-            stub = tables_pb2_grpc.TableServiceStub(channel)
             for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
-                for size, status in ((-64, grpc.StatusCode.NOT_FOUND), (64, grpc.StatusCode.RESOURCE_EXHAUSTED)):
-                    request = tables_pb2.CreateTableRequest(schema=bytes(MAX_MESSAGE_BYTES + size))
-                    with pytest.raises(grpc.aio.AioRpcError) as failed:
-                        await stub.DescribeTable(request, compression=compression)
-                    assert failed.value.code() is status
+                for size, status in ((-64, grpc.StatusCode.OK), (64, grpc.StatusCode.RESOURCE_EXHAUSTED)):
+                    batch = ingest_pb2.Batch(rows=bytes(MAX_MESSAGE_BYTES + size))
+                    request = ingest_pb2.AppendRequest(batch=batch)
+                    call = ingest_pb2_grpc.IngestServiceStub(channel).Append(compression=compression)
+                    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                        await call.write(request)
+                        await call.done_writing()
+                        while await call.read() is not grpc.aio.EOF:
+                            pass
+                    assert await call.code() is status
 
 
 async def test_reflection_is_not_there() -> None:

@@ -51,11 +51,6 @@ async def serve(settings: WriterSettings, drain: asyncio.Event, world: World) ->
         await writer.leave()
 
 
-_WINDOWS = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1 << 20))
-"""gRPC reads this much ahead on a stream that the writer does not read. By default it reads up to 16 MiB, which the memory limit
-does not count: thirty fast clients took 600 MiB. The price: 1 MiB per round trip and stream, 20 MB/s over 50 ms."""
-
-
 @dataclass(frozen=True, slots=True)
 class Writer:
     """A running writer. It serves clients and writers at ``address``, and Prometheus at ``metrics_address`` (empty: not)."""
@@ -103,7 +98,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             shared = StreamResources(
                 Admission(Limits()), (ingest_budget, budget), cpu, refusals, _in_flight(settings), world.reached
             )
-            server = Server(settings, options=_WINDOWS)
+            server = Server(settings)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
             address = hello.address = settings.advertised(await server.start())

@@ -1,9 +1,6 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
-from collections.abc import Sequence
-from contextlib import aclosing
 from contextvars import ContextVar
-from inspect import isasyncgenfunction
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
-from headgate_runtime.limits import SERVER_OPTIONS
+from headgate_runtime.limits import DoorLimits, server_options
 from headgate_runtime.principals import ANONYMOUS, Principals
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address
@@ -37,13 +35,14 @@ class Server:
     more), OSError or ValueError if the files that the settings name are wrong.
     """
 
-    def __init__(
-        self, settings: ServiceSettings, *, options: Sequence[tuple[str, str | int]] = (), ids: Ids | None = None
-    ) -> None:
+    def __init__(self, settings: ServiceSettings, *, limits: DoorLimits | None = None, ids: Ids | None = None) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
-        guard = _Guard(Principals(settings), ids or SystemIds())
-        self.grpc: grpc.aio.Server = grpc.aio.server(interceptors=[guard], options=[*SERVER_OPTIONS, *options])
+        limits = limits or DoorLimits()
+        guard = _Guard(Principals(settings), Door(limits), ids or SystemIds())
+        self.grpc: grpc.aio.Server = grpc.aio.server(interceptors=[guard], options=server_options(limits))
+        # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
+        self.grpc.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]
         self.health = Health(self.grpc)
         self._settings = settings
 
@@ -95,8 +94,9 @@ class Health:
 class _Guard(grpc.aio.ServerInterceptor):
     """Before each call: who is it. Around it: errors become status and trailing metadata."""
 
-    def __init__(self, principals: Principals, ids: Ids) -> None:
+    def __init__(self, principals: Principals, door: Door, ids: Ids) -> None:
         self._principals = principals
+        self._door = door
         self._ids = ids
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
@@ -109,31 +109,22 @@ class _Guard(grpc.aio.ServerInterceptor):
             caller = self._principals.of(handler_call_details.method, metadata.get("authorization"))
         except RpcError as refused:
             return self._refusal(refused)
-        for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
-            if (serve := getattr(handler, kind)) is not None:
-                return handler._replace(**{kind: self._guarded(serve, handler_call_details.method, caller)})
-        raise AssertionError(f"{handler_call_details.method} has no behaviour")
+        serving = self._door.serve(handler, handler_call_details.method, caller)
+        return serving._replace(stream_stream=self._guarded(serving.stream_stream, handler_call_details.method, caller))
 
     def _refusal(self, refused: RpcError) -> Any:
         """A streaming handler, also of a unary method, whose whole request gRPC would read before it calls the handler."""
 
-        async def refuse(_requests: object, context: "grpc.aio.ServicerContext[object, object]") -> None:
+        async def refuse(_requests: object, context: Context) -> None:
             await self._abort(context, refused)
 
         return grpc.stream_stream_rpc_method_handler(refuse)
 
-    def _guarded(self, serve: Any, method: str, caller: str) -> Any:
-        """``serve`` as a coroutine; an asynchronous generator's answers are written from here."""
-        yields = isasyncgenfunction(serve)
-
-        async def guarded(request: object, context: "grpc.aio.ServicerContext[object, object]") -> Any:
+    def _guarded(self, serve: Serve, method: str, caller: str) -> Serve:
+        async def guarded(requests: object, context: Context) -> None:
             try:
                 _principal.set(caller)
-                if not yields:
-                    return await serve(request, context)
-                async with aclosing(serve(request, context)) as answers:
-                    async for answer in answers:
-                        await context.write(answer)
+                await serve(requests, context)
             except grpc.aio.BaseError:
                 raise
             except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
@@ -141,7 +132,7 @@ class _Guard(grpc.aio.ServerInterceptor):
 
         return guarded
 
-    async def _abort(self, context: "grpc.aio.ServicerContext[object, object]", told: RpcError) -> None:
+    async def _abort(self, context: Context, told: RpcError) -> None:
         trailing = ((METADATA_KEY, told.error.SerializeToString()),)
         await context.abort(status_of(told.error), told.error.message, trailing)
 
@@ -152,6 +143,10 @@ class _Guard(grpc.aio.ServerInterceptor):
         return rpc_error(
             errors_pb2.CODE_INTERNAL, f"internal error, request {request_id}", "Give this id to the operators of the cluster."
         )
+
+
+def _leave_unregistered(service_name: str, method_handlers: object) -> None:
+    """The generic handlers, which are registered besides, serve the same."""
 
 
 def _only_rpc_error(error: BaseException) -> RpcError | None:

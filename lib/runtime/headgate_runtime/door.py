@@ -1,0 +1,133 @@
+"""What a call may cost before its handler runs: places, memory and time for the request (docs/operations.md has the sums).
+
+A unary method is served as a stream, which is the same on the wire: gRPC reads the whole request of a unary handler before it
+calls it, while of a stream nothing is read until somebody asks.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from inspect import isasyncgenfunction
+from typing import Any, Final, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.call_quota import CallQuota
+from headgate_runtime.errors import rpc_error
+from headgate_runtime.limits import DoorLimits, request_bytes_of
+from headgate_runtime.newest import Newest
+from headgate_runtime.principals import ANONYMOUS
+from headgate_runtime.read_budget import ReadBudget
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Serve: TypeAlias = Callable[[Any, Context], Awaitable[None]]
+"""Of a stream: takes the requests and the context, and has written all answers when it returns."""
+
+_HEALTH: Final = "/grpc.health."
+_CLUSTER_SERVICES: Final = "/headgate.cluster."
+
+
+class Door:
+    """The limits of one server, and what of them is in use."""
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self._limits = limits
+        self._calls = CallQuota(limits.calls)
+        self._budget = ReadBudget(limits.read_bytes, limits.read_seconds)
+        self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
+        self._watchers = Newest(limits.watchers)
+
+    def serve(self, handler: Any, method: str, principal: str) -> Any:
+        """The handler that serves a call of ``method`` by ``principal`` behind the limits; always one of a stream."""
+        answer = _answering(handler)
+        serve: Serve
+        if method.startswith(_HEALTH):
+            serve = self._stranger(handler, method, answer)
+        else:
+            serve = answer if handler.request_streaming else self._one_request(handler, method, principal, answer)
+            if not method.startswith(_CLUSTER_SERVICES):
+                serve = self._counted(serve, principal)
+        return grpc.stream_stream_rpc_method_handler(
+            serve, handler.request_deserializer if handler.request_streaming else None, handler.response_serializer
+        )
+
+    def _counted(self, serve: Serve, principal: str) -> Serve:
+        async def counted(requests: Any, context: Context) -> None:
+            with self._calls.counted(_caller(principal, context)):
+                await serve(requests, context)
+
+        return counted
+
+    def _one_request(self, handler: Any, method: str, principal: str, answer: Serve) -> Serve:
+        async def serve(_requests: Any, context: Context) -> None:
+            async with self._budget.reserved(_caller(principal, context), self._limits.message_bytes):
+                try:
+                    async with asyncio.timeout(self._limits.read_seconds):
+                        request = await _read(handler, method, context)
+                except TimeoutError:
+                    raise _too_slow(self._limits.read_seconds) from None
+            await answer(request, context)
+
+        return serve
+
+    def _stranger(self, handler: Any, method: str, answer: Serve) -> Serve:
+        async def serve(_requests: Any, context: Context) -> None:
+            async with self._checks.turn(self._limits.stranger_seconds):
+                request = await _read(handler, method, context)
+            async with self._watchers.turn(None):
+                await answer(request, context)
+
+        return serve
+
+
+def _caller(principal: str, context: Context) -> str:
+    """Who shares limits with others of the same name: a principal, or a connection where there are no tokens."""
+    return principal if principal != ANONYMOUS else context.peer()
+
+
+async def _read(handler: Any, method: str, context: Context) -> Any:
+    """The one request of a unary method. Raises RpcError: TOO_LARGE, INVALID_ARGUMENT."""
+    received: object = await context.read()
+    if not isinstance(received, bytes):
+        raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the call ended without a request", "Send one.")
+    if len(received) > (most := request_bytes_of(method)):
+        raise rpc_error(
+            errors_pb2.CODE_TOO_LARGE,
+            f"the request has {len(received):,} bytes, and the limit is {most:,}",
+            "Send a smaller one.",
+        )
+    try:
+        return handler.request_deserializer(received)
+    except DecodeError:
+        raise rpc_error(
+            errors_pb2.CODE_INVALID_ARGUMENT, "the request is no message of this method", "Use the contracts of this version."
+        ) from None
+
+
+def _answering(handler: Any) -> Serve:
+    """``handler``'s method, whatever its kind, as a coroutine that writes its answers."""
+    if not handler.response_streaming:
+        one = handler.stream_unary if handler.request_streaming else handler.unary_unary
+
+        async def write_one(request: Any, context: Context) -> None:
+            await context.write(await one(request, context))
+
+        return write_one
+    several = handler.stream_stream if handler.request_streaming else handler.unary_stream
+    if not isasyncgenfunction(several):
+        return several  # type: ignore[no-any-return]
+
+    async def write_all(request: Any, context: Context) -> None:
+        async with aclosing(several(request, context)) as answers:
+            async for answer in answers:
+                await context.write(answer)
+
+    return write_all
+
+
+def _too_slow(seconds: float) -> Exception:
+    return rpc_error(
+        errors_pb2.CODE_UNAVAILABLE, f"the request did not arrive within {seconds:g} s", "Send the same again, faster."
+    )

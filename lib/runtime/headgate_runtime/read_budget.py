@@ -1,0 +1,99 @@
+"""Memory for requests that are being received: reserved before gRPC reads them, shared out among callers."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.errors import rpc_error
+
+_SHARE: Final = 2
+"""One caller holds at most this part of the budget, so that its slow requests keep nobody else waiting."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    caller: str
+    nbytes: int
+    turn: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class ReadBudget:
+    """``total`` bytes, for which a caller waits ``seconds`` at most.
+
+    Of those that wait, the caller that holds least is next; a large request is not overtaken for ever.
+    """
+
+    def __init__(self, total: int, seconds: float) -> None:
+        self._total = total
+        self._seconds = seconds
+        self._held: Counter[str] = Counter()
+        self._used = 0
+        self._waiting: list[_Waiting] = []
+
+    @property
+    def used(self) -> int:
+        """Bytes that are reserved now."""
+        return self._used
+
+    @contextlib.asynccontextmanager
+    async def reserved(self, caller: str, nbytes: int) -> AsyncIterator[None]:
+        """Has ``nbytes`` while the block runs. Raises RpcError (CODE_OVERLOADED) if it is not the caller's turn in time."""
+        await self.reserve(caller, nbytes)
+        try:
+            yield
+        finally:
+            self.free(caller, nbytes)
+
+    async def reserve(self, caller: str, nbytes: int) -> None:
+        """Returns when ``nbytes`` are the caller's, to be given back with ``free``. Raises as ``reserved`` does."""
+        waiting = _Waiting(caller, nbytes)
+        self._waiting.append(waiting)
+        self._share_out()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await waiting.turn
+        except BaseException as error:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                self._share_out()
+            else:
+                self.free(caller, nbytes)
+            if isinstance(error, TimeoutError):
+                raise _overloaded(self._seconds) from None
+            raise
+
+    def free(self, caller: str, nbytes: int) -> None:
+        """Gives back what ``reserve`` has given."""
+        self._used -= nbytes
+        self._held[caller] -= nbytes
+        if not self._held[caller]:
+            del self._held[caller]
+        self._share_out()
+
+    def _share_out(self) -> None:
+        while allowed := [each for each in self._waiting if self._is_in_share(each)]:
+            following = min(allowed, key=lambda each: self._held[each.caller])
+            if self._used and self._used + following.nbytes > self._total:
+                return
+            self._waiting.remove(following)
+            self._used += following.nbytes
+            self._held[following.caller] += following.nbytes
+            # A caller that has gone frees it again, in ``reserve``.
+            if not following.turn.done():
+                following.turn.set_result(None)
+
+    def _is_in_share(self, waiting: _Waiting) -> bool:
+        held = self._held[waiting.caller]
+        return not held or held + waiting.nbytes <= self._total // _SHARE
+
+
+def _overloaded(seconds: float) -> Exception:
+    return rpc_error(
+        errors_pb2.CODE_OVERLOADED,
+        f"the memory for requests was in use for {seconds:g} s",
+        "Send the same again later, and fewer requests at once.",
+    )
