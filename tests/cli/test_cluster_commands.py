@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.dev_cluster import DevCluster
+from demo.ports import free_port
+from headgate.profiles import find_profile
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 
@@ -25,7 +27,7 @@ ROWS = 400_000
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     folder = tmp_path_factory.mktemp("dev")
-    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms") as running:
+    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as running:
         yield running
 
 
@@ -197,14 +199,26 @@ def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate
 def test_no_secret_is_in_a_list_of_processes_a_log_or_an_answer(headgate: Any, cluster: DevCluster) -> None:
     parts = [psutil.Process(fields["pid"]) for _, fields in cluster.events if fields["event"] == "serving"]
     parts = [part for part in parts if part.is_running()]
-    urls = {part.environ()["HEADGATE_REDIS"] for part in parts if "HEADGATE_REDIS" in part.environ()}
-    [password] = {urlsplit(url).password for url in urls}
-    assert password
-    assert len(password) == 32
+    secrets = {urlsplit(part.environ().get("HEADGATE_REDIS", "")).password for part in parts} - {None}
+    secrets |= {part.environ().get("HEADGATE_CLUSTER_TOKEN") for part in parts} - {None}
+    profile = find_profile([cluster.address], os.environ)
+    assert profile is not None
+    secrets.add(profile.token)
+    assert sorted(len(secret) for secret in secrets if secret) == [32, 64, 64]
     said = [json.dumps(headgate("status")), json.dumps(cluster.events)]
     said += [word for part in (*parts, psutil.Process(parts[0].ppid())) for word in part.cmdline()]
     said += [path.read_text() for path in cluster.logs.iterdir()]
-    assert not [text for text in said if password in text]
+    assert not [text for text in said for secret in secrets if secret in text]
+
+
+def test_nobody_gets_in_without_the_profile(headgate: Any, cluster: DevCluster, tmp_path: Path, monkeypatch: Any) -> None:
+    """As another user, who knows the address alone; with the files that the profile stands for it works."""
+    state = Path(os.environ["XDG_STATE_HOME"]) / "headgate/dev" / str(cluster.port)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert headgate("table", "list", "--timeout", "1")[0] == ExitCode.RETRY_LATER, "plaintext"
+    authority = ("--tls-ca", str(state / "ca.pem"))
+    assert headgate("table", "list", *authority)[0] == ExitCode.OPERATOR, "no token"
+    assert headgate("table", "list", *authority, "--token-file", str(state / "token"))[0] == ExitCode.OK
 
 
 @pytest.mark.slow

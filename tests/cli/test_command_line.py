@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 import headgate
+from headgate_cli.dev.certificates import Certificates, Pair
+from headgate_cli.dev.credentials import Credentials
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import Redis
 from headgate_cli.dev.restarts import Restarts
@@ -18,6 +20,8 @@ from headgate_cli.status import _show as show_status
 from headgate_cli.table.schemas import schema_of_file
 from support.scripted_service import cluster_in_thread
 
+_PAIR = Pair(Path("a.pem"), Path("a.key"))
+CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, {}), "secret", Path("token"), Path("tokens"), "secret")
 REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://headgate:secret@redis.sock")
 COMMANDS = [
     ["dev"],
@@ -83,7 +87,9 @@ def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life(
 
 
 def test_every_writer_and_compactor_knows_every_coordinator() -> None:
-    cluster = Cluster("file:///lake", 7070, 2, writers=2, compactors=1, redis=REDIS, options={"coordinator": ["--x"]})
+    cluster = Cluster(
+        "file:///lake", 7070, 2, writers=2, compactors=1, redis=REDIS, credentials=CREDENTIALS, options={"coordinator": ["--x"]}
+    )
     parts = service_processes(cluster)
     assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "compactor-1"]
     assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
@@ -94,7 +100,7 @@ def test_every_writer_and_compactor_knows_every_coordinator() -> None:
 
 
 def test_ready_lines_are_told_from_other_output() -> None:
-    cluster = Cluster("file:///lake", 7070, 1, 1, 1, REDIS, {})
+    cluster = Cluster("file:///lake", 7070, 1, 1, 1, REDIS, CREDENTIALS, {})
     ready = service_processes(cluster)[0].served_address
     assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
     assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4

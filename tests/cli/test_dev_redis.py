@@ -133,8 +133,8 @@ def test_the_one_in_the_package_comes_first(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_folder_that_others_can_open_is_refused(tmp_path: Path) -> None:
-    environment = {"XDG_STATE_HOME": str(tmp_path)}
-    folder = PrivateFolder.of_cluster(7, environment)
+    state = tmp_path / "headgate"
+    folder = PrivateFolder.below(state, "dev", "7")
     assert folder.path == tmp_path / "headgate/dev/7"
     secret = folder.write("secret", "one")
     folder.write("secret", "two")
@@ -142,15 +142,23 @@ def test_a_folder_that_others_can_open_is_refused(tmp_path: Path) -> None:
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     folder.path.parent.chmod(0o750)
     with pytest.raises(CommandError, match="headgate/dev is not a folder of yours") as caught:
-        PrivateFolder.of_cluster(7, environment)
+        PrivateFolder.below(state, "dev", "7")
     assert "chmod 700" in caught.value.fix
     folder.path.parent.chmod(0o700)
     (tmp_path / "headgate/dev/8").symlink_to(folder.path)
     with pytest.raises(CommandError, match="dev/8 is not a folder of yours"):
-        PrivateFolder.of_cluster(8, environment)
+        PrivateFolder.below(state, "dev", "8")
+
+
+def test_a_folder_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
+    one, other = (PrivateFolder.below(tmp_path / "headgate", "dev", "7") for _ in range(2))
+    with one.locked() as first, other.locked() as second:
+        assert (first, second) == (True, False)
+    with other.locked() as third:
+        assert third
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_said_to_be(tmp_path: Path) -> None:
-    folder = PrivateFolder.of_cluster(7, {"XDG_STATE_HOME": str(tmp_path / ("x" * 100))})
+    folder = PrivateFolder.below(tmp_path / ("x" * 100), "dev")
     with pytest.raises(CommandError, match="too long for a socket"):
         prepare_redis(folder, "redis-server", PASSWORD)

@@ -29,7 +29,7 @@ def start_redis(log: Path, port: int = 0, *, env: Mapping[str, str] | None = Non
 
 def start_private_redis(base: Path, password: str) -> tuple[Redis, Process]:
     """That of `headgate dev`, with its state below ``base``; ready when this returns."""
-    prepared = prepare_redis(PrivateFolder.of_cluster(1, {"XDG_STATE_HOME": str(base)}), find_redis(), password)
+    prepared = prepare_redis(PrivateFolder.below(base / "headgate", "dev", "1"), find_redis(), password)
     process = Process("redis", redis_process(prepared).argv, base / "redis.log")
     deadline = time.monotonic() + READY_S
     while not prepared.socket.exists():

@@ -8,6 +8,7 @@ await receipt.wait("durable")
 """
 
 import asyncio
+import os
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from headgate.definition import Columns, Listing, SchemaLike, TableInfo, checked
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.entries import Acks, EncodedRows, Level
 from headgate.errors import InvalidArgumentError
+from headgate.profiles import find_profile
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.shared_channel import SharedChannel
@@ -42,15 +44,23 @@ def connect(
     system: System | None = None,
 ) -> "Headgate":
     """As ``headgate.connect``, for use with ``async with``."""
-    trusted = Tls() if tls is True else tls or None
+    addresses = parse_addresses(address)
     return Headgate(
-        parse_addresses(address),
-        Transport(trusted.credentials() if trusted else None, token),
+        addresses,
+        _transport(addresses, token, tls),
         timeout=timeout,
         encoder=Encoder(compression),
         in_flight_bytes=in_flight_bytes,
         system=system or System.real(),
     )
+
+
+def _transport(addresses: Sequence[str], token: str | None, tls: Tls | bool | None) -> Transport:
+    """By what the caller gave; without anything by the profile of a cluster on this machine."""
+    if token is None and tls is None and (profile := find_profile(addresses, os.environ)) is not None:
+        return Transport(profile.credentials(), profile.token)
+    trusted = Tls() if tls is True else tls or None
+    return Transport(trusted.credentials() if trusted else None, token)
 
 
 class Headgate:

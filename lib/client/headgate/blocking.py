@@ -29,12 +29,14 @@ def connect(
     """Returns a connection to a cluster. Sends nothing before the first call.
 
     ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); one that answers is enough. ``token`` is a bearer
-    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others.
+    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others. Without
+    both, a cluster that `headgate dev` runs for the same user on this machine is reached with the credentials that it made;
+    ``tls=False`` keeps to plaintext.
     ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its own. ``compression="lz4"`` saves
     about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel buffers until it is queryable (rule
     CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint, so less means more and smaller files.
 
-    Raises InvalidArgumentError, OSError (a TLS file)::
+    Raises InvalidArgumentError (also for a profile that others may open), OSError (a TLS file)::
 
         with headgate.connect("localhost:7070") as hg:
             print(hg.status())

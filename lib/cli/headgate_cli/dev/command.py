@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import click
 
+from headgate.profiles import state_folder
+from headgate_cli.dev.credentials import credentials_in, published
 from headgate_cli.dev.private import PrivateFolder
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import find_redis, prepare_redis
@@ -74,7 +76,17 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
     With --json, each line is an object with "event": started, serving, ready (connect, store), died (exit, restart_in_s),
     stopping, stopped, killed. Events of a process have its "name" (redis, coordinator-N, writer-N, compactor-N) and "pid".
     """  # noqa: D301 - click wants the backspace
-    cluster = _cluster(store, **options)
+    state = state_folder(os.environ)
+    private = PrivateFolder.below(state, "dev", str(options["port"]))
+    with private.locked() as is_ours:
+        if not is_ours:
+            raise _port_taken(options["port"])
+        cluster = _cluster(private, store, **options)
+        with published(cluster.credentials.profile, cluster.ports, state):
+            _run_logged(output, cluster, logs, verbose, grace)
+
+
+def _run_logged(output: Output, cluster: Cluster, logs: Path | None, verbose: bool, grace: float) -> None:
     folder = None if verbose else logs or _log_folder(cluster.store)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,14 +110,17 @@ async def _run(supervisor: Supervisor, cluster: Cluster, printer: "_EventPrinter
     await supervisor.run(waves, printer.ready, stop)
 
 
-def _cluster(store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str) -> Cluster:
+def _cluster(
+    private: PrivateFolder, store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str
+) -> Cluster:
     for number in range(coordinators):
         _check_free(port + number)
-    folder = PrivateFolder.of_cluster(port, os.environ)
-    redis = prepare_redis(folder, find_redis(), System.real().ids.token())
+    system = System.real()
+    redis = prepare_redis(private, find_redis(), system.ids.token())
+    credentials = credentials_in(private, system)
     url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
     options = {"coordinator": ["--checkpoint-interval", checkpoint_interval]}
-    return Cluster(url, port, coordinators, writers, compactors, redis, options)
+    return Cluster(url, port, coordinators, writers, compactors, redis, credentials, options)
 
 
 def _check_free(port: int) -> None:
@@ -114,11 +129,15 @@ def _check_free(port: int) -> None:
         try:
             listener.bind(("127.0.0.1", port))
         except OSError as error:
-            raise CommandError(
-                f"port {port} is taken",
-                fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or change --port.",
-                code=ExitCode.OPERATOR,
-            ) from error
+            raise _port_taken(port) from error
+
+
+def _port_taken(port: int) -> CommandError:
+    return CommandError(
+        f"port {port} is taken",
+        fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or change --port.",
+        code=ExitCode.OPERATOR,
+    )
 
 
 def _log_folder(store: str) -> Path:
@@ -151,12 +170,14 @@ class _EventPrinter:
 
     def ready(self) -> None:
         cluster = self._cluster
-        connect = f"localhost:{cluster.port}"
+        connect, credentials = f"localhost:{cluster.port}", cluster.credentials
         self._output.print_json({"event": "ready", "connect": connect, "store": cluster.store, "logs": str(self._logs or "")})
         with contextlib.suppress(BrokenPipeError):
             self._output.print_text(f"Headgate is ready at {connect}", fg="green", bold=True)
             self._output.print_text(
-                f"  tables  {cluster.store}\n  logs    {self._logs or 'here'}\n\n"
+                f"  tables  {cluster.store}\n  logs    {self._logs or 'here'}\n"
+                f"  access  this user's programs find it by themselves; others need --token-file {credentials.token_file} "
+                f"--tls-ca {credentials.certificates.authority}\n\n"
                 f'  Python  import headgate; hg = headgate.connect("{connect}")\n'
                 f"  shell   headgate load FILE.parquet --table NAME --create --key id\n"
                 f"          headgate status --watch\n\n"

@@ -1,9 +1,10 @@
 """Files of a cluster on this machine that no other user may read: passwords, keys, the socket of Redis."""
 
 import contextlib
+import fcntl
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from headgate_cli.exits import ExitCode
@@ -17,15 +18,11 @@ class PrivateFolder:
         self.path = path
 
     @classmethod
-    def of_cluster(cls, port: int, environment: Mapping[str, str]) -> "PrivateFolder":
-        """That of the cluster whose first coordinator has this port: ``$XDG_STATE_HOME/headgate/dev/PORT``.
-
-        It outlives the cluster, so that its clients find the next one of this port as they know it.
-        """
-        base = Path(environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or "~").expanduser() / ".local/state")
-        folder = base / "headgate"
+    def below(cls, state: Path, *names: str) -> "PrivateFolder":
+        """``state/names…``; those that are not there are made."""
+        folder = state
         _make_private(folder)
-        for name in ("dev", str(port)):
+        for name in names:
             folder /= name
             _make_private(folder)
         return cls(folder)
@@ -38,6 +35,17 @@ class PrivateFolder:
             file.write(content)
         partial.replace(path)
         return path
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Whether no other process has it locked; then this one has until the block, or the process, ends."""
+        with os.fdopen(os.open(self.path / "lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
 
 def _make_private(folder: Path) -> None:

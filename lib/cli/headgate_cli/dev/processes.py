@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headgate_cli.dev.credentials import Credentials
 from headgate_cli.dev.redis import Redis
 from headgate_runtime.lifecycle import MALLOC
 
@@ -35,7 +36,13 @@ class Cluster:
     writers: int
     compactors: int
     redis: Redis
+    credentials: Credentials
     options: Mapping[str, Sequence[str]]
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """Of the coordinators."""
+        return range(self.port, self.port + self.coordinators)
 
 
 WORKERS, COORDINATORS, REDIS = 0, 1, 2
@@ -54,24 +61,24 @@ def redis_process(redis: Redis) -> ProcessSpec:
 
 def service_processes(cluster: Cluster) -> list[ProcessSpec]:
     """Coordinators on consecutive ports from ``port``; writers and compactors on free ports."""
-    addresses = [f"127.0.0.1:{cluster.port + number}" for number in range(cluster.coordinators)]
+    addresses = [f"127.0.0.1:{port}" for port in cluster.ports]
     processes = []
     for number, address in enumerate(addresses, 1):
         argv = ["--listen", address, "--name", f"coordinator-{number}", "--store", cluster.store]
-        argv += cluster.options.get("coordinator", ())
-        processes.append(_service("coordinator", number, argv, COORDINATORS, {"HEADGATE_REDIS": cluster.redis.url}))
+        processes.append(_service(cluster, "coordinator", number, argv, COORDINATORS, {"HEADGATE_REDIS": cluster.redis.url}))
     for kind, count in (("writer", cluster.writers), ("compactor", cluster.compactors)):
-        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(addresses), *cluster.options.get(kind, ())]
-        processes += [_service(kind, number, argv, WORKERS) for number in range(1, count + 1)]
+        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(addresses)]
+        processes += [_service(cluster, kind, number, argv, WORKERS) for number in range(1, count + 1)]
     return processes
 
 
 def _service(
-    kind: str, number: int, argv: Sequence[str], stage: int, environment: Mapping[str, str] | None = None
+    cluster: Cluster, kind: str, number: int, argv: Sequence[str], stage: int, environment: Mapping[str, str] | None = None
 ) -> ProcessSpec:
-    command = [sys.executable, "-m", f"headgate_{kind}", *argv]
+    own = [*argv, *cluster.credentials.flags, *cluster.options.get(kind, ())]
     # With MALLOC set, a service does not restart itself (lifecycle.run_service).
-    return ProcessSpec(f"{kind}-{number}", command, stage, _announced, {**MALLOC, **(environment or {})})
+    variables = {**MALLOC, **cluster.credentials.environment, **(environment or {})}
+    return ProcessSpec(f"{kind}-{number}", [sys.executable, "-m", f"headgate_{kind}", *own], stage, _announced, variables)
 
 
 def _announced(line: str) -> str | None:
