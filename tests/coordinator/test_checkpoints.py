@@ -100,6 +100,8 @@ def test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken(
 
 def test_only_channels_whose_offset_grew_are_in_the_commit() -> None:
     table = OneTable("a", channels={"orders": [3, 50, "ann", 0], "idle": [1, 5, "ann", 0]})
+    table.grant("a", "orders", incarnation=3)
+    table.grant("a", "idle", incarnation=1)
     table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 60, "idle": 5}), table.flushed("a", 1))
     assert out == [Commit(1, 1, [], {"orders": (3, 60, "ann")})]
@@ -363,6 +365,7 @@ def test_a_checkpoint_without_rows_between_aborts_does_not_let_clients_send_ever
 
 def test_the_first_checkpoints_behind_an_outage_are_small_and_grow_while_they_are_flushed_in_good_time() -> None:
     table = OneTable("a", channels={"orders": [1, 0, "ann", 0]}, policy=CheckpointPolicy(first_checkpoint_bytes=100))
+    table.grant("a", "orders", incarnation=1)
     limits = []
     for number in range(1, 6):
         table.tell(loaded("a"), CheckpointAsked("a", 1))

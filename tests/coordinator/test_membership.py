@@ -167,6 +167,7 @@ def test_an_abort_during_a_drain_releases_everybody_and_begins_nothing() -> None
 
 def test_an_abort_during_a_drain_still_waits_for_the_slot_that_was_sent() -> None:
     table = OneTable("a", channels=KNOWN)
+    table.grant("a", "orders", incarnation=3)
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     table.commit(1, "a", {"orders": 60})
     table.tell(DrainAsked())

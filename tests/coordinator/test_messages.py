@@ -2,6 +2,7 @@
 
 import pytest
 
+from headgate_coordinator.core import events
 from headgate_coordinator.core.instructions import Refusal, Throttle
 from headgate_coordinator.streams.messages import OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
@@ -17,6 +18,18 @@ def test_a_pause_is_no_rate_and_no_refusal() -> None:
     assert order_of(TO, 1, Throttle(1)).throttle == wire.Throttle(bytes_per_second=1)
     stopped = order_of(TO, 1, Throttle(stopped=Refusal("CODE_OVERLOADED", "200 log files wait", "Start compactors."))).throttle
     assert (stopped.stopped, stopped.paused, stopped.why.code) == (True, False, errors_pb2.CODE_OVERLOADED)
+
+
+def test_both_ends_of_the_exchange_report_rows_and_checksums_by_process_and_what_is_in_files_is_summed() -> None:
+    tallies = [wire.Tally(process="a", rows=3, checksum=2**64 - 1), wire.Tally(process="b", rows=4, checksum=5)]
+    wanted = {"a": events.Tally(3, 2**64 - 1), "b": events.Tally(4, 5)}
+    passed = event_of("p", wire.TableReport(generation=2, barrier_passed=wire.BarrierPassed(checkpoint=7, handed=tallies)))
+    assert passed == events.BarrierPassed("p", 2, 7, {}, 0, wanted)
+    files = [wire.FileStatus(name="f", rows=3, deletes=2), wire.FileStatus(name="g", rows=1)]
+    report = wire.Flushed(checkpoint=7, files=files, received=tallies, beaten=1)
+    flushed = event_of("p", wire.TableReport(generation=2, flushed=report))
+    assert isinstance(flushed, events.Flushed)
+    assert (flushed.received, flushed.written, flushed.beaten) == (wanted, 6, 1)
 
 
 def test_every_report_of_the_contract_is_an_event_and_one_that_is_not_in_it_is_an_error() -> None:

@@ -12,6 +12,7 @@ import pytest
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
 from support.coordinator_sim.forgetful import ForgetfulWalk
+from support.coordinator_sim.lying import LyingWalk
 from support.coordinator_sim.slots import StuckError, ViolationError
 from support.coordinator_sim.walk import Walk
 
@@ -44,6 +45,14 @@ MUTANTS: dict[type[TableCoordinator], int] = {
     mutants.WaitsForOneCheckpointLess: 26,
 }
 """With a walk that finds each; when a change has moved it, others are tried: put the new one here, it saves seconds."""
+
+LIARS_MUTANTS: dict[type[TableCoordinator], int] = {
+    mutants.ComparesNoPairs: 0,
+    mutants.ComparesNoWrites: 0,
+    mutants.TakesForeignOffsets: 0,
+    mutants.Trusting: 0,
+}
+"""The same, for walks with writers that lie."""
 
 WRITERS_RULES = {
     "RO2: an order of an older generation is obeyed": ({"old orders"}, 105),
@@ -87,7 +96,7 @@ def test_a_coordinator_that_breaks_one_rule_is_found(mutant: type[TableCoordinat
 
 @pytest.mark.parametrize(("broken", "first"), WRITERS_RULES.values(), ids=WRITERS_RULES.keys())
 def test_a_writer_that_breaks_one_rule_is_found(broken: set[str], first: int) -> None:
-    assert any(is_wrong(Walk(seed, broken=broken)) for seed in looks(first))
+    assert any(is_wrong(Walk(seed, mutants.Trusting, broken)) for seed in looks(first))
 
 
 def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_loses_rows() -> None:
@@ -95,6 +104,33 @@ def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_
         return Walk(seed, mutants.IgnoresLosses, {"counts"}, same_process=True)
 
     assert any(is_wrong(walk(seed)) for seed in looks(484))
+
+
+def test_ro10_whatever_writers_report_every_row_whose_offset_is_committed_is_in_a_file() -> None:
+    liars = excluded = 0
+    for seed in range(WALKS):
+        walk = LyingWalk(seed)
+        try:
+            walk.run(STEPS)
+        except ViolationError as error:
+            raise AssertionError(f"walk {seed}: {error}") from error
+        liars += len(walk.liars)
+        excluded += len(walk.excluded & walk.liars)
+    assert excluded > WALKS / 5, f"{liars} liars, and only {excluded} of them were found out"
+
+
+@pytest.mark.parametrize("mutant", LIARS_MUTANTS, ids=lambda each: each.__name__)
+def test_ro10_a_coordinator_that_believes_writers_is_found(mutant: type[TableCoordinator]) -> None:
+    assert any(is_wrong(LyingWalk(seed, mutant)) for seed in looks(LIARS_MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
+
+
+def test_ro10_a_coordinator_that_keeps_false_writers_does_not_go_on() -> None:
+    def walk_until_stuck() -> None:
+        for seed in looks(0):
+            LyingWalk(seed, mutants.ExcludesNobody).run(STEPS)
+
+    with pytest.raises(StuckError, match="not everything was committed"):
+        walk_until_stuck()
 
 
 def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:

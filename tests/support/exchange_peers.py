@@ -14,6 +14,7 @@ from headgate_runtime.settings import ServiceSettings
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.routing import RoutedRows
+from headgate_writer.tallies import Tally
 from headgate_writer.windows import ReceiveWindow
 
 SETTINGS = ServiceSettings()
@@ -25,12 +26,14 @@ class Taken:
 
     log: list[object] = field(default_factory=list)
     received: dict[str, ReceiveWindow] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
     over: bool = False
     why_broken: str = ""
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None:
+    def add_rows(self, checkpoint: int, rows: RoutedRows, sender: str) -> None:
         self.log += [(checkpoint, key) for key in rows.rows["id"].to_pylist()]
+        self.tallies.setdefault(sender, Tally()).add(rows.rows.num_rows, rows.checksum)
         self._grown.set()
 
     def add_barrier(self, checkpoint: int, sender: str) -> None:

@@ -16,6 +16,7 @@ from headgate_coordinator.core.events import (
     Published,
     SliceFigures,
     SlotWon,
+    Tally,
     WriterJoined,
 )
 from headgate_coordinator.core.instructions import Instruction, Membership, Send, WinOffsets
@@ -86,17 +87,42 @@ class OneTable:
         """A hold is given back."""
         return ChannelEnded(writer, self.core.generation, channel, hold, uncommitted)
 
-    def barrier(self, writer: str, checkpoint: int, offsets: Mapping[str, int] | None = None, size: int = 0) -> BarrierPassed:
-        """An ingest side is through with a checkpoint."""
-        return BarrierPassed(writer, self.core.generation, checkpoint, offsets or {}, size)
+    def barrier(
+        self,
+        writer: str,
+        checkpoint: int,
+        offsets: Mapping[str, int] | None = None,
+        size: int = 0,
+        *,
+        handed: Mapping[str, int] | None = None,
+    ) -> BarrierPassed:
+        """An ingest side is through with a checkpoint. ``handed``: rows by bucket side."""
+        return BarrierPassed(writer, self.core.generation, checkpoint, offsets or {}, size, tallies(handed or {}))
 
-    def flushed(self, writer: str, checkpoint: int, files: Sequence[str] = (), size: Mapping[int, int] | None = None) -> Flushed:
-        """A bucket side is."""
-        return Flushed(writer, self.core.generation, checkpoint, files, size or {})
+    def flushed(
+        self,
+        writer: str,
+        checkpoint: int,
+        files: Sequence[str] = (),
+        size: Mapping[int, int] | None = None,
+        *,
+        received: Mapping[str, int] | None = None,
+        written: int | None = None,
+        beaten: int = 0,
+    ) -> Flushed:
+        """A bucket side is. ``received``: rows by ingest side; ``written`` without a number: all that are not beaten."""
+        rows = sum((received or {}).values())
+        written = rows - beaten if written is None else written
+        return Flushed(writer, self.core.generation, checkpoint, files, size or {}, tallies(received or {}), written, beaten)
 
     def issued(self, checkpoint: int) -> InstantIssued:
         """Instants are named after their checkpoints."""
         return InstantIssued(self.core.generation, checkpoint, f"instant {checkpoint}")
+
+
+def tallies(rows: Mapping[str, int]) -> dict[str, Tally]:
+    """The checksum follows from the rows."""
+    return {process: Tally(count, 7 * count) for process, count in rows.items()}
 
 
 def joined(writer: str) -> WriterJoined:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from headgate_coordinator.core.reconciling import reconcile
+from headgate_coordinator.streams.messages import event_of
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables import hudi
@@ -62,10 +64,11 @@ class Cluster:
         for link in self.links:
             self.owned.order(link, instant=wire.Instant(checkpoint=number, instant=transaction.instant))
         noted = await self.end_checkpoint(number, following)
-        for link in self.links:
-            flushed = await link.report("flushed")
-            assert flushed.checkpoint == number
-            transaction.add([_status(file) for file in flushed.files])
+        flushed = [await link.report("flushed") for link in self.links]
+        _assert_they_agree(self.links, noted, flushed)
+        for each in flushed:
+            assert each.checkpoint == number
+            transaction.add([_status(file) for file in each.files])
         transaction.commit()
         self.owned.decided(self.links, number, wire.LEVEL_DURABLE)
         self.owned.decided(self.links, number, wire.LEVEL_QUERYABLE)
@@ -106,6 +109,20 @@ async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = Non
             made.clients.append(await stack.enter_async_context(producers(writer.address)))
         owned.attach(made.links)
         yield made
+
+
+def _assert_they_agree(
+    links: Sequence[WriterLink], passed: Sequence[wire.BarrierPassed], flushed: Sequence[wire.Flushed]
+) -> None:
+    """As the owner looks at them (rule RO10)."""
+    barriers = {
+        link.process: event_of(link.process, wire.TableReport(barrier_passed=each))
+        for link, each in zip(links, passed, strict=True)
+    }
+    files = {
+        link.process: event_of(link.process, wire.TableReport(flushed=each)) for link, each in zip(links, flushed, strict=True)
+    }
+    assert reconcile(cast(Any, barriers), cast(Any, files)) == []
 
 
 def _status(file: wire.FileStatus) -> WriteStatus:

@@ -181,13 +181,17 @@ class ScriptedWriter:
     async def _flush(self, table: str, attached: Attached, number: int) -> None:
         taken = attached.taken.get(number, Taken())
         pair = (attached.epoch, attached.generation)
-        passed = wire.BarrierPassed(checkpoint=number, offsets=taken.offsets, bytes=taken.size)
+        count = sum(each.num_rows for each in taken.rows)
+        tallies = [wire.Tally(process=self.process, rows=count)]
+        passed = wire.BarrierPassed(checkpoint=number, offsets=taken.offsets, bytes=taken.size, handed=tallies)
         self.report(table, pair=pair, barrier_passed=passed)
         files: Sequence[wire.FileStatus] = ()
         if taken.rows:
             instant = await taken.instant
             files = await asyncio.to_thread(write_files, attached, self.process, taken.rows, instant)
-        self.report(table, pair=pair, flushed=wire.Flushed(checkpoint=number, files=files))
+        beaten = count - sum(file.rows + file.deletes for file in files)
+        flushed = wire.Flushed(checkpoint=number, files=files, received=tallies, beaten=beaten)
+        self.report(table, pair=pair, flushed=flushed)
 
     # --- the stream ---
 

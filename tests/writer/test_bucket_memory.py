@@ -50,7 +50,7 @@ async def main():
             waited += not budget.has_room
             await budget.wait_for_room()
             rows = await asyncio.to_thread(lambda: route([Admitted(batch(n), None, 0)], table.definition))
-            side.add_rows(1, rows)
+            side.add_rows(1, rows, ME)
             taken, n = taken + rows.nbytes, n + 1
             del rows
             await asyncio.sleep(0)

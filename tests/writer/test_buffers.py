@@ -68,10 +68,10 @@ def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
         there -= int(buffer.sizes[codes].sum())
         portion = buffer.take_portion(codes)
         add(1_000 + there, [(1, 1, 1)])  # comes while the flush is under way
-        changes, rest = take_apart(portion, TABLE)
-        for change in changes:
+        sifted = take_apart(portion, TABLE)
+        for change in sifted.changes:
             gone.setdefault((change.partition, change.bucket), []).extend(change.rows["note"].to_pylist())
-        buffer.finish_portion(portion, rest)
+        buffer.finish_portion(portion, sifted.rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_list, "_SMALL", small)

@@ -22,6 +22,7 @@ from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeSender, ExchangeService
 from headgate_writer.frames import encode_rows
 from headgate_writer.routing import RoutedRows
+from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
@@ -83,10 +84,10 @@ async def test_rows_and_barriers_arrive_once_and_in_the_order_in_which_they_were
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
-        await here.out.send_rows(member, 1, rows(range(10)))
-        await here.out.send_rows(member, 1, rows(range(10, 20)))
+        await here.out.send_rows(member, 1, rows(range(10)), Tally())
+        await here.out.send_rows(member, 1, rows(range(10, 20)), Tally())
         await here.out.send_barrier(member, 1)
-        await here.out.send_rows(member, 2, rows(range(20, 30)))
+        await here.out.send_rows(member, 2, rows(range(20, 30)), Tally())
         await here.out.send_barrier(member, 2)
         await side.until(("barrier", 2, "sender"))
         assert side.log == [
@@ -105,8 +106,8 @@ async def test_rows_keep_their_buckets_keys_deletes_and_types(tmp_path: Path) ->
     got: list[RoutedRows] = []
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
-        side.add_rows = lambda checkpoint, rows: got.append(rows)  # type: ignore[method-assign]
-        await here.out.send_rows(Member("receiver", there.address), 1, sent)
+        side.add_rows = lambda checkpoint, rows, sender: got.append(rows)  # type: ignore[method-assign]
+        await here.out.send_rows(Member("receiver", there.address), 1, sent, Tally())
         await here.out.send_barrier(Member("receiver", there.address), 1)
         await side.until(("barrier", 1, "sender"))
     (came,) = got
@@ -124,7 +125,7 @@ async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing
         member = Member("receiver", proxy.address)
         proxy.cut_after = cut_after
         for start in range(0, 2_000, 100):
-            await here.out.send_rows(member, 1, rows(range(start, start + 100), note="x" * 3_000))
+            await here.out.send_rows(member, 1, rows(range(start, start + 100), note="x" * 3_000), Tally())
         await here.out.send_barrier(member, 1)
         await side.until(("barrier", 1, "sender"))
         assert side.log == [*expected(1, range(2_000)), ("barrier", 1, "sender")]
@@ -137,7 +138,7 @@ async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
         for start in range(0, 300, 10):
-            await here.out.send_rows(member, 1, rows(range(start, start + 10)))
+            await here.out.send_rows(member, 1, rows(range(start, start + 10)), Tally())
             await side.until((1, start + 9))
             proxy.cut()
         await here.out.send_barrier(member, 1)
@@ -149,7 +150,7 @@ async def test_streams_that_break_at_once_for_a_while_do_not_end_the_checkpoint(
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
         side = there.attached.attach("t", 1, 1)
-        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)), Tally())
         await asyncio.sleep(0.5)
         assert there.service.streams > 2
         there.service.willing = True
@@ -161,7 +162,7 @@ async def test_streams_that_always_break_at_once_end_the_checkpoint(tmp_path: Pa
     monkeypatch.setattr("headgate_writer.exchange_stream._PAUSES", Backoff(0.0001, 1.0))
     async with receiving("receiver") as there, sending(tmp_path) as here:
         there.service.willing = False
-        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)), Tally())
         await here.broken.wait()
         assert here.why_broken == [f"rows do not reach the writer at {there.address}: it ended the stream"]
         assert here.budget.used == 0
@@ -171,7 +172,7 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_attached_and_the
     """Rule EX5: dropping its rows would lose them, and nothing would tell."""
     async with receiving("receiver") as there, sending(tmp_path, generation=3) as here:
         older = there.attached.attach("t", 1, 1)
-        await here.out.send_rows(Member("receiver", there.address), 7, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 7, rows(range(5)), Tally())
         await here.out.send_barrier(Member("receiver", there.address), 7)
         await there.attached.awaited.wait()
         skipped = there.attached.attach("t", 1, 2)
@@ -186,7 +187,7 @@ async def test_a_stream_of_a_newer_generation_waits_until_it_is_attached_and_the
 async def test_a_stream_of_an_older_pair_is_refused_and_the_owner_hears_of_it(tmp_path: Path, pair: tuple[int, int]) -> None:
     async with receiving("receiver") as there, sending(tmp_path, epoch=1, generation=1) as here:
         side = there.attached.attach("t", *pair)
-        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)), Tally())
         await here.broken.wait()
         assert "is over" in here.why_broken[0]
         assert side.log == []
@@ -196,7 +197,7 @@ async def test_a_receiver_of_another_process_id_is_refused(tmp_path: Path) -> No
     """Rule EX1: a process that restarted has lost what it was sent."""
     async with receiving("reborn") as there, sending(tmp_path) as here:
         there.attached.attach("t", 1, 1)
-        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)), Tally())
         await here.broken.wait()
         assert "another process" in here.why_broken[0]
 
@@ -205,10 +206,10 @@ async def test_a_receiver_that_has_forgotten_the_stream_ends_the_checkpoint(tmp_
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", proxy.address)
-        await here.out.send_rows(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000))
+        await here.out.send_rows(member, 1, rows(range(WINDOW_BYTES // 3_000), note="x" * 6_000), Tally())
         side.received.clear()
         proxy.cut()
-        await here.out.send_rows(member, 1, rows(range(5)))
+        await here.out.send_rows(member, 1, rows(range(5)), Tally())
         await here.broken.wait()
         assert "the receiver has frame 0" in here.why_broken[0]
 
@@ -217,10 +218,10 @@ async def test_a_frame_is_not_taken_by_a_side_whose_generation_ended(tmp_path: P
     async with receiving("receiver") as there, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)
         member = Member("receiver", there.address)
-        await here.out.send_rows(member, 1, rows(range(5)))
+        await here.out.send_rows(member, 1, rows(range(5)), Tally())
         await side.until((1, 4))
         side.over = True
-        await here.out.send_rows(member, 1, rows(range(5, 10)))
+        await here.out.send_rows(member, 1, rows(range(5, 10)), Tally())
         await here.broken.wait()
         assert side.log == expected(1, range(5))
 
@@ -235,7 +236,7 @@ async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_lat
         buckets.set_bytes(2 << 20, 0)
         much = rows(range(4_000), note="x" * 8_000)  # 32 MB
         async with asyncio.TaskGroup() as group:
-            group.create_task(here.out.send_rows(member, 1, much))
+            group.create_task(here.out.send_rows(member, 1, much, Tally()))
             while not here.budget.used:
                 await asyncio.sleep(0)
             for _ in range(200):  # nothing can come: there is no credit
@@ -263,7 +264,7 @@ async def test_two_writers_that_are_full_of_rows_for_each_other_go_on(tmp_path: 
         side = there.attached.attach("t", 1, 1)
         budget.reserve(2 << 20)
         assert not budget.has_room
-        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)))
+        await here.out.send_rows(Member("receiver", there.address), 1, rows(range(5)), Tally())
         await side.until((1, 4))
 
 
@@ -274,9 +275,9 @@ async def test_a_writer_that_cannot_be_reached_breaks_the_checkpoint_and_nobody_
     async with sending(tmp_path) as here:
         nobody = Member("receiver", "127.0.0.1:1")
         async with asyncio.TaskGroup() as group:
-            group.create_task(here.out.send_rows(nobody, 1, rows(range(8_000), note="x" * 4_000)))
+            group.create_task(here.out.send_rows(nobody, 1, rows(range(8_000), note="x" * 4_000), Tally()))
         assert "cannot be reached" in here.why_broken[0]
-        await here.out.send_rows(nobody, 1, rows(range(5)))
+        await here.out.send_rows(nobody, 1, rows(range(5)), Tally())
         assert here.budget.used == 0
 
 
@@ -289,7 +290,7 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
         async with receiving("receiver") as there:
             side = there.attached.attach("t", 1, 1)
             member = Member("receiver", there.address)
-            await here.out.send_rows(member, 1, rows(range(5)))
+            await here.out.send_rows(member, 1, rows(range(5)), Tally())
             await here.out.send_barrier(member, 1)
             await side.until(("barrier", 1, "sender"))
             while here.budget.used:
@@ -329,7 +330,7 @@ async def test_a_frame_that_two_connections_bring_is_taken_once() -> None:
     attached = Attached()
     side = attached.attach("t", 1, 1)
     (content,) = encode_rows(rows(range(2)))
-    frame = wire.Frame(number=1, checkpoint=1, rows=content)
+    frame = wire.Frame(number=1, checkpoint=1, rows=content.message)
     await stream(attached, frame)
     await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))
     assert side.log == [(1, 0), (1, 1), ("barrier", 1, "sender")]
@@ -366,6 +367,6 @@ async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
     side = attached.attach("t", 1, 1)
     side.over = True
     (content,) = encode_rows(rows(range(2)))
-    context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content))
+    context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content.message))
     assert context.heard[-1] == "refused: the table has moved on"
     assert side.log == []

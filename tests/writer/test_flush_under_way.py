@@ -14,7 +14,8 @@ SOFT = 100_000
 
 def take(side: BucketSide, table: OwnedTable, rows: int, *, part: str = "p") -> None:
     """A row has 100 bytes and more."""
-    side.add_rows(1, routed([{"id": f"k{n}", "part": part, "ts": n, "note": "x" * 80} for n in range(rows)], table.definition))
+    taken = [{"id": f"k{n}", "part": part, "ts": n, "note": "x" * 80} for n in range(rows)]
+    side.add_rows(1, routed(taken, table.definition), ME)
 
 
 def begin(side: BucketSide, table: OwnedTable) -> None:

@@ -68,7 +68,9 @@ def taken_apart(portion: Portion) -> tuple[list[Changes], list[BucketedRows]]:
     """Beaten rows included, so that all can be counted."""
     with pytest.MonkeyPatch.context() as patch:
         keeps_beaten_rows(patch.setattr)
-        return take_apart(portion, TABLE)
+        sifted = take_apart(portion, TABLE)
+    assert sifted.beaten == 0
+    return sifted.changes, sifted.rest
 
 
 _entries = st.lists(
@@ -92,9 +94,10 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sift, "_FEW_ROWS", few_rows)
         patch.setattr(batch_list, "_BUNDLE", bundle)
-        changes, rest = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), definition)
+        changes, rest, beaten = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), definition)
     assert not rest
     found = written(changes)
+    assert len(found) + beaten == first
     assert len(found) == len(set(found))
     assert set(found) == winners([entry for entries in batches for entry in entries], ordered=ordered)
     for change in changes:
@@ -136,9 +139,9 @@ def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_gi
     writer = ChangeWriter(table.store, table.definition, epoch=table.epoch, process=ME, ordinal=0)
     codes = np.array([4, 1, 0])
     portion = buffer.take_portion(codes)
-    statuses, rest = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1)
-    assert sum(len(batch.codes) for batch in rest) + sum(file.rows + file.deletes for file in statuses) == 60
-    for file, code, version in zip(statuses, codes.tolist(), [3, 1, 2], strict=True):
+    flushed = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1)
+    assert sum(len(batch.codes) for batch in flushed.rest) + sum(file.rows + file.deletes for file in flushed.statuses) == 60
+    for file, code, version in zip(flushed.statuses, codes.tolist(), [3, 1, 2], strict=True):
         partition, bucket = buffer.groups[code]
         assert file.partition == partition
         assert file.file_id == file_id(table.definition.table_uuid, partition, bucket, 0)
@@ -156,7 +159,7 @@ def test_taking_apart_many_tiny_buckets_does_not_cost_a_slice_for_each_of_them_a
         parts = generator.integers(0, 400, 500)
         rows = [{"id": f"k{n}-{m}", "part": f"p{part}", "ts": m, "note": "x" * 150} for m, part in enumerate(parts.tolist())]
         buffer.add(routed(rows, TABLE))
-    changes, _ = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), TABLE)
+    changes = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), TABLE).changes
     assert sum(change.rows.num_rows for change in changes) == 50_000
     assert all(column.num_chunks == 1 for change in changes for column in change.rows.columns)
 
@@ -172,9 +175,9 @@ def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end
     buffer = CheckpointBuffer()
     buffer.add(batch(entries, 0, TABLE))
     portion = buffer.take_portion(np.array([0]))
-    early, rest = take_apart(portion, TABLE)
-    buffer.finish_portion(portion, rest)
-    late, _ = take_apart(buffer.take_portion(np.arange(1, len(buffer.groups))), TABLE)
-    found = written([*early, *late])
+    early = take_apart(portion, TABLE)
+    buffer.finish_portion(portion, early.rest)
+    late = take_apart(buffer.take_portion(np.arange(1, len(buffer.groups))), TABLE)
+    found = written([*early.changes, *late.changes])
     assert len(found) == len(entries)
     assert set(found) == winners(entries, ordered=True)

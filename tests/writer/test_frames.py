@@ -1,11 +1,13 @@
 """Routed rows as frames: cut to size, whole again at the other end."""
 
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.frames import FRAME_BYTES, decode_rows, encode_rows
@@ -24,11 +26,25 @@ TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.U
 def test_frames_hold_all_rows_in_order_and_fit_a_message(sizes: list[int]) -> None:
     rows = routed([{"id": f"k{n}", "part": f"p{n % 7}", "ts": n, "note": "x" * size} for n, size in enumerate(sizes)], TABLE)
     frames = encode_rows(rows)
-    assert all(frame.ByteSize() < MAX_MESSAGE_BYTES - 10_000 for frame in frames)
+    assert all(frame.message.ByteSize() < MAX_MESSAGE_BYTES - 10_000 for frame in frames)
     assert len(frames) <= 2 + sum(sizes) // (FRAME_BYTES // 2)
-    came = [decode_rows(frame) for frame in frames]
+    came = [decode_rows(frame.message) for frame in frames]
+    assert [(part.rows.num_rows, part.checksum) for part in came] == [(frame.rows, frame.checksum) for frame in frames]
     assert pa.concat_tables([part.rows for part in came]).equals(rows.rows)
     assert [key for part in came for key in part.keys.to_pylist()] == rows.keys.to_pylist()
     assert [part.groups[at] for part in came for at in part.group] == [rows.groups[at] for at in rows.group]
     for part in came:
         assert sorted(np.unique(part.group).tolist()) == list(range(len(part.groups)))
+
+
+def test_the_checksum_tells_rows_and_buckets_apart() -> None:
+    def checksum(note: str, part: str, buckets: int = 4) -> int:
+        definition = replace(TABLE, buckets=buckets)
+        (frame,) = encode_rows(routed([{"id": "k1", "part": part, "ts": 1, "note": note}], definition))
+        return frame.checksum
+
+    assert checksum("a", "p") == checksum("a", "p")
+    assert checksum("a", "p") != checksum("b", "p")
+    (frame,) = encode_rows(routed([{"id": "k1", "part": "p", "ts": 1, "note": "a"}], TABLE))
+    moved = wire.Rows(groups=[wire.GroupName(partition="p", bucket=99)], batch=frame.message.batch)
+    assert decode_rows(moved).checksum != frame.checksum

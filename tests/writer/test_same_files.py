@@ -64,9 +64,12 @@ def of_a_writer(table: hudi.Table, instant: str, rows: pa.Table, *, deletes: boo
     buffer.add(route([Admitted(rows, flags, rows.nbytes)], table.definition))
     codes = np.arange(len(buffer.groups))
     portion = buffer.take_portion(codes)
-    statuses, rest = flush(writer, table.definition, instant, portion, [1] * len(codes), ordinal=0)
-    assert not rest
-    return [(each.partition, each.name, each.log_version, each.rows, each.deletes, each.size, each.sha256) for each in statuses]
+    flushed = flush(writer, table.definition, instant, portion, [1] * len(codes), ordinal=0)
+    assert not flushed.rest
+    return [
+        (each.partition, each.name, each.log_version, each.rows, each.deletes, each.size, each.sha256)
+        for each in flushed.statuses
+    ]
 
 
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])

@@ -20,7 +20,7 @@ def rows(ids: range, note: str = "n" * 100) -> list[dict[str, Any]]:
 
 
 def take(side: BucketSide, table: OwnedTable, checkpoint: int, taken: Sequence[dict[str, Any]]) -> None:
-    side.add_rows(checkpoint, routed(taken, table.definition))
+    side.add_rows(checkpoint, routed(taken, table.definition), ME)
 
 
 def per_slice(flushed: wire.Flushed) -> Counter[str]:

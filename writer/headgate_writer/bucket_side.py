@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, TypeAlias
@@ -18,12 +18,13 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError, TablesError
-from headgate_tables.writing import BucketedRows, change_sink, key_group
+from headgate_tables.writing import change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Bytes, CheckpointBuffer, FlushCandidate, FlushChoice, MemoryBudget, Portion, next_flush
-from headgate_writer.flushing import flush
+from headgate_writer.flushing import FlushedPortion, flush
 from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows
+from headgate_writer.tallies import Tally, tally_messages
 from headgate_writer.windows import ReceiveWindow
 
 BucketReport: TypeAlias = Callable[
@@ -43,6 +44,8 @@ class _Checkpoint:
         self.barriers: set[str] = set()
         self.buffer = CheckpointBuffer()
         self.statuses: list[wire.FileStatus] = []
+        self.received: dict[str, Tally] = {}
+        self.beaten = 0
         self.begun = False
         self.asked = False
         self.full = False
@@ -109,10 +112,11 @@ class BucketSide:
             current.membership = membership
             self._settle(membership.checkpoint)
 
-    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None:
-        """Adds rows of the checkpoint. Call it in the order in which their channels sent them."""
+    def add_rows(self, checkpoint: int, rows: RoutedRows, sender: str) -> None:
+        """Adds rows from the ingest side of that process. Call it in the order in which their channels sent them."""
         if not rows.rows.num_rows or (current := self._checkpoint(checkpoint, "rows")) is None:
             return
+        current.received.setdefault(sender, Tally()).add(rows.rows.num_rows, rows.checksum)
         first = not current.buffer.groups
         current.buffer.add(rows)
         if first:
@@ -189,16 +193,21 @@ class BucketSide:
         current = self._checkpoints[checkpoint]
         if current.closing and not current.flushed and not current.buffer.sizes.any():
             current.flushed = True
-            self._report(wire.Flushed(checkpoint=checkpoint, files=current.statuses, key_group_bytes=self._by_key_group(current)))
+            self._report(self._flushed_message(checkpoint, current))
         self._count()
         self._wake.set()
 
-    def _by_key_group(self, current: _Checkpoint) -> dict[int, int]:
-        found: Counter[int] = Counter()
-        definition = self._attached.definition
+    def _flushed_message(self, checkpoint: int, current: _Checkpoint) -> wire.Flushed:
+        by_key_group: Counter[int] = Counter()
         for (partition, bucket), nbytes in zip(current.buffer.groups, current.buffer.totals.tolist(), strict=True):
-            found[key_group(partition, bucket, definition.key_groups)] += nbytes
-        return dict(found)
+            by_key_group[key_group(partition, bucket, self._attached.definition.key_groups)] += nbytes
+        return wire.Flushed(
+            checkpoint=checkpoint,
+            files=current.statuses,
+            key_group_bytes=by_key_group,
+            received=tally_messages(current.received),
+            beaten=current.beaten,
+        )
 
     def _count(self) -> None:
         if not self._over:
@@ -251,7 +260,7 @@ class BucketSide:
         portion = current.buffer.take_portion(chosen.codes)
         self._share.being_flushed = int(portion.nbytes.sum())
         try:
-            statuses, rest = await self._in_executor(chosen.checkpoint, portion)
+            written = await self._in_executor(chosen.checkpoint, portion)
         except SyncFailedError:
             raise  # it ends the process (hazard H14)
         except (TablesError, pa.ArrowException, OSError) as failed:
@@ -262,14 +271,15 @@ class BucketSide:
         if self._over:
             return
         self._world.reached("file_durable")
-        current.statuses += statuses
-        self._written += sum(status.size for status in statuses)
+        current.statuses += written.statuses
+        current.beaten += written.beaten
+        self._written += sum(status.size for status in written.statuses)
         self._flushed += int(portion.nbytes.sum())
-        current.buffer.finish_portion(portion, rest)
+        current.buffer.finish_portion(portion, written.rest)
         self._progress.report_progress(chosen.checkpoint)
         self._settle(chosen.checkpoint)
 
-    async def _in_executor(self, checkpoint: int, portion: Portion) -> tuple[list[wire.FileStatus], Sequence[BucketedRows]]:
+    async def _in_executor(self, checkpoint: int, portion: Portion) -> FlushedPortion:
         current = self._checkpoints[checkpoint]
         assert current.membership is not None  # noqa: S101 - what is flushable has a membership
         ordinal = current.membership.index(self._process) or 0

@@ -20,6 +20,7 @@ from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange_stream import ExchangeStream
 from headgate_writer.frames import decode_rows, encode_rows
 from headgate_writer.routing import RoutedRows
+from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, ReceiveWindow
 
 ExchangeContext: TypeAlias = "grpc.aio.ServicerContext[wire.ExchangeRequest, wire.ExchangeResponse]"
@@ -55,14 +56,18 @@ class ExchangeSender:
         self._new: asyncio.Queue[ExchangeStream] = asyncio.Queue()
         self._closed = False
 
-    async def send_rows(self, member: Member, checkpoint: int, rows: RoutedRows) -> None:
-        """Returns when there is room for more. After ``close`` or ``broken`` the rows go nowhere: they will be sent again."""
+    async def send_rows(self, member: Member, checkpoint: int, rows: RoutedRows, tally: Tally) -> None:
+        """Counts the frames in ``tally``, and returns when there is room for more. After ``close`` or ``broken`` the rows go
+        nowhere: they will be sent again.
+        """
         if rows.nbytes < _LARGE:
             frames = encode_rows(rows)
         else:
             frames = await asyncio.get_running_loop().run_in_executor(self._executor, encode_rows, rows)
+        for frame in frames:
+            tally.add(frame.rows, frame.checksum)
         if not self._closed:
-            await self._stream_to(member).send_frames(checkpoint, frames)
+            await self._stream_to(member).send_frames(checkpoint, [frame.message for frame in frames])
 
     async def send_barrier(self, member: Member, checkpoint: int) -> None:
         """Ends the checkpoint for that member, behind all that was sent to it."""
@@ -107,7 +112,7 @@ class Receiver(Protocol):
     @property
     def over(self) -> bool: ...
 
-    def add_rows(self, checkpoint: int, rows: RoutedRows) -> None: ...
+    def add_rows(self, checkpoint: int, rows: RoutedRows, sender: str) -> None: ...
 
     def add_barrier(self, checkpoint: int, sender: str) -> None: ...
 
@@ -182,7 +187,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             return
         if rows is not None:
             arrivals.count_rows(frame)
-            side.add_rows(frame.checkpoint, rows)
+            side.add_rows(frame.checkpoint, rows, sender)
         else:
             try:
                 arrivals.check_barrier(frame)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.face.writing import Changes, ChangeSink
-from headgate_tables.writing import BucketedRows, sift
+from headgate_tables.face.writing import ChangeSink
+from headgate_tables.writing import BucketedRows, Sifted, sift
 from headgate_writer.batch_list import bundled
 from headgate_writer.buffers import Portion
 
 THREADS: Final = 2
 """Threads that encode one flush. More: checkpoints end sooner if there are cores, and rows that come in get fewer of these."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlushedPortion:
+    """What became of a portion. ``rest``: rows of other buckets; ``beaten``: rows that no file has, as others beat them."""
+
+    statuses: list[wire.FileStatus]
+    rest: list[BucketedRows]
+    beaten: int
 
 
 def flush(
@@ -26,19 +36,19 @@ def flush(
     *,
     ordinal: int,
     progress: Callable[[], object] = lambda: None,
-) -> tuple[list[wire.FileStatus], list[BucketedRows]]:
-    """Writes one durable file per wanted bucket. Returns the files in the order of ``portion.codes``, and the rows of the other
-    buckets.
+) -> FlushedPortion:
+    """Writes one durable file per wanted bucket. Returns the files in the order of ``portion.codes``, and what else became of the
+    portion.
 
     ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint. ``progress``: as in
     ``ChangeSink.write``. Raises as ``ChangeSink.write`` does; then the checkpoint must not be committed, so no rows are put back.
     """
-    changes, rest = take_apart(portion, definition)
-    statuses = sink.write(instant, changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
-    return [_on_the_wire(status) for status in statuses], rest
+    sifted = take_apart(portion, definition)
+    statuses = sink.write(instant, sifted.changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
+    return FlushedPortion([_on_the_wire(status) for status in statuses], sifted.rest, sifted.beaten)
 
 
-def take_apart(portion: Portion, definition: Definition) -> tuple[list[Changes], list[BucketedRows]]:
+def take_apart(portion: Portion, definition: Definition) -> Sifted:
     """Returns one row of each record in the wanted buckets, upserts before deletes, in the order of ``portion.codes``, and the
     batches that remain. Empties ``portion.batches``.
     """

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,14 +22,23 @@ its limit for a message."""
 _OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
 
 
-def encode_rows(rows: RoutedRows) -> list[wire.Rows]:
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """One frame's message. ``rows``: how many; ``checksum``: as the receiver computes it, too (rule RO10)."""
+
+    message: wire.Rows
+    rows: int
+    checksum: int
+
+
+def encode_rows(rows: RoutedRows) -> list[EncodedRows]:
     """Returns frames with the rows in order, at least one row in each."""
     cuts = _cuts(rows)
     return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
 
 
 def decode_rows(frame: wire.Rows) -> RoutedRows:
-    """Returns the rows of a frame; they keep the received bytes alive, and nothing else.
+    """Returns the rows of a frame, with its checksum; they keep the received bytes alive, and nothing else.
 
     Raises pa.ArrowException for bytes that ``encode_rows`` did not make.
     """
@@ -34,7 +46,8 @@ def decode_rows(frame: wire.Rows) -> RoutedRows:
     table = pa.ipc.open_stream(pa.py_buffer(batch)).read_all()
     keys, deletes, group = (_only_chunk(table, name) for name in _OURS)
     groups = [(group.partition, group.bucket) for group in frame.groups]
-    return RoutedRows.of(table.select(range(table.num_columns - len(_OURS))), keys, deletes, group.to_numpy(), groups)
+    rows = table.select(range(table.num_columns - len(_OURS)))
+    return RoutedRows.of(rows, keys, deletes, group.to_numpy(), groups, checksum=_checksum(groups, batch))
 
 
 def _only_chunk(table: pa.Table, name: str) -> Any:
@@ -51,7 +64,7 @@ def _cuts(rows: RoutedRows) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(frames)) + 1).tolist(), n]
 
 
-def _encode(rows: RoutedRows, start: int, stop: int) -> wire.Rows:
+def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedRows:
     used, group = np.unique(rows.group[start:stop], return_inverse=True)
     length = stop - start
     ours = [rows.keys.slice(start, length), rows.deletes.slice(start, length), pa.array(group.astype(np.int32))]
@@ -60,5 +73,13 @@ def _encode(rows: RoutedRows, start: int, stop: int) -> wire.Rows:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(table)
-    names = [wire.GroupName(partition=rows.groups[at][0], bucket=rows.groups[at][1]) for at in used.tolist()]
-    return wire.Rows(groups=names, batch=sink.getvalue().to_pybytes())
+    batch = sink.getvalue().to_pybytes()
+    groups = [rows.groups[at] for at in used.tolist()]
+    names = [wire.GroupName(partition=partition, bucket=bucket) for partition, bucket in groups]
+    return EncodedRows(wire.Rows(groups=names, batch=batch), length, _checksum(groups, batch))
+
+
+def _checksum(groups: Sequence[tuple[str, int]], batch: bytes) -> int:
+    """CRC-32 of the batch, then of its groups."""
+    names = "\n".join(f"{partition} {bucket}" for partition, bucket in groups)
+    return zlib.crc32(names.encode(), zlib.crc32(batch))

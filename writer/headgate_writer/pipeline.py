@@ -28,6 +28,7 @@ from headgate_writer.ingest_queue import Barrier, IngestQueue, arrow_bytes
 from headgate_writer.metrics import TableTotals
 from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, route, split_by_member
+from headgate_writer.tallies import Tally, tally_messages
 
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. Higher: a barrier waits longer, and kernels get no faster."""
@@ -97,6 +98,7 @@ class Pipeline:
         self._awake = asyncio.Event()
         self._reserved = 0
         self._grown: dict[Hold, None] = {}
+        self._handed: dict[str, Tally] = {}
         self._checkpoint_bytes = 0
         self._noted: list[_Noted] = []
         self._uncommitted = 0
@@ -206,10 +208,12 @@ class Pipeline:
         for index, rows in parts:
             self._totals.rows += rows.rows.num_rows
             member = self._membership.members[index]
+            tally = self._handed.setdefault(member.process, Tally())
             if member.process == self._process:
-                self._side.add_rows(self._membership.checkpoint, rows)
+                tally.add(rows.rows.num_rows)
+                self._side.add_rows(self._membership.checkpoint, rows, self._process)
             else:
-                await self._exchange.send_rows(member, self._membership.checkpoint, rows)
+                await self._exchange.send_rows(member, self._membership.checkpoint, rows, tally)
         nbytes = arrow_bytes(entries)
         self._checkpoint_bytes += nbytes
         self._totals.nbytes += nbytes
@@ -222,10 +226,13 @@ class Pipeline:
         offsets = {hold.channel: offset for hold in self._grown if (offset := hold.note_barrier(barrier.checkpoint)) is not None}
         nbytes = self._checkpoint_bytes
         self._noted.append(_Noted(barrier.checkpoint, list(self._grown), nbytes))
-        self._grown, self._checkpoint_bytes = {}, 0
+        passed = wire.BarrierPassed(
+            checkpoint=barrier.checkpoint, offsets=offsets, bytes=nbytes, handed=tally_messages(self._handed)
+        )
+        self._grown, self._handed, self._checkpoint_bytes = {}, {}, 0
         await self._send_barriers(barrier.checkpoint, self._membership.members)
         self._membership = barrier.next
-        self._report(wire.BarrierPassed(checkpoint=barrier.checkpoint, offsets=offsets, bytes=nbytes))
+        self._report(passed)
 
     async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
         for member in members:

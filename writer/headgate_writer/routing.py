@@ -44,7 +44,7 @@ class RoutedRows:
 
     ``rows``: the table's columns, one chunk each, null where a delete needs no value. ``keys``: string[n]; ``deletes``:
     bool[n]. ``group``: int32[n], an index into ``groups``, the distinct (partition path, bucket) pairs that occur.
-    ``nbytes``: Arrow bytes of all of it.
+    ``nbytes``: Arrow bytes of all of it. ``checksum``: of the frame that brought them; 0: they come from this process.
     """
 
     rows: pa.Table
@@ -53,6 +53,7 @@ class RoutedRows:
     group: npt.NDArray[np.int32]
     groups: Sequence[tuple[str, int]]
     nbytes: int
+    checksum: int = 0
 
     @classmethod
     def of(
@@ -62,9 +63,12 @@ class RoutedRows:
         deletes: pa.BooleanArray,
         group: npt.NDArray[np.int32],
         groups: Sequence[tuple[str, int]],
+        *,
+        checksum: int = 0,
     ) -> RoutedRows:
         """Returns the rows with their bytes counted."""
-        return cls(rows, keys, deletes, group, groups, rows.nbytes + keys.nbytes + deletes.nbytes + group.nbytes)
+        nbytes = rows.nbytes + keys.nbytes + deletes.nbytes + group.nbytes
+        return cls(rows, keys, deletes, group, groups, nbytes, checksum)
 
 
 def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:

@@ -61,9 +61,12 @@ class Hold:
 
 @dataclass(slots=True)
 class LiveChannel:
-    """A channel with a hold, opens, or rows under way. ``drain``: checkpoints up to this one may have rows of ended holds."""
+    """A channel with a hold, opens, or rows under way. ``drain``: checkpoints up to this one may have rows of ended holds;
+    ``taker``: the writer that has its hold, or had the last one.
+    """
 
     hold: Hold | None = None
+    taker: str = ""
     drain: int = 0
     opens: deque[OpenRequested] = field(default_factory=deque)
 
@@ -159,12 +162,21 @@ class ChannelRegistry:
             yield from self._look(name, standing)
         yield from self._win()
 
-    def grown_records(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
-        """Returns the records of a COMMIT slot: channels whose committed offset grows. Raises KeyError for one that was never
-        opened.
+    def foreign_offsets(self, process: str, offsets: Mapping[str, int]) -> list[str]:
+        """Returns channels of which the writer reports an offset now that would grow, without having them (rule RO10).
+
+        A channel whose hold has ended goes to nobody else before the checkpoint that is reported is decided (rule CH3).
         """
-        grown = {name: offset for name, offset in offsets.items() if offset > self._records[name].committed}
+        takers = {name: live.taker for name, live in self._live.items() if name in offsets}
+        return [name for name, offset in offsets.items() if self._grows(name, offset) and takers.get(name) != process]
+
+    def grown_records(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
+        """Returns the records of a COMMIT slot: channels whose committed offset grows. None of ``offsets`` is foreign."""
+        grown = {name: offset for name, offset in offsets.items() if self._grows(name, offset)}
         return {name: (self._records[name].incarnation, offset, self._records[name].principal) for name, offset in grown.items()}
+
+    def _grows(self, name: str, offset: int) -> bool:
+        return name not in self._records or offset > self._records[name].committed
 
     def note_committed(self, delta: Mapping[str, tuple[int, int, str]]) -> None:
         """Takes over the records of a slot that was won."""
@@ -255,6 +267,7 @@ class ChannelRegistry:
     def _grant(self, request: OpenRequested, live: LiveChannel, standing: OpenConditions) -> Instruction:
         self._holds += 1
         live.hold = Hold(self._holds, request.process)
+        live.taker = request.process
         live.drain = 0
         record = self._records[request.channel]
         order = Grant(request.request, request.channel, record.incarnation, record.committed, self._holds)

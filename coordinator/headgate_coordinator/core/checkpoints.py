@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from headgate_coordinator.core.events import BarrierPassed, Flushed, Progressed
 from headgate_coordinator.core.instructions import Membership
+from headgate_coordinator.core.reconciling import Finding, ForeignOffset, reconcile
 
 
 class Phase(Enum):
@@ -22,7 +23,7 @@ class Checkpoint:
 
     ``takes_rows``: False while it takes none because slices are full. ``slices_were_counted``: False if their figures were not
     known when it began. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer issues it.
-    ``progressed_at``: when it last made progress.
+    ``progressed_at``: when it last made progress. ``foreign_offsets``: reported by writers that did not have the channel then.
     """
 
     def __init__(self, generation: int, membership: Membership) -> None:
@@ -36,6 +37,7 @@ class Checkpoint:
         self.instant_asked = False
         self.instant_issued = False
         self.barrier_at = self.progressed_at = 0.0
+        self.foreign_offsets: list[ForeignOffset] = []
         self.channels: Mapping[str, tuple[int, int, str]] = {}
         self._passed: dict[str, BarrierPassed] = {}
         self._flushed: dict[str, Flushed] = {}
@@ -79,6 +81,16 @@ class Checkpoint:
         whole = self._passed.keys() == self.members.keys() == self._flushed.keys()
         return self.phase is Phase.FLUSHING and whole and self.instant_issued == self.instant_wanted
 
+    def reconcile(self) -> list[Finding]:
+        """What does not add up in its reports, once it is complete (rule RO10)."""
+        return [*reconcile(self._passed, self._flushed), *self.foreign_offsets]
+
+    @property
+    def movers(self) -> set[str]:
+        """Members that handed rows over or received some."""
+        handed = {process for process, event in self._passed.items() if event.handed}
+        return handed | {process for process, event in self._flushed.items() if event.received}
+
     @property
     def waits_for_writers(self) -> bool:
         """Whether it waits for members, not for its instant or its slot, which this coordinator gets however long that takes."""
@@ -102,11 +114,7 @@ class Checkpoint:
     @property
     def offsets(self) -> dict[str, int]:
         """Accepted offset of each channel that grew."""
-        offsets: dict[str, int] = {}
-        for event in self._passed.values():
-            for name, offset in event.offsets.items():
-                offsets[name] = max(offset, offsets.get(name, 0))
-        return offsets
+        return {name: offset for event in self._passed.values() for name, offset in event.offsets.items()}
 
     @property
     def key_group_bytes(self) -> dict[int, int]:

@@ -1,13 +1,18 @@
 """Takes complete checkpoints to the committer, and acts on its answers until readers see the checkpoint. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.events import CommitRefused, InstantRefused, OfCheckpoint
 from headgate_coordinator.core.instructions import Alarm, Commit, Decided, Instant
+from headgate_coordinator.core.reconciling import Finding, writers_at_fault
 from headgate_coordinator.core.table_state import TableState
+
+MOST_NAMED: Final = 3
+"""Findings that an alarm spells out: with many writers a false one disagrees with all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +35,12 @@ class Decisions:
         """Commits rows and offsets in one slot, offsets alone in one without an instant, and writes no slot for nothing (rule
         RO5).
 
-        Returns why the generation has to be aborted instead; "": it need not be.
+        Returns why the generation has to be aborted instead, because it does not add up (rule RO10); "": it need not be.
         """
         state = self._state
-        try:
-            complete.channels = state.channels.grown_records(complete.offsets)
-        except KeyError as unknown:
-            return f"a writer reported rows of channel {unknown.args[0]!r}, which was never opened"
+        if why := self._reconcile(complete):
+            return why
+        complete.channels = state.channels.grown_records(complete.offsets)
         files = complete.files
         if not state.retry.why:
             state.size.note_flush(complete.membership.intake, complete.largest_intake, state.now - complete.barrier_at)
@@ -49,6 +53,20 @@ class Decisions:
             self._won(complete)
             self._publish_empty()
         return ""
+
+    def _reconcile(self, complete: Checkpoint) -> str:
+        """Returns what does not add up; "": everything does. Excludes writers that are at fault again (rule RO10)."""
+        state = self._state
+        findings = complete.reconcile()
+        if not findings:
+            state.records.note_agreement(complete.movers)
+            return ""
+        why = _summary(findings)
+        for process in writers_at_fault(findings, complete.members, state.records.agreed):
+            if state.records.note_fault(process) and any(other != process for other, _ in state.eligible):
+                state.members.exclude(process, why)
+                state.out.append(Alarm(f"writer {process} at {complete.members[process]} is excluded: {why}"))
+        return f"the reports of writers do not add up: {why}"
 
     def handle_answer(self, named: Checkpoint, event: OfCheckpoint) -> None:
         """Handles the committer's answer about that checkpoint."""
@@ -116,3 +134,8 @@ class Decisions:
             state.drop_transaction(refused)
             state.checkpoints.older = None
             state.answer_opens()
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    rest = f"; {len(findings) - MOST_NAMED} more" if len(findings) > MOST_NAMED else ""
+    return "; ".join(map(str, findings[:MOST_NAMED])) + rest

@@ -1,7 +1,7 @@
 """Events of a TableCoordinator. A message that carries a generation counts only in that generation (rule RO2)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from headgate_coordinator.core.instructions import Refusal, RefusedSlice
@@ -63,25 +63,44 @@ class CheckpointAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """Rows of a checkpoint between one ingest side and one bucket side, as one of them counted; ``checksum``: of the frames."""
+
+    rows: int = 0
+    checksum: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class BarrierPassed:
-    """``offsets``: channels whose accepted offset grew in the checkpoint; ``bytes``: Arrow bytes taken in it."""
+    """``offsets``: channels whose accepted offset grew in the checkpoint; ``bytes``: Arrow bytes taken in it.
+
+    ``handed``: what it handed over, by process of the bucket side.
+    """
 
     process: str
     generation: int
     checkpoint: int
     offsets: Mapping[str, int]
     bytes: int
+    handed: Mapping[str, Tally] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """``files``: write statuses, opaque here; ``key_group_bytes``: Arrow bytes of the checkpoint by key group."""
+    """``files``: write statuses, opaque here; ``key_group_bytes``: Arrow bytes of the checkpoint by key group.
+
+    ``received``: what came, by process of the ingest side. Of these rows ``written`` are in the files, deletes included, and
+    ``beaten`` are in none, because another row of their record is.
+    """
 
     process: str
     generation: int
     checkpoint: int
     files: Sequence[Any]
     key_group_bytes: Mapping[int, int]
+    received: Mapping[str, Tally] = field(default_factory=dict)
+    written: int = 0
+    beaten: int = 0
 
 
 @dataclass(frozen=True, slots=True)

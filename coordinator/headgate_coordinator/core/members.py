@@ -1,6 +1,6 @@
 """The writers of one table, and their uncommitted bytes (rules RO7, RO8)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headgate_coordinator.core.checkpoints import Checkpoint
@@ -8,12 +8,16 @@ from headgate_coordinator.core.checkpoints import Checkpoint
 
 @dataclass(slots=True)
 class Writer:
-    """A writer with a control stream. ``uncommitted``: Arrow bytes of its last report, less what was decided since."""
+    """A writer with a control stream. ``uncommitted``: Arrow bytes of its last report, less what was decided since.
+
+    ``excluded``: why it has no part in the table; "": it has.
+    """
 
     process: str
     address: str
     leaving: bool = False
     evicted: bool = False
+    excluded: str = ""
     uncommitted: int = 0
 
 
@@ -22,10 +26,15 @@ class Members:
 
     def __init__(self) -> None:
         self._writers: dict[str, Writer] = {}
+        self._excluded: dict[str, str] = {}
         self.attached: set[str] = set()
 
     def __contains__(self, process: object) -> bool:
         return process in self._writers
+
+    def takes_part(self, process: str) -> bool:
+        """Whether the process is a writer whose reports count."""
+        return process in self._writers and process not in self._excluded
 
     def add_member(self, process: str, address: str) -> list[str]:
         """Adds a writer. Returns processes that had its address: they are dead even if their streams have not ended (rule
@@ -35,8 +44,33 @@ class Members:
         before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
         for other in before:
             self._writers[other].evicted = True
-        self._writers[process] = Writer(process, address)
+        self._writers[process] = Writer(process, address, excluded=self._excluded.get(process, ""))
         return before
+
+    def exclude(self, process: str, why: str) -> None:
+        """The process has no part in the table any more, also on another stream: its reports do not add up (rule RO10)."""
+        self._excluded[process] = why
+        if process in self._writers:
+            self._writers[process].excluded = why
+
+    @property
+    def excluded(self) -> Collection[str]:
+        """Processes that were excluded, also those that are gone."""
+        return self._excluded.keys()
+
+    @property
+    def alarms(self) -> list[str]:
+        """Alarms for operators."""
+        return [
+            f"writer {each.process} at {each.address} is excluded until it restarts: {each.excluded}"
+            for each in self._writers.values()
+            if each.excluded
+        ]
+
+    def attach(self, process: str) -> None:
+        """The writer is attached. Nothing depends on one that is excluded, so its loss aborts nothing."""
+        if process not in self._excluded:
+            self.attached.add(process)
 
     def remove_member(self, process: str) -> None:
         """Removes a writer that was lost or detached."""
@@ -68,11 +102,12 @@ class Members:
     @property
     def staying_members(self) -> list[tuple[str, str]]:
         """Process and address of each member of the next checkpoint."""
-        return [(each.process, each.address) for each in self._writers.values() if not each.leaving]
+        writers = self._writers.values()
+        return [(each.process, each.address) for each in writers if not (each.leaving or each.excluded)]
 
     def note_load(self, process: str, uncommitted: int) -> None:
         """Notes a heartbeat's report. One that a decision overtook is corrected by the next."""
-        if process in self._writers:
+        if self.takes_part(process):
             self._writers[process].uncommitted = uncommitted
 
     def subtract_committed(self, decided: Checkpoint) -> None:

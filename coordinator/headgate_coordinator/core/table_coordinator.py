@@ -8,12 +8,14 @@ from typing import assert_never
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
+from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.decisions import Decisions, LastCheckpoint
 from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
 from headgate_coordinator.core.generations import Generations
 from headgate_coordinator.core.instructions import Alarm, AskLog, Evict, Instruction
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.pressure import Pressure
+from headgate_coordinator.core.reconciling import ForeignOffset
 from headgate_coordinator.core.table_state import TableState
 
 
@@ -72,7 +74,7 @@ class TableCoordinator:
         """Alarms for operators."""
         state = self._state
         alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer is attached to the table"]
-        return [*alarms, *state.aborts.alarms(state.now), *state.intake.backpressure.alarms]
+        return [*alarms, *state.members.alarms, *state.aborts.alarms(state.now), *state.intake.backpressure.alarms]
 
     @property
     def pressure(self) -> Pressure:
@@ -164,7 +166,7 @@ class TableCoordinator:
     def _of_generation(self, event: OfGeneration) -> None:
         """From a writer, under a generation: events of another one are ignored (rule RO2)."""
         state = self._state
-        if event.generation != state.generation or event.process not in state.members:
+        if event.generation != state.generation or not state.members.takes_part(event.process):
             return
         match event:
             case events.OpenRequested():
@@ -183,9 +185,15 @@ class TableCoordinator:
                 self._abort(f"writer {event.process} could not go on: {event.why}")
             case events.BarrierPassed() | events.Flushed() | events.Progressed():
                 if (flushing := state.checkpoints.flushing) is not None and flushing.number == event.checkpoint:
-                    flushing.note_report(event, state.now)
+                    self._note_report(flushing, event)
             case _:
                 assert_never(event)
+
+    def _note_report(self, flushing: Checkpoint, event: events.BarrierPassed | events.Flushed | events.Progressed) -> None:
+        if isinstance(event, events.BarrierPassed):
+            foreign = self._state.channels.foreign_offsets(event.process, event.offsets)
+            flushing.foreign_offsets += [ForeignOffset(event.process, channel) for channel in foreign]
+        flushing.note_report(event, self._state.now)
 
     def _last_checkpoint_of(self, process: str) -> int:
         """The youngest checkpoint that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""

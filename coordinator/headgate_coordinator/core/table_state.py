@@ -15,6 +15,7 @@ from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.retry import Retry
 from headgate_coordinator.core.sequence import CheckpointSequence
+from headgate_coordinator.core.writer_records import WriterRecords
 
 
 class TableState:
@@ -36,6 +37,7 @@ class TableState:
         self.out: list[Instruction] = []
         self.draining = False
         self.members = Members()
+        self.records = WriterRecords()
         self.channels = ChannelRegistry(channels)
         self.memberships = Memberships(key_groups)
         self.intake = Intake(figures, policy.checkpoint_interval)
@@ -93,7 +95,7 @@ class TableState:
     def attach_writers(self, processes: Iterable[str]) -> None:
         """Attaches writers from the filling checkpoint on."""
         for process in processes:
-            self.members.attached.add(process)
+            self.members.attach(process)
             self.intake.reset_writer(process)
             self.send_order(process, Attach(self.checkpoints.filling.membership))
 

@@ -1,6 +1,6 @@
 """Translates between the wire and the pure core: reports of writers into events, instructions into orders."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -44,11 +44,10 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
             return events.InstantAsked(process, generation, report.ask_instant.checkpoint)
         case "barrier_passed":
             passed = report.barrier_passed
-            return events.BarrierPassed(process, generation, passed.checkpoint, dict(passed.offsets), passed.bytes)
+            handed = _tallies(passed.handed)
+            return events.BarrierPassed(process, generation, passed.checkpoint, dict(passed.offsets), passed.bytes, handed)
         case "flushed":
-            flushed = report.flushed
-            files = [write_status(file) for file in flushed.files]
-            return events.Flushed(process, generation, flushed.checkpoint, files, dict(flushed.key_group_bytes))
+            return _flushed(process, generation, report.flushed)
         case "broken":
             return events.Broken(process, generation, report.broken.why)
         case "progress":
@@ -67,6 +66,23 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
             return events.ChannelEnded(process, generation, ended.channel, ended.hold, ended.uncommitted)
         case None:
             raise UnknownMessageError("a report of a writer about a table")
+
+
+def _flushed(process: str, generation: int, flushed: wire.Flushed) -> events.Flushed:
+    return events.Flushed(
+        process,
+        generation,
+        flushed.checkpoint,
+        [write_status(file) for file in flushed.files],
+        dict(flushed.key_group_bytes),
+        _tallies(flushed.received),
+        written=sum(file.rows + file.deletes for file in flushed.files),
+        beaten=flushed.beaten,
+    )
+
+
+def _tallies(tallies: Iterable[wire.Tally]) -> dict[str, events.Tally]:
+    return {tally.process: events.Tally(tally.rows, tally.checksum) for tally in tallies}
 
 
 def write_status(file: wire.FileStatus) -> WriteStatus:

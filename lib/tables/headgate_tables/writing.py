@@ -9,11 +9,11 @@ from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_tables.hudi.place import Placed
-from headgate_tables.hudi.sift import BucketedRows, concatenated, sift
+from headgate_tables.hudi.sift import BucketedRows, Sifted, concatenated, sift
 from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
 
-__all__ = ["BucketedRows", "Placed", "change_sink", "concatenated", "conform", "key_group", "place", "sift"]
+__all__ = ["BucketedRows", "Placed", "Sifted", "change_sink", "concatenated", "conform", "key_group", "place", "sift"]
 
 
 def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definition) -> Placed:

@@ -5,13 +5,19 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from headgate_coordinator.core import events
-from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.events import Event, Tally
 from headgate_coordinator.core.instructions import Membership
 from support.coordinator_sim.owner import KEY_GROUPS
 from support.coordinator_sim.slots import File, Row
 
 Tag = tuple[int, int]
 ROW_BYTES = 10
+
+
+def tallied(before: Tally, rows: tuple[Row, ...]) -> Tally:
+    """With a frame of these rows behind it."""
+    digest = sum(position * row.offset for position, row in enumerate(rows, start=1))
+    return Tally(before.rows + len(rows), before.checksum * 31 + digest)
 
 
 @dataclass(slots=True)
@@ -36,8 +42,9 @@ class Exchange:
 
 @dataclass(slots=True)
 class Bucket:
-    """Rows of one checkpoint on their way into files."""
+    """Rows of one checkpoint on their way into files. ``took``: what came, by ingest side."""
 
+    took: dict[str, Tally] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
     barriers: dict[str, int] = field(default_factory=dict)
@@ -52,11 +59,13 @@ class Bucket:
 class BucketSide:
     """Rows are filed under the checkpoint that they carry. ``memberships``: what is known of checkpoints, by number.
 
-    ``slow``: a step at a checkpoint's end writes one row more, and nothing is durable before the last one.
+    ``slow``: a step at a checkpoint's end writes one row more, and nothing is durable before the last one. ``lies``: what it
+    does with rows and does not say; "": it is honest.
     """
 
-    def __init__(self, process: str, broken: Set[str], *, slow: bool = False) -> None:
+    def __init__(self, process: str, broken: Set[str], *, slow: bool = False, lies: str = "") -> None:
         self.slow = slow
+        self.lies = lies
         self.memberships: dict[int, Membership] = {}
         self._process = process
         self._broken = broken
@@ -73,6 +82,11 @@ class BucketSide:
             bucket.barriers[sender] = frame.count
         else:
             bucket.received[sender] = bucket.received.get(sender, 0) + 1
+            if self.lies == "drops frames":
+                return
+            bucket.took[sender] = tallied(bucket.took.get(sender, Tally()), frame.rows)
+            if self.lies == "writes nothing":
+                return
             bucket.rows += frame.rows
             for row in frame.rows:
                 group = row.key % KEY_GROUPS
@@ -93,7 +107,14 @@ class BucketSide:
                 bucket.rows = []
             if whole and not bucket.rows and not bucket.done:
                 bucket.done = True
-                yield events.Flushed(self._process, generation, checkpoint, tuple(bucket.files), dict(bucket.bytes))
+                yield self._flushed(generation, checkpoint, bucket)
+
+    def _flushed(self, generation: int, checkpoint: int, bucket: Bucket) -> events.Flushed:
+        files, took = tuple(bucket.files), dict(bucket.took)
+        if self.lies == "reports nothing":
+            files, took = (), {}
+        written = sum(len(file.rows) for file in files)
+        return events.Flushed(self._process, generation, checkpoint, files, dict(bucket.bytes), took, written)
 
     def _may_flush(self, checkpoint: int, bucket: Bucket) -> bool:
         """One file is kept for the checkpoint's end."""

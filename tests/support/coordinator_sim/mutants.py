@@ -9,9 +9,64 @@ from headgate_coordinator.core.channels import ChannelRegistry, Hold, LiveChanne
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.decisions import Decisions
 from headgate_coordinator.core.instructions import Attach, Instruction
+from headgate_coordinator.core.reconciling import Disagreement, ForeignOffset, Imbalance
 from headgate_coordinator.core.refusals import TAKEN_OVER
 from headgate_coordinator.core.sequence import CheckpointSequence
 from headgate_coordinator.core.table_coordinator import TableCoordinator
+
+
+class Trusting(TableCoordinator):
+    """RO10: it commits what does not add up. Others build on it: RO10 would keep the rows that their broken rules lose."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._decisions._reconcile = lambda complete: ""  # type: ignore[method-assign]
+
+
+class _Overlooking(Decisions):
+    kind: type
+
+    def _reconcile(self, complete: Checkpoint) -> str:
+        right = complete.reconcile
+        complete.reconcile = lambda: [each for each in right() if not isinstance(each, self.kind)]  # type: ignore[method-assign]
+        return super()._reconcile(complete)
+
+
+class _Overlooks(TableCoordinator):
+    """Findings of this kind do not count."""
+
+    kind: type
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        decisions = self._decisions = _Overlooking(self._state)
+        decisions.kind = self.kind
+
+
+class ComparesNoPairs(_Overlooks):
+    """RO10: what ingest sides handed over is not compared with what bucket sides received."""
+
+    kind = Disagreement
+
+
+class ComparesNoWrites(_Overlooks):
+    """RO10: what bucket sides received is not compared with what they wrote."""
+
+    kind = Imbalance
+
+
+class TakesForeignOffsets(_Overlooks):
+    """RO10: a writer may report offsets of channels that others hold."""
+
+    kind = ForeignOffset
+
+
+class ExcludesNobody(TableCoordinator):
+    """RO10: a writer whose reports do not add up keeps its part in the table."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._state.members.exclude = lambda process, why: None  # type: ignore[method-assign]
 
 
 class AbortsOneCheckpointOnly(TableCoordinator):
@@ -43,7 +98,7 @@ class AnswersWhileUndecided(TableCoordinator):
         self._state.open_conditions = lambda: replace(standing(), blocked=False)  # type: ignore[method-assign]
 
 
-class HearsOldGenerations(TableCoordinator):
+class HearsOldGenerations(Trusting):
     """RO2: a message of an older generation counts."""
 
     def _of_generation(self, event: Any) -> None:
@@ -105,7 +160,7 @@ class PublishesEmptyCheckpointsAtOnce(TableCoordinator):
         self._decisions = _AtOnce(self._state)
 
 
-class IgnoresLosses(TableCoordinator):
+class IgnoresLosses(Trusting):
     """RO8: a writer that vanishes and comes back goes on in the generation that it had a part in."""
 
     def _lost(self, process: str, why: str) -> None:

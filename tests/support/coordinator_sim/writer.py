@@ -5,9 +5,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.events import Event
+from headgate_coordinator.core.events import Event, Tally
 from headgate_coordinator.core.instructions import Membership, Order
-from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag
+from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag, tallied
 from support.coordinator_sim.owner import KEY_GROUPS, Link
 from support.coordinator_sim.producer import Connection, Producer
 from support.coordinator_sim.slots import Row, SlotLog, ViolationError
@@ -45,6 +45,7 @@ class Writer:
         slow_flushes: bool = False,
     ) -> None:
         self._slow_flushes = slow_flushes
+        self._lies = ""
         self.process = process
         self.address = address
         self.tag: Tag = (0, 0)
@@ -67,11 +68,13 @@ class Writer:
         for producer in getattr(self, "requests", {}).values():
             producer.refused("rewound")
         self.holds: dict[str, HeldChannel] = {}
+        self._held: set[str] = set()
         self.requests: dict[int, Producer] = {}
-        self.side = BucketSide(self.process, self._broken, slow=self._slow_flushes)
+        self.side = BucketSide(self.process, self._broken, slow=self._slow_flushes, lies=self._lies)
         self.stopped = False
         self._window = self._in_window = 0
         self._grown: dict[str, int] = {}
+        self._handed: dict[str, Tally] = {}
         self._noted: dict[int, dict[str, int]] = {}
         self._taken: dict[int, int] = {}
         self._queued = 0
@@ -83,6 +86,10 @@ class Writer:
     def forget(self) -> None:
         """Its control stream is gone: what was uncommitted is dropped, and only an Attach makes it a member again."""
         self._rewind()
+
+    def begin_lying(self, lie: str) -> None:
+        """From now on; see ``lying.LIES``."""
+        self._lies = self.side.lies = lie
 
     def hurry(self) -> None:
         """From now on a flush takes one step."""
@@ -173,6 +180,7 @@ class Writer:
             if not self._broken:
                 raise ViolationError(f"{order} while hold {self.holds[order.channel].number} is there (rule CH3)")
             self.holds[order.channel].connection.end("rewound")
+        self._held.add(order.channel)
         self.holds[order.channel] = HeldChannel(order.hold, connection, order.committed_offset, order.committed_offset)
         if producer is None or not producer.granted(connection, order.incarnation, order.committed_offset):
             self.let_go(order.channel, "gone")
@@ -181,7 +189,8 @@ class Writer:
 
     def open(self, producer: Producer, principal: str) -> bool:
         """Whether the open was sent to the owner."""
-        if self.membership is None or self.leaving or self.tag[0] not in self.links:
+        takes_rows = self.membership is not None and self.process in dict(self.membership.members)
+        if not takes_rows or self.leaving or self.tag[0] not in self.links:
             return False
         self._requests += 1
         self.requests[self._requests] = producer
@@ -239,6 +248,9 @@ class Writer:
             parts.setdefault(member, []).append(row)
         for member, rows in parts.items():
             stream = self._stream(member)
+            self._handed[member] = tallied(self._handed.get(member, Tally()), tuple(rows))
+            if self._lies == "loses frames" and member != self.process:
+                continue
             stream.sent += 1
             self._give(stream, Frame(membership.checkpoint, tuple(rows)))
 
@@ -250,9 +262,12 @@ class Writer:
         self._noted[membership.checkpoint], self._grown = self._grown, {}
         size = self._taken.get(membership.checkpoint, 0)
         self.membership = barrier.next if self.process in dict(barrier.next.members) else None
-        self.report(
-            events.BarrierPassed(self.process, self.tag[1], barrier.checkpoint, dict(self._noted[membership.checkpoint]), size)
-        )
+        offsets, handed = dict(self._noted[membership.checkpoint]), self._handed
+        if self._lies == "takes offsets":
+            own = self._held | {producer.channel for producer in self.requests.values()}
+            offsets |= {name: self._log.offset(name) + 1 for name in self._log.channels if name not in own}
+        self._handed = {}
+        self.report(events.BarrierPassed(self.process, self.tag[1], barrier.checkpoint, offsets, size, handed))
 
     def _stream(self, receiver: str) -> Exchange:
         name = (self.tag, self.process, receiver)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +57,20 @@ class BucketedRows:
         )
 
 
+class Sifted(NamedTuple):
+    """``changes``: what is to be written; ``rest``: the batches that remain; ``beaten``: how many rows are in neither."""
+
+    changes: list[Changes]
+    rest: list[BucketedRows]
+    beaten: int
+
+
 def sift_batch(placed: Placed, ordering: str | None) -> list[Changes]:
     """One row of each record of a batch, by group in the order of ``placed.groups``; see ``sift``."""
     if not placed.rows.num_rows:
         return []  # its columns may have no chunk at all
     batches = [BucketedRows(placed.rows, placed.keys, placed.deletes, placed.group)]
-    return sift(batches, np.arange(len(placed.groups)), placed.groups, ordering, hashes=placed.hashes)[0]
+    return sift(batches, np.arange(len(placed.groups)), placed.groups, ordering, hashes=placed.hashes).changes
 
 
 def sift(
@@ -72,7 +80,7 @@ def sift(
     ordering: str | None,
     *,
     hashes: Hashes | None = None,
-) -> tuple[list[Changes], list[BucketedRows]]:
+) -> Sifted:
     """One row of each record in the wanted buckets, upserts before deletes, in the order of ``wanted``; and the batches that
     remain. Empties ``batches``.
 
@@ -81,7 +89,10 @@ def sift(
     ``hashes``: uint32 of all rows, equal for equal keys, when the caller has them and wants all buckets.
     """
     ranks = [_ranks(batch, wanted, len(groups)) for batch in batches]
-    chosen = _winners(batches, ranks, [np.flatnonzero(each >= 0) for each in ranks], ordering, hashes)
+    candidates = [np.flatnonzero(each >= 0) for each in ranks]
+    chosen = _winners(batches, ranks, candidates, ordering, hashes)
+    beaten = sum(map(len, candidates)) - sum(map(len, chosen))
+    del candidates
     pieces: list[BucketedRows] = []
     rest: list[BucketedRows] = []
     batches.reverse()
@@ -92,7 +103,7 @@ def sift(
         others = np.flatnonzero(each < 0)
         if len(others):
             rest.append(batch if len(others) == len(each) else batch.take(others))
-    return _changes(pieces, [groups[code] for code in wanted.tolist()]), rest
+    return Sifted(_changes(pieces, [groups[code] for code in wanted.tolist()]), rest, beaten)
 
 
 def concatenated(batches: Sequence[BucketedRows]) -> BucketedRows:

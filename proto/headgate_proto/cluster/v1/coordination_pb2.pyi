@@ -312,6 +312,7 @@ class BarrierPassed(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     OFFSETS_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
+    HANDED_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.int
     bytes: _builtins.int
     """Arrow bytes taken from clients in this checkpoint."""
@@ -319,20 +320,56 @@ class BarrierPassed(_message.Message):
     def offsets(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Channels whose accepted offset grew in this checkpoint."""
 
+    @_builtins.property
+    def handed(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tally]:
+        """What went to each bucket side, by its process, its own included; without those that got nothing (rule RO10)."""
+
     def __init__(
         self,
         *,
         checkpoint: _builtins.int = ...,
         offsets: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         bytes: _builtins.int = ...,
+        handed: _abc.Iterable[Global___Tally] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "checkpoint", b"checkpoint", "offsets", b"offsets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "checkpoint", b"checkpoint", "handed", b"handed", "offsets", b"offsets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BarrierPassed: _TypeAlias = BarrierPassed  # noqa: Y015
+
+@_typing.final
+class Tally(_message.Message):
+    """Rows of a checkpoint that one ingest side handed over to one bucket side. Both ends count them, and the owner commits only what
+    they agree on (rule RO10).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    CHECKSUM_FIELD_NUMBER: _builtins.int
+    process: _builtins.str
+    """Of the writer at the other end."""
+    rows: _builtins.int
+    checksum: _builtins.int
+    """Over the frames in their order; 0 between the two sides of one process, where nothing travels."""
+    def __init__(
+        self,
+        *,
+        process: _builtins.str = ...,
+        rows: _builtins.int = ...,
+        checksum: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checksum", b"checksum", "process", b"process", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tally: _TypeAlias = Tally  # noqa: Y015
 
 @_typing.final
 class Flushed(_message.Message):
@@ -363,12 +400,20 @@ class Flushed(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     KEY_GROUP_BYTES_FIELD_NUMBER: _builtins.int
+    RECEIVED_FIELD_NUMBER: _builtins.int
+    BEATEN_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.int
+    beaten: _builtins.int
+    """Rows that another row of their record beat, so that no file has them: `files` have all others that were received."""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileStatus]: ...
     @_builtins.property
     def key_group_bytes(self) -> _containers.ScalarMap[_builtins.int, _builtins.int]:
         """Arrow bytes of the checkpoint by key group, by which key groups are assigned (rule EX3)."""
+
+    @_builtins.property
+    def received(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tally]:
+        """What came from each ingest side, by its process, its own included; without those that sent nothing (rule RO10)."""
 
     def __init__(
         self,
@@ -376,10 +421,12 @@ class Flushed(_message.Message):
         checkpoint: _builtins.int = ...,
         files: _abc.Iterable[Global___FileStatus] | None = ...,
         key_group_bytes: _abc.Mapping[_builtins.int, _builtins.int] | None = ...,
+        received: _abc.Iterable[Global___Tally] | None = ...,
+        beaten: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "files", b"files", "key_group_bytes", b"key_group_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beaten", b"beaten", "checkpoint", b"checkpoint", "files", b"files", "key_group_bytes", b"key_group_bytes", "received", b"received"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
