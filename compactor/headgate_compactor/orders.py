@@ -6,13 +6,13 @@ from headgate_runtime.definitions import definition_fields
 from headgate_runtime.messages import check_complete
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation, PinnedFile
-from headgate_tables.opening import define
+from headgate_tables.opening import define, read_schema
 
 
 def read_definition(message: TableDefinition) -> Definition:
     """Returns a table's definition. Raises UnknownMessageError, CorruptFileError."""
     fields = definition_fields(message)
-    return define(message.schema, **fields)
+    return define(schema=read_schema(message.schema), **fields)
 
 
 def read_operation(message: wire.CompactionOperation) -> Operation:

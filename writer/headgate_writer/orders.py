@@ -8,7 +8,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.definitions import definition_fields
 from headgate_tables.face.definition import Definition
-from headgate_tables.opening import define, open_folder
+from headgate_tables.opening import define, open_folder, read_schema
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
 
@@ -25,7 +25,7 @@ def read_membership(membership: wire.Membership) -> Membership:
 def read_definition(message: TableDefinition) -> Definition:
     """Returns a table's definition. Raises UnknownMessageError, CorruptFileError."""
     fields = definition_fields(message)
-    return define(message.schema, **fields)
+    return define(schema=read_schema(message.schema), **fields)
 
 
 def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:

@@ -1,12 +1,9 @@
 """Makes what services and commands work with. The one place that knows the formats; there is one, Apache Hudi."""
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-
-import pyarrow as pa
+from collections.abc import Callable, Mapping
+from typing import ParamSpec
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.records import Holder
 from headgate_tables.face.compaction import CompactionTask
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation
@@ -17,81 +14,28 @@ from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store
-from headgate_tables.system import Ids, System
+from headgate_tables.system import Ids
+
+__all__ = ["as_hudi", "compaction_task", "create_table", "define", "open_folder", "open_table", "read_schema"]
 
 
-def create_table(
-    url: str,
-    schema: pa.Schema,
-    *,
-    record_key: Sequence[str],
-    partition_by: Sequence[str] = (),
-    ordering: str | None = None,
-    buckets: int = 8,
-    name: str | None = None,
-    hive_style: bool = False,
-    exist_ok: bool = False,
-    storage_options: Mapping[str, str] | None = None,
-    system: System | None = None,
-) -> Table:
-    """As ``hudi.create_table``."""
-    return hudi.create_table(
-        url,
-        schema,
-        record_key=record_key,
-        partition_by=partition_by,
-        ordering=ordering,
-        buckets=buckets,
-        name=name,
-        hive_style=hive_style,
-        exist_ok=exist_ok,
-        storage_options=storage_options,
-        system=system,
-    )
+_Arguments = ParamSpec("_Arguments")
 
 
-def open_table(
-    url: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    system: System | None = None,
-    holder: Holder | None = None,
-    wrap_store: Callable[[Store], Store] | None = None,
-) -> Table:
-    """As ``hudi.open_table``."""
-    return hudi.open_table(url, storage_options=storage_options, system=system, holder=holder, wrap_store=wrap_store)
+def _with_face(make: Callable[_Arguments, Table]) -> Callable[_Arguments, Table]:
+    """The function itself, typed so that its callers see the face of a table and not its format."""
+    return make
 
 
-def define(
-    schema: bytes,
-    *,
-    name: str,
-    record_key: tuple[str, ...],
-    partition_by: tuple[str, ...],
-    ordering: str | None,
-    buckets: int,
-    hive_style: bool,
-    url_encode: bool,
-    table_uuid: uuid.UUID,
-    key_groups: int,
-    prefixed_keys: bool,
-    groups: Mapping[str, Mapping[int, str]],
-) -> Definition:
-    """The definition of a table, as its owner sends it. ``schema``: an Arrow IPC message. Raises CorruptFileError."""
-    return HudiDefinition(
-        name=name,
-        schema=read_schema(schema),
-        record_key=record_key,
-        partition_by=partition_by,
-        ordering=ordering,
-        buckets=buckets,
-        hive_style=hive_style,
-        url_encode=url_encode,
-        table_uuid=table_uuid,
-        key_groups=key_groups,
-        prefixed_keys=prefixed_keys,
-        groups=groups,
-    )
+def _with_definition(make: Callable[_Arguments, Definition]) -> Callable[_Arguments, Definition]:
+    """The function itself, typed so that its callers see a definition and not its format."""
+    return make
+
+
+create_table = _with_face(hudi.create_table)
+open_table = _with_face(hudi.open_table)
+define = _with_definition(HudiDefinition)
+"""A table's definition from its fields, as its owner sends them; the schema with ``read_schema``."""
 
 
 def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
