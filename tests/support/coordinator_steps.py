@@ -3,7 +3,7 @@
 Within ``reported_steps`` the classes of the service are replaced by ones that report each step; production has no such code.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, cast
@@ -20,7 +20,10 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
+from headgate_tables.system import System
+from support.handles import open_on
 
 Reached = Callable[[str], None]
 
@@ -43,11 +46,14 @@ def reported_steps(reached: Reached) -> Iterator[None]:
         yield
 
 
-def _open_stepped(reached: Reached, *arguments: Any, **options: Any) -> Table:
+def _open_stepped(
+    reached: Reached, url: str, *, storage_options: Mapping[str, str] | None, system: System, **options: Any
+) -> Table:
     """The table; the handle of an owner, which names its holder, goes through a ``SteppedStore``."""
-    if "holder" in options:
-        options["wrap_store"] = lambda store: SteppedStore(store, reached)
-    return open_table(*arguments, **options)
+    if "holder" not in options:
+        return open_table(url, storage_options=storage_options, system=system)
+    store = SteppedStore(open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root), reached)
+    return open_on(store, system, **options)
 
 
 class SteppedCoordinator(TableCoordinator):

@@ -30,7 +30,7 @@ from support.faults import FailingStore, InPlaceStore
 from support.handles import open_on
 from support.splitting import split
 from support.systems import SetClock, system
-from support.tables import SCHEMA, by_hudi_rs, create, notes, rows
+from support.tables import by_hudi_rs, create, notes, rows
 
 HERE = hudi.Holder("cluster", "testhost", 1, "localhost:7070")
 THERE = hudi.Holder("cluster", "otherhost", 2, "localhost:7171")
@@ -147,21 +147,6 @@ def test_ro6_a_handle_that_only_commits_lists_no_data_folder(store: Noting) -> N
     assert [folder for folder in store.listed if not folder.startswith(".hoodie")] == []
     assert {(row["id"], row["note"]) for row in by_hudi_rs(table.url)} == {("a", "a2"), ("b", "b2"), ("c", "c2")}
     assert hudi.open_table(table.url).verify().ok
-
-
-def test_everything_goes_through_the_store_that_wraps(tmp_path: Path) -> None:
-    wrapped: list[str] = []
-
-    def wrap(store: Store) -> Store:
-        wrapped.append(store.url)
-        return Noting(tmp_path / "table")
-
-    url = f"file://{tmp_path}/table"
-    hudi.create_table(url, SCHEMA, record_key="id", wrap_store=wrap)
-    table = hudi.open_table(url, holder=HERE, wrap_store=wrap)
-    assert isinstance(table._store, Noting)
-    assert set(wrapped) == {url}
-    assert len(wrapped) == 3, "creating opens what it made"
 
 
 # --- checkpoints ---

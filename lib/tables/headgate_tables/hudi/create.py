@@ -1,7 +1,7 @@
 """Creates a table: checks its definition, probes its store, wins slot 0, derives its properties."""
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ from headgate_tables.hudi.table import Table
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
-from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
 TIMELINE_MARKER = f"{TIMELINE_FOLDER}/history/.created"
@@ -38,20 +37,18 @@ def create_table(
     exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
-    wrap_store: Callable[[Store], Store] | None = None,
 ) -> Table:
     """Creates a merge-on-read table of version 8 with a simple bucket index.
 
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
     defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
-    orders the rows is stored in microseconds. ``wrap_store``: everything goes through the store that it returns.
+    orders the rows is stored in microseconds.
 
     Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
-    store = wrap_store(store) if wrap_store else store
     definition = Definition(
         name=name or posixpath.basename(store.url),
         schema=_canonical(schema, ordering),
@@ -66,7 +63,7 @@ def create_table(
     check_definition(definition)
 
     def reopen() -> Table:
-        return open_table(url, storage_options=storage_options, system=system, wrap_store=wrap_store)
+        return open_table(url, storage_options=storage_options, system=system)
 
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
