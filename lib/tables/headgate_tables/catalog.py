@@ -25,7 +25,7 @@ def check_name(name: str) -> None:
     """Raises OptionError for a name that a catalog cannot hold: it becomes a folder's name and a part of file names."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise OptionError(
-            f"{name[:MAX_NAME]!r} is no table name",
+            f"{name[:MAX_NAME]!r} is not a table name",
             fix=f"Use letters, digits, '_', '-' and '.', beginning with a letter or digit; at most {MAX_NAME}.",
         )
 
@@ -100,4 +100,4 @@ def _decode(data: bytes, where: str) -> str:
 
 def _check_path(path: str) -> None:
     if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
-        raise OptionError(f"{path!r} is no folder under the root", fix="Name it without empty parts, '.' or '..'.")
+        raise OptionError(f"{path!r} is not a folder under the root", fix="Name it without empty parts, '.' or '..'.")

@@ -61,5 +61,5 @@ def compaction_task(
 def as_hudi(definition: Definition) -> HudiDefinition:
     """The definition itself. Raises TypeError for a table of another format."""
     if not isinstance(definition, HudiDefinition):
-        raise TypeError(f"{type(definition).__name__} is no definition of a Hudi table")
+        raise TypeError(f"{type(definition).__name__} is not the definition of a Hudi table")
     return definition

@@ -128,7 +128,7 @@ def test_a_value_deep_in_a_slot_is_named_by_its_way() -> None:
     content = content_of(next(path for path in SLOTS if path.name.startswith("OFFSETS")))
     content["body"]["channels"] = {"loader": [1, 2, "me", 3], "other": [1, True, "me", 3]}
     with pytest.raises(
-        CorruptFileError, match=r"its key 'body\.channels\.other' holds no list of incarnation, offset, principal and time"
+        CorruptFileError, match=r"its key 'body\.channels\.other' does not hold a list of incarnation, offset, principal and time"
     ):
         decode_slot(seal(content), LOG_LAYOUT, content["n"])
 

@@ -226,7 +226,7 @@ def test_a_record_that_nobody_could_read_again_is_refused_before_there_is_a_slot
     log = open_log(store)
     log.win_offsets(ONE)
     for record in ([1, 7], [1, 7, "me", 0.5], [True, 7, "me", 1]):
-        with pytest.raises(OptionError, match=r"slot 3 would hold: .*'body\.channels\.two' holds no list of"):
+        with pytest.raises(OptionError, match=r"slot 3 would hold: .*'body\.channels\.two' does not hold a list of"):
             log.win_offsets({"two": record})  # type: ignore[dict-item]
     log.win_offsets(TWO)
     assert open_log(store).state.channels == ONE | TWO

@@ -147,7 +147,7 @@ def test_p2_another_programs_file_under_a_name_of_ours_is_reported_and_stays(
     create_log(store, LOG_LAYOUT, system(), {"answer": 42}, [("props", b"a=b")])
     instant = commit(open_log(store))
     store.replace(f"done/{instant}", [found])
-    with pytest.raises(CorruptFileError, match=f"done/{instant} is there, but holds something else"):
+    with pytest.raises(CorruptFileError, match=f"done/{instant} is there, but holds something other"):
         open_log(store).own()
     assert store.get(f"done/{instant}").to_pybytes() == found
 

@@ -54,16 +54,16 @@ def test_an_entry_is_never_overwritten(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("name", ["", ".a", "-a", "_a", "a/b", "a b", "ä", "a\n", "..", "x" * 129, "a\0"])
 def test_what_cannot_be_a_folder_of_the_root_is_no_name(catalog: Catalog, name: str) -> None:
-    with pytest.raises(OptionError, match="no table name"):
+    with pytest.raises(OptionError, match="not a table name"):
         catalog.add(name, "folder")
-    with pytest.raises(OptionError, match="no table name"):
+    with pytest.raises(OptionError, match="not a table name"):
         catalog.table_url(name)
     assert catalog.names() == []
 
 
 @pytest.mark.parametrize("path", ["", "..", "a/../b", "/a", "a/", "a//b", "."])
 def test_a_path_stays_under_the_root(catalog: Catalog, path: str) -> None:
-    with pytest.raises(OptionError, match="no folder under the root"):
+    with pytest.raises(OptionError, match="not a folder under the root"):
         catalog.add("orders", path)
     assert catalog.names() == []
 

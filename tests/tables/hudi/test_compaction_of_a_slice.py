@@ -123,7 +123,7 @@ def test_a_name_that_another_program_took_is_refused(table: hudi.Table) -> None:
     base = operation.base
     assert base is not None
     shutil.copy(place(table) / operation.at(base.name), place(table) / operation.path)
-    with pytest.raises(CorruptFileError, match="no output of a compaction"):
+    with pytest.raises(CorruptFileError, match="not the output of a compaction"):
         compact(table, operation)
 
 

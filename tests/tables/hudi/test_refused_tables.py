@@ -110,7 +110,7 @@ def test_a_table_of_spark_is_read_but_not_written(tmp_path: Path, name: str) -> 
         ("hoodie.table.type", "COPY_ON_WRITE", UnsupportedTableError, "copy-on-write", "Create a merge-on-read table"),
         ("hoodie.table.version", "9", UnsupportedTableError, "another table version than 8", "Write it with Spark"),
         ("hoodie.table.cdc.enabled", "true", UnsupportedTableError, "CDC", "Switch hoodie.table.cdc.enabled off"),
-        ("hoodie.table.base.file.format", "ORC", UnsupportedTableError, "no Parquet", "Load the rows"),
+        ("hoodie.table.base.file.format", "ORC", UnsupportedTableError, "not Parquet", "Load the rows"),
         ("hoodie.table.metadata.partitions", "files", MetadataTableError, "metadata table", "metadata_table='remove'"),
         ("hoodie.table.metadata.partitions.inflight", "files", MetadataTableError, "metadata table", "metadata_table='remove'"),
     ],

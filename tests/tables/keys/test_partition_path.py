@@ -215,7 +215,7 @@ def test_a_type_whose_folder_is_not_certain_is_refused(of: pa.DataType) -> None:
     value = {"double": 1.5, "decimal128(5, 2)": Decimal("1.5"), "binary": b"a"}.get(str(of), 1)
     with pytest.raises(UnsupportedTypeError, match="cannot be the type of partition column 'p'"):
         folder(value, of=of)
-    with pytest.raises(UnsupportedTypeError, match="no type for partition column 'p'"):
+    with pytest.raises(UnsupportedTypeError, match="not a type for partition column 'p'"):
         parse_partition_path("1", BY_P, [of])
 
 
@@ -254,7 +254,7 @@ def test_a_single_field_takes_all_folders_of_a_foreign_path() -> None:
 )
 def test_a_folder_that_is_none_of_the_tables_is_refused_with_its_path(path: str, why: str) -> None:
     spec = PartitionSpec(("p", "q"), hive_style=True)
-    with pytest.raises(CorruptFileError, match=f"the folder '{path}' is no partition of this table: it {why}"):
+    with pytest.raises(CorruptFileError, match=f"the folder '{path}' is not a partition of this table: it {why}"):
         parse_partition_path(path, spec, [pa.string(), pa.dictionary(pa.int8(), pa.int32())])
 
 

@@ -92,7 +92,7 @@ def test_a_later_savepoint_goes_with_its_commit_and_an_earlier_one_stays(table: 
     assert names_with(tmp_path, [late]) == []
     with hudi.open_table(table.url) as another:
         assert another.savepoints == [early, middle]
-        with pytest.raises(OptionError, match="no savepoint"):
+        with pytest.raises(OptionError, match="not a savepoint"):
             another.restore(late)
 
 
@@ -175,5 +175,5 @@ def test_a_savepoint_that_is_removed_leaves_the_timeline_at_once(table: hudi.Tab
     table.remove_savepoint(point)
     assert not any("savepoint" in name for name in names_with(tmp_path, [point]))
     assert table.savepoints == []
-    with pytest.raises(OptionError, match="no savepoint"):
+    with pytest.raises(OptionError, match="not a savepoint"):
         table.restore(point)

@@ -143,7 +143,7 @@ def test_another_scheme_is_refused_with_those_that_work(url: str) -> None:
     ],
 )
 def test_an_address_that_names_nothing_is_refused(url: str) -> None:
-    with pytest.raises(OptionError, match=r"names no folder|a file URL has a host|is no address in a bucket"):
+    with pytest.raises(OptionError, match=r"names no folder|a file URL has a host|is not an address in a bucket"):
         open_store(url, None, SystemIds())
 
 

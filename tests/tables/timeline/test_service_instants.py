@@ -164,7 +164,7 @@ def test_the_commit_of_a_first_base_file_has_no_file_before_it() -> None:
     (stat,) = avro(data)["partitionToWriteStats"]["p"]
     assert (stat["prevCommit"], stat["prevBaseFile"], stat["path"]) == ("null", None, f"p/{operation.output}")
     assert (stat["numWrites"], stat["totalLogFilesCompacted"], stat["totalLogSizeCompacted"]) == (3, 1, 70)
-    with pytest.raises(ValueError, match="no base file of instant 333"):
+    with pytest.raises(ValueError, match="not a base file of instant 333"):
         encode_compaction("3" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
 
 
@@ -311,13 +311,13 @@ def test_what_is_no_such_file_is_refused_by_its_path(damage: Any) -> None:
         Plan("9" * 17, (Operation("", "0-0", None, (PinnedFile(log_name("0-0", "1" * 17, 1, "0-0-0"), 1),), "o"),))
     )
     savepoint = encode_savepoint(user="", at_ms=1, comment="", files={"": ["x" * 50]})
-    with pytest.raises(CorruptFileError, match=r"the/path is no HoodieCompactionPlan.*Restore"):
+    with pytest.raises(CorruptFileError, match=r"the/path is not a HoodieCompactionPlan.*Restore"):
         decode_plan(damage(plan), "the/path")
-    with pytest.raises(CorruptFileError, match="the/path is no HoodieCleanMetadata"):
+    with pytest.raises(CorruptFileError, match="the/path is not a HoodieCleanMetadata"):
         decode_clean(damage(encode_clean(cleaned)), "the/path")
-    with pytest.raises(CorruptFileError, match="the/path is no HoodieCleanerPlan"):
+    with pytest.raises(CorruptFileError, match="the/path is not a HoodieCleanerPlan"):
         decode_clean_plan(damage(encode_clean_plan(cleaned, "")), "the/path", "1")
-    with pytest.raises(CorruptFileError, match="the/path is no HoodieSavepointMetadata"):
+    with pytest.raises(CorruptFileError, match="the/path is not a HoodieSavepointMetadata"):
         decode_savepoint(damage(savepoint), "the/path")
 
 

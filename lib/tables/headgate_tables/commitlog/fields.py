@@ -61,14 +61,14 @@ class Fields:
 def text(value: object) -> str:
     """Raises UnfitError, as all below."""
     if type(value) is not str:
-        raise UnfitError("holds no text")
+        raise UnfitError("does not hold text")
     return value
 
 
 def number(value: object) -> int:
     """A whole number."""
     if type(value) is not int:
-        raise UnfitError("holds no whole number")
+        raise UnfitError("does not hold a whole number")
     return value
 
 
@@ -87,24 +87,24 @@ def nullable(read: Read[T]) -> Read[T | None]:
 def texts(value: object) -> Sequence[str]:
     """A list of text."""
     if type(value) is not list:
-        raise UnfitError("holds no list")
+        raise UnfitError("does not hold a list")
     for each in value:
         if type(each) is not str:
-            raise UnfitError("holds a list of something else than text")
+            raise UnfitError("holds a list of something other than text")
     return value
 
 
 def json_list(value: object) -> Sequence[Json]:
     """A list of anything."""
     if type(value) is not list:
-        raise UnfitError("holds no list")
+        raise UnfitError("does not hold a list")
     return value
 
 
 def json_map(value: object) -> dict[str, Json]:
     """An object of anything."""
     if type(value) is not dict:
-        raise UnfitError("holds no object")
+        raise UnfitError("does not hold an object")
     return value
 
 

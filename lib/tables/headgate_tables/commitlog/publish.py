@@ -83,7 +83,7 @@ def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) 
         return
     if shared is None and not (store.stages and content.startswith(found.rstrip(b"\0"))):
         raise CorruptFileError(
-            f"{path} is there, but holds something else than slot {n} decided",
+            f"{path} is there, but holds something other than slot {n} decided",
             fix="Another program wrote that name. Move it away; the next write puts the right one in place.",
         )
     store.replace(path, [content])

@@ -50,7 +50,7 @@ def _read_file(value: object) -> DataFile:
         path, size, sha256, stage = value
         if type(path) is str and type(size) is int and type(sha256) is str and type(stage) is str:
             return DataFile(path, size, sha256, stage)
-    raise UnfitError("holds no list of path, size, sha256 and stage")
+    raise UnfitError("does not hold a list of path, size, sha256 and stage")
 
 
 def _read_encoded(value: object) -> EncodedFile:
@@ -58,7 +58,7 @@ def _read_encoded(value: object) -> EncodedFile:
         path, content = value
         if type(path) is str and type(content) is str:
             return EncodedFile(path, content)
-    raise UnfitError("holds no list of path and content")
+    raise UnfitError("does not hold a list of path and content")
 
 
 def _read_record(value: object) -> ChannelRecord:
@@ -66,7 +66,7 @@ def _read_record(value: object) -> ChannelRecord:
         incarnation, offset, principal, time = value
         if type(incarnation) is int and type(offset) is int and type(principal) is str and type(time) is int:
             return ChannelRecord(incarnation, offset, principal, time)
-    raise UnfitError("holds no list of incarnation, offset, principal and time")
+    raise UnfitError("does not hold a list of incarnation, offset, principal and time")
 
 
 def read_times_ahead(value: object) -> TimesAhead:
@@ -75,7 +75,7 @@ def read_times_ahead(value: object) -> TimesAhead:
         floor, at = value
         if type(floor) is str and type(at) is int:
             return TimesAhead(floor, at)
-    raise UnfitError("holds no list of floor and time")
+    raise UnfitError("does not hold a list of floor and time")
 
 
 read_files = list_of(_read_file)

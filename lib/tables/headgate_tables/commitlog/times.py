@@ -26,7 +26,9 @@ def parse_time(text: str) -> int:
         moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
         milliseconds = int(text[14:TIME_DIGITS])
     except ValueError as error:
-        raise CorruptFileError(f"{text!r} is no instant time", fix="Instant times have 17 digits, yyyyMMddHHmmssSSS.") from error
+        raise CorruptFileError(
+            f"{text!r} is not an instant time", fix="Instant times have 17 digits, yyyyMMddHHmmssSSS."
+        ) from error
     return (moment - _EPOCH) // timedelta(milliseconds=1) + milliseconds
 
 

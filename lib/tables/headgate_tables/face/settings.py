@@ -63,7 +63,7 @@ class TableSettings:
         for key, text in values.items():
             name = by_key.get(key)
             if name is None:
-                raise OptionError(f"{key!r} is no setting of a table", fix=f"Settings are {', '.join(sorted(by_key))}.")
+                raise OptionError(f"{key!r} is not a setting of a table", fix=f"Settings are {', '.join(sorted(by_key))}.")
             read[name] = _read(SETTINGS[name], text)
         settings = cls(**read)
         settings._check()

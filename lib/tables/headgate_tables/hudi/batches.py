@@ -30,7 +30,7 @@ def table_chunks(data: object) -> Iterator[pa.Table]:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, TypeError) as error:
         raise OptionError(
-            f"{type(data).__name__} is no stream of rows: {error}", fix="Pass a table, not a single column."
+            f"{type(data).__name__} is not a stream of rows: {error}", fix="Pass a table, not a single column."
         ) from error
     batches: list[pa.RecordBatch] = []
     size = 0

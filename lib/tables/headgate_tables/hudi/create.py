@@ -79,7 +79,7 @@ def create_table(
 def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
     if not isinstance(schema, pa.Schema):
         raise OptionError(
-            f"{type(schema).__name__} is no pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table."
+            f"{type(schema).__name__} is not a pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table."
         )
     check_supported(schema)
     stored = table_schema(schema)

@@ -53,7 +53,7 @@ class Layout:
     def from_properties(cls, properties: Mapping[str, str], path: str) -> "Layout":
         """Raises UnsupportedTableError for a table that would be read wrongly, CorruptFileError when a key is missing."""
         if not properties.get("hoodie.table.name"):
-            raise CorruptFileError(f"{path} names no table", fix="Restore hoodie.properties from a copy of the table.")
+            raise CorruptFileError(f"{path} does not name a table", fix="Restore hoodie.properties from a copy of the table.")
         version = TableVersion.from_properties(properties, path)
         if properties.get("hoodie.populate.meta.fields", "true") == "false":
             raise UnsupportedTableError(
@@ -135,7 +135,7 @@ class Definition:
         if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
             raise OptionError(f"buckets={self.buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
         if not self.name or any(character in self.name for character in "/\\\0"):
-            raise OptionError(f"{self.name!r} is no table name", fix="Pass name=..., without slashes.")
+            raise OptionError(f"{self.name!r} is not a table name", fix="Pass name=..., without slashes.")
         used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
         for column in used:
             if column not in self.schema.names:
@@ -244,21 +244,21 @@ def _read_base64(value: object) -> bytes:
     try:
         return base64.b64decode(text(value))
     except ValueError as error:
-        raise UnfitError("holds no base64") from error
+        raise UnfitError("does not hold base64") from error
 
 
 def _read_uuid(value: object) -> uuid.UUID:
     try:
         return uuid.UUID(text(value))
     except ValueError as error:
-        raise UnfitError("holds no UUID") from error
+        raise UnfitError("does not hold a UUID") from error
 
 
 def _read_buckets(value: object) -> dict[int, str]:
     try:
         return {int(bucket): text(file_id) for bucket, file_id in json_map(value).items()}
     except ValueError as error:
-        raise UnfitError("holds something else than buckets") from error
+        raise UnfitError("holds something other than buckets") from error
 
 
 _read_groups = map_of(_read_buckets)

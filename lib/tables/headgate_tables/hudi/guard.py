@@ -53,13 +53,13 @@ def check_features(properties: Mapping[str, str]) -> None:
             "has virtual keys",
             "Load the rows into a new table; keys must be stored to be merged.",
         ),
-        "hoodie.table.base.file.format": ("PARQUET", "has base files that are no Parquet", "Load the rows into a new table."),
+        "hoodie.table.base.file.format": ("PARQUET", "has base files that are not Parquet", "Load the rows into a new table."),
         "hoodie.datasource.write.drop.partition.columns": ("false", "drops partition columns", "Load the rows into a new table."),
     }
     for key, (wanted, what, fix) in refused.items():
         found = properties.get(key, wanted)
         if found != wanted:
-            raise UnsupportedTableError(f"the table {what} ({key}={found}), which is not written here", fix=fix)
+            raise UnsupportedTableError(f"the table {what} ({key}={found}), which this library does not write", fix=fix)
 
 
 def _refuse_metadata(properties: Mapping[str, str]) -> None:

@@ -120,7 +120,7 @@ def drop_expired_leases(store: Store, now_ms: int) -> None:
 
 def _create(store: Store, clock: Clock, ids: Ids, point: str, seconds: float, holder: str) -> Lease:
     if not 0 < seconds <= LONGEST_S:
-        raise OptionError(f"{seconds:g} s is no length of a lease", fix=f"It is above 0 and at most {LONGEST_S:g}; renew it.")
+        raise OptionError(f"{seconds:g} s is not a length for a lease", fix=f"It is above 0 and at most {LONGEST_S:g}; renew it.")
     lease = Lease(clock.now_ms() + int(seconds * 1000), point, ids.token())
     create_for_certain(store, clock, lease.path, json.dumps({"holder": holder, "point": point}).encode(), durable=True)
     return lease

@@ -128,6 +128,6 @@ def _check(mode: Mode, as_of: str | None, since: str | None) -> None:
     for name, time in (("as_of", as_of), ("since", since)):
         if time is not None and not _TIME.fullmatch(time):
             raise OptionError(
-                f"{name}={time!r} is no point in the table's time",
+                f"{name}={time!r} is not a point in the table's time",
                 fix="Pass an instant or a completion time as commits() gives them: 17 digits, yyyyMMddHHmmssSSS.",
             )

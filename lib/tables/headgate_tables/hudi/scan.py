@@ -125,7 +125,7 @@ def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, 
     if partitions is None:
         return None
     if isinstance(partitions, str | Mapping):
-        raise OptionError(f"partitions={partitions!r} is no list", fix="Pass a list of partition paths or mappings.")
+        raise OptionError(f"partitions={partitions!r} is not a list", fix="Pass a list of partition paths or mappings.")
     if not layout.partition_by:
         raise OptionError("the table has no partitions", fix="Leave partitions=... out, or select rows with filter=....")
     return [partition if isinstance(partition, str) else _typed(partition, layout, schema) for partition in partitions]

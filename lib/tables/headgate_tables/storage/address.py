@@ -88,4 +88,4 @@ def read_address(url: str, scheme: Scheme) -> Address:
 
 
 def _no_address(url: str, scheme: Scheme) -> OptionError:
-    return OptionError(f"{url} is no address in a bucket", fix=f"Write {FORMS[scheme]}, without empty parts, `.` or `..`.")
+    return OptionError(f"{url} is not an address in a bucket", fix=f"Write {FORMS[scheme]}, without empty parts, `.` or `..`.")

@@ -61,7 +61,7 @@ def failure(error: Exception, key: str) -> TablesError:
     if status == 507 or "<Code>QuotaExceeded</Code>" in reason:
         return StoreFullError(reason, fix="Free space or raise the quota, then make the same call again.")
     if isinstance(error, obstore_errors.InvalidPathError):
-        return CorruptFileError(reason, fix="Remove that key: a name with an empty part or `..` in it is no file of a table.")
+        return CorruptFileError(reason, fix="Remove that key: a name with an empty part or `..` in it is not a file of a table.")
     if _ASKED_IDENTITY.search(_without_key(error, key)):
         return _no_identity(error, reason, status)
     if "Received redirect" in reason:

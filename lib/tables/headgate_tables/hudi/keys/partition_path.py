@@ -182,7 +182,9 @@ def _typed(text: str, path: str, field: str, of: pa.DataType) -> object:
     if pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of):
         return text
     if not (pa.types.is_signed_integer(of) or pa.types.is_boolean(of) or pa.types.is_date32(of)):
-        raise UnsupportedTypeError(f"{of} is no type for partition column {field!r}", fix="Read the table without pruning by it.")
+        raise UnsupportedTypeError(
+            f"{of} is not a type for partition column {field!r}", fix="Read the table without pruning by it."
+        )
     try:
         return pa.scalar(text, pa.string()).cast(of).as_py()
     except pa.ArrowInvalid:
@@ -191,6 +193,6 @@ def _typed(text: str, path: str, field: str, of: pa.DataType) -> object:
 
 def _no_partition(path: str, why: str) -> NoReturn:
     raise CorruptFileError(
-        f"the folder {path!r} is no partition of this table: it {why}",
+        f"the folder {path!r} is not a partition of this table: it {why}",
         fix="Check hoodie.table.partition.fields and the hive-style and URL-encoding settings, or remove the folder.",
     )

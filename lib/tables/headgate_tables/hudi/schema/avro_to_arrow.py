@@ -50,7 +50,7 @@ def arrow_schema(schema_json: str, where: str) -> pa.Schema:
 
 
 def _not_a_schema(where: str, how: str) -> CorruptFileError:
-    return CorruptFileError(f"{where}: no Avro schema ({how})", fix="Restore the file from a copy, or see what wrote it.")
+    return CorruptFileError(f"{where}: not an Avro schema ({how})", fix="Restore the file from a copy, or see what wrote it.")
 
 
 class _SchemaReader:

@@ -64,7 +64,7 @@ def _saved(owned: Owned, instant: str) -> Savepoint:
     savepoints = owned.log.state.savepoints
     if instant not in savepoints:
         there = ", ".join(sorted(savepoints)) or "none"
-        raise OptionError(f"{instant!r} is no savepoint of the table", fix=f"Its savepoints are: {there}.")
+        raise OptionError(f"{instant!r} is not a savepoint of the table", fix=f"Its savepoints are: {there}.")
     return savepoints[instant]
 
 

@@ -79,7 +79,9 @@ def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[Fields]
             raise ValueError(name)
         return make(found)
     except _DECODE_ERRORS as error:
-        raise CorruptFileError(f"{path} is no {names[0]}: {error!r}", fix="Restore the file from a copy of the table.") from error
+        raise CorruptFileError(
+            f"{path} is not a {names[0]}: {error!r}", fix="Restore the file from a copy of the table."
+        ) from error
 
 
 def _varint(number: int) -> bytes:

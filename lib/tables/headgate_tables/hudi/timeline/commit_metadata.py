@@ -111,7 +111,7 @@ def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) 
     for each in finished:
         name = parse_base_name(each.operation.output)
         if name is None or name.instant != instant:
-            raise ValueError(f"{each.operation.output} is no base file of instant {instant}")
+            raise ValueError(f"{each.operation.output} is not a base file of instant {instant}")
         by_partition.setdefault(each.operation.partition, []).append(_compaction_stat(each))
     return _encode(by_partition, True, {"schema": schema}, "COMPACT")
 

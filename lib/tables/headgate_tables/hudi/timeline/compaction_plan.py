@@ -138,5 +138,5 @@ def _merge_order(name: str) -> tuple[str, int, str]:
     """Instant, version, token (fact HF3)."""
     log = parse_log_name(name)
     if log is None:
-        raise ValueError(f"{name!r} is no log file")
+        raise ValueError(f"{name!r} is not a log file")
     return log.instant, log.version, log.token

@@ -132,7 +132,7 @@ def _add(store: Store, folder: HistoryFolder, entries: Sequence[Archived]) -> It
         return [file]
     if len(entries) == 1:
         raise CorruptFileError(
-            f"{folder.at(f'{entries[0].instant}_{entries[0].instant}_0.parquet')} holds something else than that instant",
+            f"{folder.at(f'{entries[0].instant}_{entries[0].instant}_0.parquet')} holds something other than that instant",
             fix="No manifest names it: move it away.",
         )
     half = len(entries) // 2

@@ -166,7 +166,7 @@ def data_file(name: str) -> HistoryFile | None:
 def _history_file(name: str, size: int) -> HistoryFile:
     found = _FILE.fullmatch(name)
     if found is None:
-        raise ValueError(f"{name!r} is no file of a history")
+        raise ValueError(f"{name!r} is not a file of a history")
     return HistoryFile(found[1], found[2], int(found[3]), size)
 
 

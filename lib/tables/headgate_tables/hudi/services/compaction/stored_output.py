@@ -46,7 +46,7 @@ class Counts:
 def stored_output(store: Store, operation: Operation) -> Compacted | None:
     """The finished operation, from the file under its name; None when there is none. Reads the file once, for its checksum.
 
-    Raises CorruptFileError when the name holds something else than this operation's output.
+    Raises CorruptFileError when the name holds something other than this operation's output.
     """
     path = operation.path
     if store.size(path) is None:
@@ -59,7 +59,7 @@ def stored_output(store: Store, operation: Operation) -> Compacted | None:
             inputs = stored.pop("inputs")
             counts = Counts(**stored)
         except (*PARQUET_ERRORS, ValueError, KeyError, TypeError) as error:
-            raise _taken(path, f"it is no output of a compaction ({error!r})") from error
+            raise _taken(path, f"it is not the output of a compaction ({error!r})") from error
         if inputs != _digest(operation) or counts.rows != rows:
             raise _taken(path, "it is the output of another operation")
         size, sha256 = _checksum(source)
