@@ -224,7 +224,7 @@ def test_a_feature_that_is_not_written_is_refused_and_nothing_is_touched(
     assert everything(path) == before
 
 
-def test_a_metadata_table_is_removed_if_told_so(tmp_path: Path) -> None:
+def test_a_metadata_table_is_removed_on_request(tmp_path: Path) -> None:
     path = Path(unpack("h120_v8_mor_bucket_np", tmp_path))
     set_property(path, "hoodie.table.metadata.partitions", "files")
     (path / ".hoodie/metadata/files").mkdir(parents=True)

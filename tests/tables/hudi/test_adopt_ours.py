@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("which", ["the handle that wrote", "a new handle"])
-def test_what_another_program_wrote_is_there_and_writing_goes_on(table: hudi.Table, path: Path, which: str) -> None:
+def test_rows_of_another_program_are_there_and_writing_continues(table: hudi.Table, path: Path, which: str) -> None:
     with other_program(path) as other:
         other.upsert(rows(("b", 3, "theirs"), ("c", 1, "theirs")))
         other.delete(keys(("a", 9)))
@@ -104,7 +104,7 @@ def test_what_another_program_wrote_is_there_and_writing_goes_on(table: hudi.Tab
     assert_healthy(handle, {"b": "theirs", "c": "theirs"})
 
 
-def test_a_table_that_nobody_else_wrote_is_left_alone(table: hudi.Table, path: Path) -> None:
+def test_adopting_a_table_without_foreign_writes_changes_nothing(table: hudi.Table, path: Path) -> None:
     before = slots(path)
     assert table.adopt() == NOTHING
     assert hudi.open_table(table.url).adopt(buckets=2) == NOTHING
@@ -246,7 +246,7 @@ def test_a_compaction_that_the_other_program_planned_becomes_ours(table: hudi.Ta
     assert_healthy(table, {"a": "later", "b": "beside it", "c": "theirs"})
 
 
-def test_what_the_other_program_took_back_does_not_return(table: hudi.Table, path: Path) -> None:
+def test_instants_that_the_other_program_undid_do_not_return(table: hudi.Table, path: Path) -> None:
     """All its slots are still unfolded: a takeover would publish them again."""
     with other_program(path) as other:
         saved = other.savepoint()
@@ -267,7 +267,7 @@ def test_what_the_other_program_took_back_does_not_return(table: hudi.Table, pat
     assert_healthy(again, {"a": "y", "b": "x"})
 
 
-def test_what_the_other_program_archived_and_cleaned_does_not_return(table: hudi.Table, path: Path) -> None:
+def test_files_that_the_other_program_archived_and_cleaned_do_not_return(table: hudi.Table, path: Path) -> None:
     for number in range(6):
         table.upsert(rows(("a", 3 + number, f"v{number}")))
     first = [commit.instant for commit in table.commits()][:4]
@@ -293,7 +293,7 @@ def test_what_the_other_program_archived_and_cleaned_does_not_return(table: hudi
     assert not [file for file in cleaned if (path / file).exists()]
 
 
-def test_a_file_that_is_gone_and_still_needed_is_no_cleaning(table: hudi.Table, path: Path) -> None:
+def test_a_missing_file_that_is_still_needed_is_not_taken_for_cleaned(table: hudi.Table, path: Path) -> None:
     with other_program(path) as other:
         other.upsert(rows(("c", 1, "theirs")))
     ours = [file for file in data_files(path) if "log" in file.name]

@@ -116,12 +116,12 @@ def test_null_in_a_column_that_must_not_hold_it_is_refused(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("data", [None, 5, "rows", [1], {"id": ["a"]}, [{"id": "a"}], pa.array([1]), SCHEMA], ids=type)
 @pytest.mark.parametrize("call", ["upsert", "delete"])
-def test_data_that_is_no_stream_is_refused(table: hudi.Table, call: str, data: Any) -> None:
+def test_data_that_is_not_a_stream_is_refused(table: hudi.Table, call: str, data: Any) -> None:
     what = rf"^{type(data).__name__} cannot be read"
     assert_refused(table, lambda: getattr(table, call)(data), OptionError, what, "Pass a pyarrow Table")
 
 
-def test_a_single_column_is_no_table(table: hudi.Table) -> None:
+def test_a_single_column_is_refused_as_a_table(table: hudi.Table) -> None:
     assert_refused(table, lambda: table.upsert(pa.chunked_array([["a"]])), OptionError, "ChunkedArray", "Pass a table")
 
 

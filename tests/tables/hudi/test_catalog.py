@@ -36,7 +36,7 @@ def test_a_table_is_created_then_entered_and_opened_by_name(catalog: Catalog, ro
     assert hudi.open_table(str(root / "orders")).scan().to_table().num_rows == 1
 
 
-def test_names_come_sorted_and_what_is_no_name_is_no_table(catalog: Catalog, root: Path) -> None:
+def test_names_are_sorted_and_other_files_are_not_tables(catalog: Catalog, root: Path) -> None:
     for name in ("b", "a.b-c_D", "9", "x" * 128):
         catalog.add(name, name)
     (root / ".headgate/tables/.hidden").write_text("{}")
@@ -53,7 +53,7 @@ def test_an_entry_is_never_overwritten(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".a", "-a", "_a", "a/b", "a b", "ä", "a\n", "..", "x" * 129, "a\0"])
-def test_what_cannot_be_a_folder_of_the_root_is_no_name(catalog: Catalog, name: str) -> None:
+def test_an_invalid_table_name_is_refused(catalog: Catalog, name: str) -> None:
     with pytest.raises(OptionError, match="not a table name"):
         catalog.add(name, "folder")
     with pytest.raises(OptionError, match="not a table name"):
@@ -75,7 +75,7 @@ def test_a_path_of_several_folders_and_odd_characters_is_found_again(catalog: Ca
     assert hudi.open_table(catalog.table_url("odd")).definition == made.definition
 
 
-def test_a_name_that_nobody_entered_is_no_table(catalog: Catalog) -> None:
+def test_a_name_without_an_entry_is_not_a_table(catalog: Catalog) -> None:
     with pytest.raises(NotATableError, match="no table orders"):
         catalog.table_url("orders")
 

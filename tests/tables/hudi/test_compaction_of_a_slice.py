@@ -95,7 +95,7 @@ def test_the_same_inputs_give_the_same_bytes(table: hudi.Table) -> None:
     assert contents[0] == contents[1]
 
 
-def test_an_operation_that_was_done_is_told_from_its_file_alone(table: hudi.Table) -> None:
+def test_a_finished_operation_is_recognised_by_its_file_alone(table: hudi.Table) -> None:
     """A report was lost, and the plan's inputs are cleaned already: nothing but the output is read (rules W4, FI5)."""
     operation = only_operation(table)
     done = compact(table, operation)
@@ -104,7 +104,7 @@ def test_an_operation_that_was_done_is_told_from_its_file_alone(table: hudi.Tabl
     assert compact(table, operation) == done
 
 
-def test_who_comes_second_reports_the_first_ones_file(table: hudi.Table) -> None:
+def test_the_second_attempt_reports_the_file_of_the_first(table: hudi.Table) -> None:
     """The other attempt creates it while this one merges; this one's own bytes are thrown away."""
     operation = only_operation(table)
     done = []

@@ -39,7 +39,7 @@ def test_h14_after_a_failed_sync_a_handle_writes_nothing_more(tmp_path: Path, mo
     assert notes(again) == {"a": "newest"}
 
 
-def test_a_failed_sync_is_told_also_where_its_files_cannot_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_is_reported_even_if_its_files_cannot_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails becomes read-only: that must not be all that the caller hears."""
     table = create(tmp_path)
     fail_syncs(monkeypatch, "/stage/1/")

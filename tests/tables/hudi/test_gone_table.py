@@ -38,7 +38,7 @@ def handle(folder: Path, kind: type[FaultyStore] = FaultyStore) -> hudi.Table:
 
 @pytest.mark.parametrize("kind", [FaultyStore, InPlace], ids=["staged", "in place"])
 @pytest.mark.parametrize("call", CALLS)
-def test_what_is_asked_of_a_table_that_was_moved_away_makes_nothing(call: str, kind: type[FaultyStore], tmp_path: Path) -> None:
+def test_calls_on_a_table_that_was_moved_away_create_nothing(call: str, kind: type[FaultyStore], tmp_path: Path) -> None:
     create(tmp_path)
     table = handle(tmp_path, kind)
     table.upsert(rows(("a", 1, "x")))

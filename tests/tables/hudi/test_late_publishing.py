@@ -60,7 +60,7 @@ def written(tmp_path: Path, clock: SetClock, store: type[FaultyStore]) -> tuple[
 
 @STORES
 @pytest.mark.parametrize("at", ["the slot's request", "the slot", "the first file", "the second file"])
-def test_h8_who_slept_behind_a_won_slot_publishes_nothing_that_was_archived_meanwhile(
+def test_h8_a_process_that_slept_after_winning_publishes_nothing_that_was_archived_since(
     tmp_path: Path, store: type[FaultyStore], at: str
 ) -> None:
     clock = SetClock()
@@ -122,7 +122,7 @@ def test_h8_a_checkpoint_that_slept_before_its_instant_was_announced_announces_n
     assert hudi.open_table(sleeper.url).verify().ok
 
 
-def test_h8_who_is_held_up_asks_who_owns_the_table_and_goes_on_and_others_never_ask(
+def test_h8_a_delayed_process_checks_its_ownership_and_continues_and_others_never_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request more in a commit is a request more in every checkpoint."""
@@ -234,7 +234,7 @@ def test_h8_a_pending_instant_that_has_data_stays_for_it_would_be_shown(tmp_path
     assert table.repair().removed == [requested]
 
 
-def test_h8_what_an_archiving_has_not_deleted_yet_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h8_files_that_an_archiving_has_yet_to_delete_are_not_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SetClock()
     create(tmp_path, buckets=1, system=system(clock))
     table = opened(tmp_path, clock, FaultyStore)

@@ -45,7 +45,7 @@ def test_a_definition_with_a_value_of_another_type_is_damaged(config: dict[str, 
         ("groups", {"p": {"one": "id"}}, "'groups.p' holds something other than buckets"),
     ],
 )
-def test_a_definition_with_a_value_that_makes_no_sense_is_damaged(
+def test_a_definition_with_an_invalid_value_is_reported_as_damage(
     config: dict[str, Json], key: str, value: Json, why: str
 ) -> None:
     with pytest.raises(CorruptFileError, match=why):
@@ -74,12 +74,12 @@ def test_an_operation_is_read_as_it_was_written() -> None:
         [1, "f-0", None, [], "out"],
     ],
 )
-def test_an_operation_that_makes_no_sense_is_damaged(content: Json) -> None:
+def test_an_operation_that_cannot_be_read_is_reported_as_damage(content: Json) -> None:
     with pytest.raises(CorruptFileError, match="a PLAN slot holds an operation that cannot be read"):
         Operation.decode(content)
 
 
-def test_what_is_known_of_a_stuck_slice_is_read_as_it_was_written_or_refused() -> None:
+def test_the_record_of_a_stuck_slice_is_read_as_it_was_written_or_refused() -> None:
     entry = STUCK.encode()
     assert StuckSlice.decode(entry) == STUCK
     for key in entry:

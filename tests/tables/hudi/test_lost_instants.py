@@ -132,7 +132,7 @@ def test_a_handle_that_polls_follows_archiving_and_restores(tmp_path: Path) -> N
         assert polling.scan().to_table().num_rows == len(served.replay.rows())
 
 
-def test_what_another_program_archived_or_took_back_is_no_loss(tmp_path: Path) -> None:
+def test_instants_that_another_program_archived_or_undid_are_not_lost(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.configure(
         {**SMALL, "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}

@@ -161,7 +161,7 @@ def test_deletes_that_do_not_fit_the_rows_are_refused(deletes: Any) -> None:
         place(loose(row("a"), row("b")), deletes, defined())
 
 
-def test_no_rows_are_no_groups() -> None:
+def test_a_batch_without_rows_has_no_groups() -> None:
     for deletes in (None, flags()):
         placed = place(STRICT.empty_table(), deletes, defined())
         assert (placed.rows.num_rows, placed.groups, len(placed.group)) == (0, [], 0)

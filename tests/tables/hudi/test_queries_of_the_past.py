@@ -229,7 +229,7 @@ def test_filters_columns_and_partitions_hold_in_every_kind_of_query(tmp_path: Pa
         ({"since": AFTER, "as_of": BEFORE}, "Swap them"),
     ],
 )
-def test_a_query_that_makes_no_sense_is_refused(tmp_path: Path, query: Any, message: str) -> None:
+def test_an_invalid_query_is_refused(tmp_path: Path, query: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         create(tmp_path).scan(**query)
 

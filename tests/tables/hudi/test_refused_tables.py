@@ -146,7 +146,7 @@ def test_a_feature_that_is_not_written_appears_on_a_table_of_ours(
         ("hoodie.table.ordering.fields", "seq,qty", "several fields", "Read this table with Spark"),
     ],
 )
-def test_what_cannot_be_read_right_is_not_opened(tmp_path: Path, key: str, value: str, what: str, fix: str) -> None:
+def test_a_table_that_would_be_read_wrongly_is_not_opened(tmp_path: Path, key: str, value: str, what: str, fix: str) -> None:
     path = Path(unpack("h120_v8_mor_bucket_part2_url", tmp_path))
     set_property(path, key, value)
     with refused(UnsupportedTableError, f"hoodie.properties .*{what}", fix):

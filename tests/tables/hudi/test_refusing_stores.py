@@ -96,7 +96,7 @@ def test_wherever_the_space_ends_the_call_is_done_or_not_done_and_says_so(disk: 
     assert table.verify().ok
 
 
-def test_a_fold_that_finds_the_disk_full_is_no_failed_commit(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_a_fold_does_not_fail_the_commit(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "FOLD_EVERY", 4)
     table = create(disk, buckets=1)
     for number in range(2):
@@ -160,7 +160,7 @@ def attempts_of_nobody(url: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in run_as_nobody(ATTEMPT, url).splitlines())
 
 
-def test_somebody_without_write_permission_reads_and_is_told_so(shared: Path) -> None:
+def test_a_reader_without_write_permission_reads_and_its_write_is_refused(shared: Path) -> None:
     table = create(shared)
     table.upsert(rows(("a", 1, "x")))
     before = files(shared)
@@ -177,7 +177,7 @@ def test_somebody_without_write_permission_reads_and_is_told_so(shared: Path) ->
 
 
 @pytest.mark.parametrize("closed", ["the table", "its properties", "a base file"])
-def test_somebody_without_read_permission_is_told_which_file(shared: Path, closed: str) -> None:
+def test_an_error_about_read_permission_names_the_file(shared: Path, closed: str) -> None:
     table = create(shared)
     table.upsert(rows(("a", 1, "x")))
     (base,) = (shared / "table/p").glob("*.parquet")

@@ -113,7 +113,7 @@ def small_pieces(rows_of_a_group: int) -> Iterator[None]:
     ],
     ids=str,
 )
-def test_nan_is_found_although_statistics_do_not_tell_of_it(expression: pc.Expression) -> None:
+def test_nan_is_found_although_statistics_leave_it_out(expression: pc.Expression) -> None:
     with new_folder() as folder:
         schema = pa.schema([("k", pa.int64()), ("o", pa.float64())])
         table = hudi.create_table(f"{folder}/table", schema, record_key="k", ordering="o", buckets=1)

@@ -268,7 +268,7 @@ def test_a_table_whose_properties_were_not_published_opens_and_heals(tmp_path: P
     [SCHEMA.empty_table(), pa.Table.from_batches([], SCHEMA), pa.RecordBatchReader.from_batches(SCHEMA, [])],
     ids=["a chunk without rows", "no chunk", "a stream without a batch"],
 )
-def test_nothing_to_write_is_no_commit(nothing: pa.Table | pa.RecordBatchReader, tmp_path: Path) -> None:
+def test_a_call_without_rows_makes_no_commit(nothing: pa.Table | pa.RecordBatchReader, tmp_path: Path) -> None:
     table = create(tmp_path)
     assert table.upsert(nothing).instant == ""
     assert table.commits() == []

@@ -120,7 +120,7 @@ def test_slices_are_encoded_like_copies() -> None:
     assert sliced.equals(encode(pa.array(["a", "b"]), "p", pa.array([Decimal(1), Decimal(2)], pa.decimal128(10, 2))))
 
 
-def test_no_deletes_are_an_empty_list() -> None:
+def test_a_block_without_deletes_holds_an_empty_list() -> None:
     content = encode(pa.array([], pa.string()), "p", pa.array([], pa.int64()))
     assert content.to_pybytes() == struct.pack(">ii", 3, 1) + b"\x00"
     assert as_lists(decode(content, "f")) == ([], [], None)
@@ -211,7 +211,7 @@ def test_wrappers_that_we_do_not_write_are_read(wrapper: str, value: int, expect
 
 
 @pytest.mark.parametrize("unset", [None, ("IntWrapper", 0)])
-def test_a_delete_without_ordering_value_is_told_from_one_with(unset: Any) -> None:
+def test_a_delete_without_ordering_value_differs_from_one_with(unset: Any) -> None:
     assert decode(payload([("a", "p", unset), ("b", "p", unset)]), "f").ordering is None
     mixed = decode(payload([("a", "p", unset), ("b", "p", ("LongWrapper", 0)), ("c", "p", ("LongWrapper", 7))]), "f")
     assert mixed.ordering == pa.array([None, 0, 7], pa.int64())

@@ -120,7 +120,7 @@ def test_a_column_of_few_wide_numbers_is_a_dictionary() -> None:
     assert "DELTA_BINARY_PACKED" in column_chunk(content, "small").encodings
 
 
-def test_what_a_small_first_file_taught_is_learnt_anew_from_a_larger_one() -> None:
+def test_a_layout_learnt_from_a_small_file_is_learnt_again_from_a_larger_one() -> None:
     layout = ParquetLayout()
     constant = pa.table({"c": pa.array(["same"] * 600)})
     assert "RLE_DICTIONARY" in column_chunk(encode(stored(constant), layout), "c").encodings

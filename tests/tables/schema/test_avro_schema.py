@@ -123,6 +123,6 @@ def test_a_type_without_arrow_form_is_refused_by_name(avro: object, said: str) -
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '"string"', '{"type":"record","name":"t"}', '{"type":"record","fields":[]}', '{"fields":[]}', "null"]
 )
-def test_text_that_is_no_record_schema_is_a_corrupt_file(text: str) -> None:
+def test_text_that_is_not_a_record_schema_is_a_corrupt_file(text: str) -> None:
     with pytest.raises(CorruptFileError, match=re.escape("f.log")):
         arrow_schema(text, "f.log")

@@ -125,7 +125,7 @@ def test_a_required_column_cannot_be_made_up() -> None:
         conform(DATA, pa.schema([pa.field("c", pa.int32(), nullable=False)]), "f")
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(UnsupportedTableError, match=r"f: .*UTF8"):
         one(pa.array([b"\xff"]), pa.string())
 

@@ -24,7 +24,7 @@ def test_rows_get_the_five_columns_in_front() -> None:
     ]
 
 
-def test_no_rows_get_five_empty_columns() -> None:
+def test_a_table_without_rows_gets_five_empty_columns() -> None:
     none = pa.array([], pa.string())
     rows = attach_meta(pa.table({"id": none}), none, sequence_numbers(INSTANT, 0), instant=INSTANT, partition="", file_name="f")
     assert rows.num_rows == 0

@@ -96,7 +96,7 @@ def test_an_expired_or_released_lease_cannot_be_renewed(store: FaultyStore) -> N
         lease.renew()
 
 
-def test_what_dead_readers_left_is_dropped_and_nothing_else(store: FaultyStore) -> None:
+def test_only_leases_of_dead_readers_are_deleted(store: FaultyStore) -> None:
     clock = SetClock()
     take(store, clock, seconds=100)
     take(store, clock, LATER, seconds=200)

@@ -45,7 +45,7 @@ def test_a_plan_that_is_done_completes_and_the_owner_knows_the_new_base_files(se
     served.assert_shown()
 
 
-def test_slices_of_an_open_plan_are_in_no_other(served: Served) -> None:
+def test_no_slice_is_in_two_open_plans(served: Served) -> None:
     served.plan()
     write(served, 4)
     assert served.table.plan_compaction(forced=True) is None

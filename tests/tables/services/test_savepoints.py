@@ -110,7 +110,7 @@ def test_ch8_offsets_go_back_with_the_rows_and_incarnations_do_not(table: hudi.T
     assert table.restored == done.instant != before
 
 
-def test_an_open_plan_is_cancelled_and_its_late_outputs_are_nobodys(table: hudi.Table, tmp_path: Path) -> None:
+def test_an_open_plan_is_cancelled_and_its_late_outputs_never_count(table: hudi.Table, tmp_path: Path) -> None:
     point = table.savepoint()
     write(table, "later")
     plan = table.plan_compaction(forced=True)

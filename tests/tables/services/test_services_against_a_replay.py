@@ -324,5 +324,5 @@ SERVICES: dict[str, Service] = {
 
 
 @pytest.mark.slow
-def test_a_table_shows_what_was_committed_whatever_services_do_and_whoever_dies() -> None:
+def test_a_table_shows_what_was_committed_whatever_services_do_and_whichever_process_dies() -> None:
     run_state_machine_as_test(Living, settings=effort(60, 15))

@@ -16,7 +16,7 @@ NO_IDENTITY = [
 
 
 @pytest.mark.parametrize(("text", "variable"), NO_IDENTITY)
-def test_credentials_that_nobody_gave_are_asked_for_by_name(text: str, variable: str) -> None:
+def test_an_error_about_missing_credentials_names_their_options(text: str, variable: str) -> None:
     refused = GenericError(f"{text}Server returned non-2xx status code: 404 Not Found: ")
     silent = GenericError(f"{text}HTTP error: error sending request")
     for error, meant in [(refused, StoreDeniedError), (silent, StoreUnavailableError)]:

@@ -337,7 +337,7 @@ def test_a_file_in_a_folder_that_may_not_be_opened_is_there_perhaps(shared_root:
     assert all_names(shared_root) == ["file", "other", "third"]
 
 
-def test_what_was_moved_away_is_not_made_anew(root: Path, tmp_path: Path) -> None:
+def test_a_table_that_was_moved_away_is_not_created_again(root: Path, tmp_path: Path) -> None:
     store = LocalStore(str(root), SystemIds(), anchor=".hoodie")
     (root / ".hoodie").mkdir(parents=True)
     store.stage([("stage/one", [b"x"])])
@@ -400,7 +400,7 @@ def test_a_file_in_a_folders_place_is_reported(local: Store) -> None:
         local.create("a/b", [b"x"], durable=False)
 
 
-def test_a_folder_that_somebody_else_makes_in_the_same_moment_is_made_durable_too(
+def test_a_folder_that_another_process_makes_at_the_same_moment_is_made_durable_too(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its maker may not have come to that, or may have failed there (hazard H14)."""

@@ -32,7 +32,7 @@ def behind(proxy: FaultyProxy, s3: S3Endpoint, bucket: str) -> Store:
 
 
 @pytest.mark.parametrize("named", [200, 404, 501, 507])
-def test_a_name_that_reads_like_an_answer_is_none(named: int) -> None:
+def test_a_key_that_looks_like_a_status_is_not_taken_for_one(named: int) -> None:
     """The client's error begins with the key as it is, and a partition's value may be any text."""
     said = "Error performing PUT http://store/x in 1ms - Server returned non-2xx status code: {}"
     key = f"p={said.format(named)}/file"

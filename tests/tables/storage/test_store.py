@@ -64,7 +64,7 @@ def test_many_files_are_created_with_an_outcome_each_in_their_order(store: Store
         assert store.get(f"p{number}/file").to_pybytes() == (b"old" if number == 3 else b"new%d" % number)
 
 
-def test_no_files_are_created_at_once_too(store: Store) -> None:
+def test_creating_an_empty_list_of_files_succeeds(store: Store) -> None:
     assert store.create_all([], durable=True) == []
 
 
@@ -124,7 +124,7 @@ def test_a_path_does_not_leave_the_table(store: Store) -> None:
         store.get("../b")
 
 
-def test_what_is_no_file_is_not_found(store: Store) -> None:
+def test_a_path_that_is_not_a_file_is_not_found(store: Store) -> None:
     create(store, "folder/file", b"x")
     for path in ["nowhere", "folder", "folder/file/below"]:
         with pytest.raises(FileNotFoundError, match=path):

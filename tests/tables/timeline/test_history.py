@@ -85,7 +85,7 @@ def test_a_history_of_spark_is_continued(golden: Path) -> None:
     assert listed(golden)[:-1] == files, "Spark's instants are known"
 
 
-def test_what_is_there_is_left_out_and_a_repeated_call_changes_nothing(tmp_path: Path) -> None:
+def test_instants_that_are_archived_already_are_skipped_and_a_repeated_call_changes_nothing(tmp_path: Path) -> None:
     append(tmp_path, [1, 2, 3])
     append(tmp_path, [2, 3, 4, 5])
     assert stored(tmp_path) == entries([1, 2, 3, 4, 5])
@@ -257,7 +257,7 @@ def test_a_version_file_that_spark_is_just_replacing_is_not_missed(tmp_path: Pat
     assert (tmp_path / PATH / "_version_").read_text() == "2"
 
 
-def test_an_unknown_outcome_is_told_and_the_call_repeated(tmp_path: Path) -> None:
+def test_after_an_unknown_outcome_the_call_can_be_repeated(tmp_path: Path) -> None:
     for name in ("_0.parquet", "manifest_"):
         for created in (True, False):
             path = tmp_path / f"{name}{created}"
@@ -270,7 +270,7 @@ def test_an_unknown_outcome_is_told_and_the_call_repeated(tmp_path: Path) -> Non
             assert stored(path) == entries([1, 2])
 
 
-def test_two_at_once_do_not_overwrite_each_others_manifest(tmp_path: Path) -> None:
+def test_two_appends_at_once_do_not_overwrite_each_others_manifest(tmp_path: Path) -> None:
     append(tmp_path, [1])
     store = FaultyStore(tmp_path)
 
@@ -317,7 +317,7 @@ def test_metadata_come_back_byte_for_byte(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "bytes", "columns", "name"])
-def test_a_damaged_history_is_refused_by_name_whoever_asks(tmp_path: Path, damage: str) -> None:
+def test_every_call_refuses_a_damaged_history_by_name(tmp_path: Path, damage: str) -> None:
     append(tmp_path, [1, 2])
     (name,) = listed(tmp_path)
     path, manifest = tmp_path / PATH / name, tmp_path / PATH / "manifest_1"

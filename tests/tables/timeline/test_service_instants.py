@@ -168,7 +168,7 @@ def test_the_commit_of_a_first_base_file_has_no_file_before_it() -> None:
         encode_compaction("3" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
 
 
-def test_a_stat_without_a_path_is_of_no_file() -> None:
+def test_a_stat_without_a_path_belongs_to_no_file() -> None:
     data = encode_compaction("2" * 17, [], "{}")
     stats = {"p": [{"path": None, "numWrites": 0}, {"path": "p/x", "numWrites": 2, "fileSizeInBytes": None}]}
     other = io.BytesIO()
@@ -305,7 +305,7 @@ def test_a_table_with_every_service_on_its_timeline_is_read_as_before(tmp_path: 
 @pytest.mark.parametrize(
     "damage", [lambda data: b"", lambda data: data[:-40], lambda data: data[:300], lambda data: b"{}", lambda data: OTHER]
 )
-def test_what_is_no_such_file_is_refused_by_its_path(damage: Any) -> None:
+def test_an_error_about_another_kind_of_file_names_its_path(damage: Any) -> None:
     cleaned = Cleaned("1" * 17, "KEEP_LATEST_COMMITS", "", "", {"": ["x"]})
     plan = encode_plan(
         Plan("9" * 17, (Operation("", "0-0", None, (PinnedFile(log_name("0-0", "1" * 17, 1, "0-0-0"), 1),), "o"),))
