@@ -133,10 +133,11 @@ def test_a_durable_create_syncs_the_content_then_links_then_syncs_the_folder(roo
     assert call_store(root, expression, under=strace(log, names)) == "Outcome.CREATED"
     calls = [line for line in touched(log) if str(root) in line or line.startswith(("writev", "fsync"))]
     kinds = [line.partition("(")[0].removesuffix("at") for line in calls]
-    assert kinds == ["open", "writev", "fsync", "link", "unlink", "open", "fsync"]
-    assert "O_EXCL" in calls[0]
-    assert "/.tmp-" in calls[0]
-    assert "O_DIRECTORY" in calls[5]
+    assert kinds == ["open", "open", "writev", "fsync", "link", "unlink", "open", "fsync"]
+    assert "O_PATH" in calls[0], "whether the folder is a link"
+    assert "O_EXCL" in calls[1]
+    assert "/.tmp-" in calls[1]
+    assert "O_DIRECTORY" in calls[6]
 
 
 def test_a_name_that_is_taken_is_made_durable_too(root: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate_tables.errors import OptionError
+from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.storage.store import Listing, Outcome, Store
 from support.names import LITERAL_NAMES
 from support.store_process import race_to_create
@@ -118,9 +118,9 @@ def test_a_name_is_taken_literally(store: Store, name: str) -> None:
 
 
 def test_a_path_does_not_leave_the_table(store: Store) -> None:
-    with pytest.raises(ValueError, match=r"\.\."):
+    with pytest.raises(CorruptFileError, match=r"\.\."):
         store.create("a/../../b", [b"x"], durable=False)
-    with pytest.raises(ValueError, match=r"\.\."):
+    with pytest.raises(CorruptFileError, match=r"\.\."):
         store.get("../b")
 
 

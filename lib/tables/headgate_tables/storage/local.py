@@ -14,6 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from headgate_tables.errors import RetryLater, TableGoneError
+from headgate_tables.storage.inside import Inside
 from headgate_tables.storage.local_files import (
     TEMP_PREFIX,
     create_empty,
@@ -47,6 +48,8 @@ class LocalStore:
     def __init__(self, root: str, ids: Ids, *, anchor: str = "") -> None:
         self._root = root.rstrip("/")
         self._given = (self._root, f"{self._root}/{anchor}") if anchor else ()
+        self._inside = Inside(self._root)
+        self._at = self._inside.at
         self._ids = ids
         self._workers = Workers(_PARALLEL_FILES)
         self.url: str = PurePosixPath(root).as_uri()
@@ -55,7 +58,7 @@ class LocalStore:
         # Plain reads: a mapped file would answer a disk error with SIGBUS, and is not faster (measured with Parquet files).
         full = self._at(path)
         with errors_of_reads(full):
-            descriptor = os.open(full, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._inside.open(full)
             try:
                 size = os.fstat(descriptor).st_size
                 data = os.read(descriptor, size)
@@ -68,13 +71,15 @@ class LocalStore:
     def open_input(self, path: str) -> pa.NativeFile:
         full = self._at(path)
         with errors_of_reads(full):
-            if os.path.isdir(full):
-                raise IsADirectoryError
-            return pa.OSFile(full, "rb")
+            descriptor = self._inside.open(full)
+            try:
+                return pa.OSFile(self._inside.again(descriptor, full), "rb")
+            finally:
+                os.close(descriptor)
 
     def size(self, path: str) -> int | None:
         found = self._stat(path)
-        return found.st_size if found and not stat.S_ISDIR(found.st_mode) else None
+        return found.st_size if found and stat.S_ISREG(found.st_mode) else None
 
     def version(self, path: str) -> str | None:
         found = self._stat(path)
@@ -86,14 +91,14 @@ class LocalStore:
         found: dict[str, int] = {}
         full = self._at(folder)
         try:
-            with errors_of_reads(full):
+            with errors_of_reads(full), self._inside.folder(full) as opened:
                 if after is not None:
                     # What is new in a long folder: names first, and a look at only those that count.
-                    newer = [name for name in os.listdir(full) if name > after and not name.startswith(TEMP_PREFIX)]
+                    newer = [name for name in os.listdir(opened) if name > after and not name.startswith(TEMP_PREFIX)]
                     for name in newer:
                         (folders if os.path.isdir(f"{full}/{name}") else files).append(name)
                     return Listing(files, folders)
-                with os.scandir(full) as entries:
+                with os.scandir(opened) as entries:
                     for entry in entries:
                         if not entry.name.startswith(TEMP_PREFIX):
                             (folders if entry.is_dir() else files).append(entry.name)
@@ -124,6 +129,8 @@ class LocalStore:
         steps = (lambda: self._make_folder(os.path.dirname(target)), lambda: self._sync_folder(folder))
         with contextlib.ExitStack() as open_file:
             with errors_of_writes(full):
+                for place in (os.path.dirname(full), os.path.dirname(target)):
+                    self._inside.check_folder(place)
                 try:
                     opened = open_file.enter_context(local_spool(full, target, *steps))
                 except FileNotFoundError:
@@ -135,6 +142,7 @@ class LocalStore:
         target = self._at(path)
         folder, _, name = target.rpartition("/")
         with errors_of_writes(target):
+            self._inside.check_folder(folder)
             temp = self._write_temp(folder, content, sync=True)
             try:
                 # Hadoop's checksum of the old bytes goes first: Hadoop reads a file without one, but not beside a wrong one.
@@ -147,6 +155,8 @@ class LocalStore:
     def link(self, source: str, target: str) -> Outcome:
         old, new = self._at(source), self._at(target)
         with errors_of_writes(new):
+            self._inside.check_folder(os.path.dirname(new))
+            self._inside.check_folder(os.path.dirname(old))
             try:
                 return link_new(old, new)
             except FileNotFoundError:
@@ -160,14 +170,18 @@ class LocalStore:
         self._sync_folders(folders)
 
     def delete(self, paths: Iterable[str]) -> None:
+        looked_at = None
         for path in paths:
             full = self._at(path)
             with errors_of_writes(full):
+                if looked_at != (looked_at := os.path.dirname(full)):
+                    self._inside.check_folder(looked_at)
                 unlink_if_there(full)
 
     def delete_folder(self, folder: str) -> None:
         full = self._at(folder)
         with errors_of_writes(full):
+            self._inside.check_folder(os.path.dirname(full))
             while os.path.isdir(full):
                 try:
                     shutil.rmtree(full)
@@ -177,17 +191,13 @@ class LocalStore:
     def rename_folder(self, source: str, target: str) -> None:
         old, new = self._at(source), self._at(target)
         with errors_of_writes(new):
+            self._inside.check_folder(os.path.dirname(old))
             if os.path.isdir(old):
                 self._make_folder(os.path.dirname(new))
                 try:
                     os.rename(old, new)
                 except FileNotFoundError:
                     return  # another process renamed it first
-
-    def _at(self, path: str) -> str:
-        if ".." in path and ".." in path.split("/"):
-            raise ValueError(f"{path!r} leaves the table's folder")
-        return f"{self._root}/{path}" if path else self._root or "/"
 
     def _stat(self, path: str) -> os.stat_result | None:
         full = self._at(path)
@@ -202,6 +212,7 @@ class LocalStore:
         target = self._at(path)
         folder = os.path.dirname(target)
         with errors_of_writes(target):
+            self._inside.check_folder(folder)
             if durable or any(map(len, content)):
                 return publish(self._write_temp(folder, content, sync=durable), target)
             try:
@@ -218,6 +229,7 @@ class LocalStore:
     def _stage(self, path: str, content: Buffers) -> None:
         full = self._at(path)
         with errors_of_writes(full):
+            self._inside.check_folder(os.path.dirname(full))
             self._write_in_folder(full, content, sync=True)
 
     def _write_in_folder(self, full: str, content: Buffers, *, sync: bool) -> None:

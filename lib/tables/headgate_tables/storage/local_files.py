@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from headgate_tables.errors import (
+    CorruptFileError,
     OptionError,
     StoreDeniedError,
     StoreFullError,
@@ -190,6 +191,10 @@ def _store_error(error: OSError, path: str) -> TablesError:
         return StoreFullError(f"{path}: {reason}", fix="Free space or raise the quota, then make the same call again.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreDeniedError(f"{path}: {reason}", fix="Give this process's user read and write access to the table's folder.")
+    if error.errno == errno.ELOOP:
+        return CorruptFileError(
+            f"{path}: {reason}", fix="A table's folder has no links in it: remove it, and put the file itself there."
+        )
     if error.errno == errno.ENOTDIR:
         return OptionError(
             f"{path}: {reason}", fix="A file stands where a folder of the table should be; choose another place, or move it away."

@@ -18,6 +18,7 @@ from headgate_tables.storage.address import Address, Service
 from headgate_tables.storage.answers import AnswerError, failure, outcome_of
 from headgate_tables.storage.clients import bucket_of, clients, upload_client
 from headgate_tables.storage.local_files import errors_of_writes
+from headgate_tables.storage.paths import check_path
 from headgate_tables.storage.range_file import RangeFile
 from headgate_tables.storage.spool import HashedFile
 from headgate_tables.storage.store import Buffers, Listing, Outcome
@@ -131,6 +132,7 @@ class ObjectStore:
         return self._bucket.service
 
     def _key(self, path: str) -> str:
+        check_path(path)
         if "\\" in path and self._service is Service.AZURE:
             raise OptionError(
                 f"{self.url} holds no {path}: Azure makes a slash of every backslash in a name",
