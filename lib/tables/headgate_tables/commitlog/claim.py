@@ -8,13 +8,15 @@ import math
 from collections.abc import Iterator
 
 from headgate_tables.commitlog.bodies import Commit, Fence
-from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.layout import LogLayout, number_name
 from headgate_tables.commitlog.records import Holder
 from headgate_tables.commitlog.slot import Body, Slot
+from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
 from headgate_tables.errors import (
+    CorruptFileError,
     DeposedError,
     OutcomeUnknownError,
     ReopenTable,
@@ -118,7 +120,9 @@ class Claim:
 
     def _fence(self, *, accepting: bool) -> bool:
         """Tries once. False: another process won the number; look again."""
+        boundary = read_boundary(self.store, self.layout)
         self.state, self.unfolded = read_state(self.store, self.layout)
+        _check_boundary(boundary, self.state)
         holder = self.state.holder
         if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
@@ -184,4 +188,16 @@ class Claim:
         return DeposedError(
             f"{holder.describe() if holder else 'another process'} took the table over",
             fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",
+        )
+
+
+def _check_boundary(boundary: int, state: LogState) -> None:
+    """``boundary``: read before the state. A fold is there before its boundary (rule G2), so the state is never behind it;
+    no slot would ever be won below one that is (rule G4).
+    """
+    if boundary > state.n:
+        path = f"{state.layout.bounds}/{number_name(boundary)}"
+        raise CorruptFileError(
+            f"{path} says that slots up to {boundary} are folded, but the newest is {state.n}",
+            fix="Slots were removed from outside, or that file was renamed: restore the commit log from a copy of the table.",
         )

@@ -55,6 +55,14 @@ class LogLayout:
         return not path.startswith(f"{self.root}/")
 
 
+_DIGITS = 20
+
+
 def number_name(n: int) -> str:
     """Slots, folds and boundaries are named by 20 digits, so that names sort as numbers do."""
-    return f"{n:020d}"
+    return f"{n:0{_DIGITS}d}"
+
+
+def is_number(name: str) -> bool:
+    """Whether a slot, fold or boundary has this name; a file of any other name is none."""
+    return len(name) == _DIGITS and name.isascii() and name.isdigit()

@@ -32,7 +32,12 @@ def ours_alone(_path: str, _found: bytes) -> None:
 
 def derived_files(slot: Slot) -> list[DerivedFile]:
     """The files that the slot derives, in the order of their creation."""
-    return [(path, base64.b64decode(content)) for path, content in slot.publish]
+    try:
+        return [(path, base64.b64decode(content)) for path, content in slot.publish]
+    except ValueError as error:
+        raise CorruptFileError(
+            f"slot {slot.n} holds a file whose content is no base64", fix="Restore the commit log from a copy of the table."
+        ) from error
 
 
 def given_up(slots: Sequence[Slot]) -> set[str]:

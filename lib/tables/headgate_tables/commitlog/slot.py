@@ -129,6 +129,8 @@ def unseal(data: bytes, path: str) -> dict[str, Json]:
         return json_map(json.loads(payload.decode()))
     except UnfitError as error:
         raise _damaged(path, f"it {error.why}") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "it is no JSON") from error
 
 
 def decode_slot(data: bytes, layout: LogLayout, n: int) -> Slot:

@@ -2,7 +2,7 @@
 
 from headgate_tables.commitlog.fields import UnfitError
 from headgate_tables.commitlog.folds import decode_fold
-from headgate_tables.commitlog.layout import LogLayout, number_name
+from headgate_tables.commitlog.layout import LogLayout, is_number, number_name
 from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unfit, unseal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
@@ -11,7 +11,7 @@ from headgate_tables.storage.store import Store
 
 def read_boundary(store: Store, layout: LogLayout) -> int:
     """Slots up to this number may be deleted (rule G2); -1 when none was declared."""
-    return max((int(name) for name in store.list_folder(layout.bounds).files if name.isdigit()), default=-1)
+    return max((int(name) for name in store.list_folder(layout.bounds).files if is_number(name)), default=-1)
 
 
 def read_slot(store: Store, layout: LogLayout, n: int) -> tuple[Slot, str]:
@@ -29,7 +29,7 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
     """
     state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
     names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
-    numbers = sorted(int(name) for name in names if name.isdigit() and int(name) > state.n)
+    numbers = sorted(int(name) for name in names if is_number(name) and int(name) > state.n)
     slots: list[Slot] = []
     # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
     for n in range(state.n + 1, numbers[-1] + 1 if numbers else 0):
@@ -37,7 +37,7 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
             slot, own_hash = read_slot(store, layout, n)
         except FileNotFoundError as error:
             raise CorruptFileError(
-                f"{layout.slots} has a gap: slot {n} is not there, but slot {numbers[-1]} is",
+                f"{layout.slots} has a gap: slot {n} is not there, though slot {numbers[-1]} is listed",
                 fix=f"A slot was removed from outside; restore `{layout.folder}` from a copy.",
             ) from error
         state.apply(slot, own_hash)
@@ -47,17 +47,17 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
 
 def _oldest_state(store: Store, layout: LogLayout) -> LogState:
     """Before slot 0; once slots were deleted behind it, the oldest fold that is followed by slots (rule G3)."""
-    first = min((name for name in store.list_folder(layout.slots, after=number_name(0)).files if name.isdigit()), default=None)
+    first = min((name for name in store.list_folder(layout.slots, after=number_name(0)).files if is_number(name)), default=None)
     if first is None or int(first) == 1:
         return LogState(layout)
     folds = store.list_folder(layout.folds).files
     return _read_fold(
-        store, layout, min((name for name in folds if name.isdigit() and int(name) >= int(first) - 1), default=None)
+        store, layout, min((name for name in folds if is_number(name) and int(name) >= int(first) - 1), default=None)
     )
 
 
 def _newest_fold(store: Store, layout: LogLayout) -> LogState:
-    names = (name for name in store.list_folder(layout.folds).files if name.isdigit())
+    names = (name for name in store.list_folder(layout.folds).files if is_number(name))
     return _read_fold(store, layout, max(names, default=None))
 
 
@@ -65,8 +65,11 @@ def _read_fold(store: Store, layout: LogLayout, name: str | None) -> LogState:
     if name is None:
         return LogState(layout)
     path = f"{layout.folds}/{name}"
-    content = unseal(store.get(path).to_pybytes(), path)
     try:
-        return decode_fold(content, layout)
+        return decode_fold(unseal(store.get(path).to_pybytes(), path), layout)
+    except FileNotFoundError as error:
+        raise CorruptFileError(
+            f"{path} vanished while it was read", fix="Open the table again: a newer fold may have taken its place."
+        ) from error
     except UnfitError as error:
         raise unfit(path, error) from error

@@ -71,7 +71,7 @@ class Unpublished:
             return
         stages, epoch = self._layout.stages, self._claim.state.epoch
         for folder in self._store.list_folder(stages).folders:
-            if folder.isdigit() and int(folder) < epoch:
+            if folder.isascii() and folder.isdigit() and int(folder) < epoch:
                 # A fresh name: a process that does not know of us yet may have made the folder again after the last time.
                 fresh = f"{folder}{REVOKED}-{epoch}-{self._claim.system.ids.token()}"
                 self._store.rename_folder(f"{stages}/{folder}", f"{stages}/{fresh}")

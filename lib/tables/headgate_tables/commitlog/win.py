@@ -46,6 +46,10 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
         if outcome is not Outcome.UNKNOWN:
             try:
                 return _own_hash(store, layout, slot.n, data, outcome)
+            except CorruptFileError as error:
+                if attempt == 0:
+                    raise
+                failed = error
             except (RetryLater, OperatorNeeded) as error:
                 # The number is taken, perhaps by us: a read that fails must not look like a commit that failed.
                 failed = error
@@ -70,9 +74,15 @@ def _readable(slot: Slot, layout: LogLayout) -> bytes:
 
 
 def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Outcome) -> str | None:
-    if outcome is Outcome.EXISTS and store.get(layout.slot_path(n)).to_pybytes() != data:
-        return None
-    return None if read_boundary(store, layout) >= n else hash_of(data)
+    path = layout.slot_path(n)
+    try:
+        if outcome is Outcome.EXISTS and store.get(path).to_pybytes() != data:
+            return None
+        return None if read_boundary(store, layout) >= n else hash_of(data)
+    except FileNotFoundError as error:
+        if read_boundary(store, layout) >= n:
+            return None  # it was truncated meanwhile
+        raise CorruptFileError(f"{path} is taken, and no file", fix="Move away what lies there; nothing of ours does.") from error
 
 
 def unchecked() -> None:

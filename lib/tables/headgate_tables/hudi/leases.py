@@ -130,5 +130,5 @@ def _listed(store: Store) -> Iterator[Lease]:
     for name in store.list_folder(LEASE_FOLDER).files:
         expires, _, rest = name.partition("-")
         point, _, token = rest.partition("-")
-        if expires.isdigit() and point.isdigit() and token:
+        if name.isascii() and expires.isdigit() and point.isdigit() and token:
             yield Lease(int(expires), point, token)

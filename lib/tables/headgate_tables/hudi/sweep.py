@@ -94,7 +94,10 @@ def _hides_data(store: Store, log: CommitLog, requested: Instant) -> bool:
 
 
 def _revoked(store: Store) -> list[str]:
-    return [folder for folder in store.list_folder(LOG_LAYOUT.stages).folders if REVOKED in folder] if store.stages else []
+    """As ``<epoch>.revoked-…``; what else lies there is nobody's."""
+    folders = store.list_folder(LOG_LAYOUT.stages).folders if store.stages else []
+    epochs = {folder: folder.partition(REVOKED)[0] for folder in folders if REVOKED in folder}
+    return [folder for folder, epoch in epochs.items() if epoch.isascii() and epoch.isdigit()]
 
 
 def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:

@@ -64,4 +64,4 @@ def parse_instant(name: str) -> Instant | None:
 
 def _is_time(text: str) -> bool:
     """17 digits; 14 in old tables."""
-    return len(text) in (14, 17) and text.isdigit()
+    return len(text) in (14, 17) and text.isascii() and text.isdigit()
