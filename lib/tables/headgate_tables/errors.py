@@ -32,11 +32,16 @@ TablesError
     └── UnsafeStoreError         the store ignores conditional writes
 """
 
+MOST_CHARACTERS = 2_000
+"""Of a message. What it quotes may come from a damaged file, or from a stranger, and be of any length."""
+
 
 class TablesError(Exception):
     """Base of all. ``fix`` is the next step for a person; ``str()`` holds the message and the fix."""
 
     def __init__(self, message: str, *, fix: str) -> None:
+        if len(message) > MOST_CHARACTERS:
+            message = f"{message[: MOST_CHARACTERS // 2]} […] {message[-MOST_CHARACTERS // 2 :]}"
         super().__init__(message, fix)
         self.message = message
         self.fix = fix

@@ -11,7 +11,7 @@ from headgate_tables.arrow import pc
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import parse_base_name
-from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
+from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet, whole_if_small
 from headgate_tables.hudi.parquet_checks import check_columns, check_counts, damaged
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.storage.store import Store
@@ -28,9 +28,8 @@ class BaseFile:
     def __init__(self, store: Store, path: str) -> None:
         self._path = path
         try:
-            self._source = store.open_input(path)
-            remote = isinstance(self._source, pa.PythonFile)
-            self._file = open_parquet(self._source, buffer_size=0 if remote else _BUFFER_BYTES)
+            self._source, at_once = whole_if_small(store.open_input(path))
+            self._file = open_parquet(self._source, buffer_size=0 if at_once else _BUFFER_BYTES)
             self._names: list[str] = self._file.schema_arrow.names
             self._sizes = check_counts(self._file, path)
             # Spark's first task has our write token too; its files carry no such schema

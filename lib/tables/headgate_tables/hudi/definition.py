@@ -9,7 +9,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, map_of, nullable, number, text, texts
-from headgate_tables.errors import CorruptFileError, OptionError, SchemaError, UnsupportedTableError
+from headgate_tables.errors import CorruptFileError, FixCall, OptionError, SchemaError, UnsupportedTableError
 from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
 from headgate_tables.hudi.schema import arrow_to_avro
@@ -134,6 +134,8 @@ class Definition:
             raise OptionError("a table needs a record key", fix="Pass record_key=[...], the columns that identify a row.")
         if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
             raise OptionError(f"buckets={self.buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
+        if not 1 <= self.key_groups < 1 << 15:
+            raise OptionError(f"key_groups={self.key_groups}", fix=f"Leave it at {KEY_GROUPS}.")
         if not self.name or any(character in self.name for character in "/\\\0"):
             raise OptionError(f"{self.name!r} is not a table name", fix="Pass name=..., without slashes.")
         used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
@@ -235,7 +237,8 @@ class Definition:
                 groups=fields.optional("groups", _read_groups) or {},
             )
             fields.refuse_others()
-        except UnfitError as error:
+            definition.check()
+        except (UnfitError, FixCall) as error:
             raise _unfit(error) from error
         return definition
 
@@ -264,8 +267,8 @@ def _read_buckets(value: object) -> dict[int, str]:
 _read_groups = map_of(_read_buckets)
 
 
-def _unfit(error: UnfitError) -> CorruptFileError | UnsupportedTableError:
-    if error.unknown:
+def _unfit(error: UnfitError | FixCall) -> CorruptFileError | UnsupportedTableError:
+    if isinstance(error, UnfitError) and error.unknown:
         return UnsupportedTableError(f"the table's CONFIG slot: {error}", fix="Upgrade headgate-tables.")
     return CorruptFileError(f"the table's CONFIG slot is damaged: {error}", fix="Restore it from a copy of the table.")
 
@@ -274,7 +277,7 @@ def read_schema(data: bytes) -> pa.Schema:
     """From an Arrow IPC schema message. Raises CorruptFileError."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptFileError(
             f"a table's definition holds no Arrow schema: {error}",
             fix="Restore the commit log from a copy of the table; bring all services of a cluster to the same version.",

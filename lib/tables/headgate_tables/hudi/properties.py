@@ -49,17 +49,16 @@ def parse(data: bytes, path: str) -> dict[str, str]:
 def _logical_lines(text: str) -> list[str]:
     """Lines without comments; a line that ends in an odd number of backslashes goes on in the next."""
     lines: list[str] = []
-    pending = ""
+    parts: list[str] = []
     for raw in re.split(r"\r\n|\r|\n", text):
         line = raw.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
+        if not parts and (not line or line[0] in "#!"):
             continue
-        line = pending + line
-        if (len(line) - len(line.rstrip("\\"))) % 2:
-            pending = line[:-1]
-            continue
-        pending = ""
-        lines.append(line)
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        parts.append(line[:-1] if goes_on else line)
+        if not goes_on:
+            lines.append("".join(parts))
+            parts = []
     return lines
 
 

@@ -17,6 +17,8 @@ PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What pyarrow raises for damaged Parquet; the last for a column name that is not text."""
 
 _ROLLBACK = "0"
+_AT_ONCE = 4 << 20
+"""Bytes of a file. More: more memory for a reader that wants a column of it."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,17 @@ def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0, dictionaries: C
         coerce_int96_timestamp_unit="us",
         arrow_extensions_enabled=False,  # type: ignore[call-arg]
     )
+
+
+def whole_if_small(source: pa.NativeFile) -> tuple[pa.NativeFile, bool]:
+    """The file, or its bytes if they are few; whether all columns of a row group are to be fetched at once.
+
+    Read through a buffer, Arrow takes the memory that a page says it has, 2 GiB if a bit of its header is flipped, before it
+    looks whether so much is there.
+    """
+    if isinstance(source, pa.PythonFile | pa.BufferReader):
+        return source, True
+    return (pa.BufferReader(source.read_buffer()), True) if source.size() <= _AT_ONCE else (source, False)
 
 
 def _append(found: list[RowsBlock | DeleteBlock], block: Block, path: str, is_committed: Callable[[str], bool]) -> None:

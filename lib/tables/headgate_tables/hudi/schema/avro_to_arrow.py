@@ -21,6 +21,12 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
+MOST_CHARACTERS = 16 << 20
+MOST_PARTS = 100_000
+"""Columns and parts of columns, each named type counted wherever it is used: two dozen records that use each other twice would
+be more than any memory holds. A table of a thousand columns has a few thousand.
+"""
+_MOST_FIXED = 1 << 20
 _LOGICAL: Mapping[tuple[str, str | None], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
@@ -39,10 +45,12 @@ def arrow_schema(schema_json: str, where: str) -> pa.Schema:
     UnsupportedTableError for a type that has no Arrow form here: unions of several types, recursive records,
     logical types that are not known here (an unknown one is ignored, as Avro demands).
     """
+    if len(schema_json) > MOST_CHARACTERS:
+        raise _not_a_schema(where, f"{len(schema_json)} characters")
     try:
         root: AvroSchema = json.loads(schema_json)
         kind = _SchemaReader(where).type_of(root, "", "") if isinstance(root, dict) else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
         raise _not_a_schema(where, repr(error)) from error
     if not isinstance(kind, pa.StructType):
         raise _not_a_schema(where, "not a record's")
@@ -59,6 +67,8 @@ class _SchemaReader:
     def __init__(self, where: str) -> None:
         self._where = where
         self._named: dict[str, pa.DataType | None] = {}
+        self._parts_of: dict[str, int] = {}
+        self._parts = 0
 
     def field_of(self, name: str, schema: AvroSchema, namespace: str, path: str) -> Field:
         """``schema`` may be a union with null on either side."""
@@ -70,6 +80,7 @@ class _SchemaReader:
         return pa.field(name, self.type_of(schema, namespace, path), nullable=False)
 
     def type_of(self, schema: AvroSchema, namespace: str, path: str) -> pa.DataType:
+        self._count(1, path)
         if isinstance(schema, str):
             return _PRIMITIVES[schema] if schema in _PRIMITIVES else self._reference(schema, namespace, path)
         if isinstance(schema, list):
@@ -98,11 +109,17 @@ class _SchemaReader:
     def _record(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         name, inner = _full_name(schema, namespace)
         self._named[name] = None
+        before = self._parts
         fields = [self.field_of(field["name"], field["type"], inner, f"{path}.{field['name']}") for field in schema["fields"]]
+        if not fields and path:
+            raise self._unsupported(path, "a record without fields")  # of which no bytes hold any number
+        self._parts_of[name] = self._parts - before
         return self._remember(name, pa.struct(fields))
 
     def _fixed(self, schema: AvroType, namespace: str, path: str) -> pa.DataType:
         decimal = schema.get("logicalType") == "decimal"
+        if not 1 <= int(schema["size"]) <= _MOST_FIXED:  # a null takes as many bytes as a value
+            raise self._unsupported(path, f"a fixed of {int(schema['size'])} bytes")
         return self._remember(
             _full_name(schema, namespace)[0], self._decimal(schema, path) if decimal else pa.binary(int(schema["size"]))
         )
@@ -124,7 +141,13 @@ class _SchemaReader:
         found = self._named.get(full, self._named.get(name))
         if found is None:
             raise self._unsupported(path, f"the type {name!r}" if full not in self._named else f"the recursive record {name!r}")
+        self._count(self._parts_of.get(full, self._parts_of.get(name, 0)), path)
         return found
+
+    def _count(self, parts: int, path: str) -> None:
+        self._parts += parts
+        if self._parts > MOST_PARTS:
+            raise self._unsupported(path, f"one of more than {MOST_PARTS} columns and parts of columns")
 
     def _remember(self, name: str, kind: pa.DataType) -> pa.DataType:
         self._named[name] = kind

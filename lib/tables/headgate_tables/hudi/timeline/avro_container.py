@@ -1,9 +1,11 @@
 """How Hudi stores instants: as Avro containers with one record (Hudi: TimelineMetadataUtils)."""
 
 import io
+import json
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 import fastavro
@@ -73,6 +75,9 @@ def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[Fields]
     """
     try:
         reader = fastavro.reader(io.BytesIO(data))
+        if reader.codec != "null":
+            raise ValueError(f"it is compressed ({reader.codec}), as no program of Hudi's does")
+        _check_schema(reader.metadata["avro.schema"])
         name = text(json_map(reader.writer_schema)["name"])
         found = Fields(next(iter(reader)))
         if name.rpartition(".")[2] not in names:
@@ -82,6 +87,27 @@ def decode(data: bytes, path: str, names: Sequence[str], make: Callable[[Fields]
         raise CorruptFileError(
             f"{path} is not a {names[0]}: {error!r}", fix="Restore the file from a copy of the table."
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _check_schema(schema: str) -> None:
+    """Hudi compresses no metadata, and every value in it takes a byte at least: so what a file holds is not much more than its
+    bytes. Raises ValueError for a schema of which that does not hold.
+    """
+    pending: list[tuple[object, bool]] = [(json.loads(schema), False)]
+    while pending:
+        part, in_union = pending.pop()
+        if isinstance(part, list):
+            pending += [(branch, True) for branch in part]
+        elif isinstance(part, dict):
+            if part.get("type") == "record" and not part.get("fields"):
+                raise ValueError("a record without fields")
+            if part.get("type") == "fixed" and part.get("size") == 0:
+                raise ValueError("a fixed of no bytes")
+            pending += [(part[key], False) for key in ("type", "items", "values") if key in part]
+            pending += [(field["type"], False) for field in part.get("fields", ())]
+        elif part == "null" and not in_union:
+            raise ValueError("a null that is no choice")  # which takes no bytes, so that an array of them may be endless
 
 
 def _varint(number: int) -> bytes:

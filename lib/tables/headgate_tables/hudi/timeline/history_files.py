@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from headgate_tables.arrow import Field, pc
 from headgate_tables.commitlog.fields import Fields, UnfitError, list_of, number, text
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.log.reader import PARQUET_ERRORS
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.storage.store import Store
 
@@ -135,9 +136,12 @@ class HistoryFolder:
         try:
             # Not read_table, which imports pyarrow.dataset and so pandas: for a second a new owner would commit nothing.
             table = pq.ParquetFile(self._store.open_input(path)).read(columns=list(columns), use_threads=False)
-            return table.select(list(columns)).cast(pa.schema([SCHEMA.field(column) for column in columns]))
-        except (pa.ArrowException, OSError, KeyError) as error:
+            found = table.select(list(columns)).cast(pa.schema([SCHEMA.field(column) for column in columns]))
+        except (*PARQUET_ERRORS, LookupError, ValueError) as error:
             _damaged(path, error)
+        if "instantTime" in columns and found["instantTime"].null_count:
+            _damaged(path, ValueError("a row without an instant"))
+        return found
 
     def instants(self, files: Iterable[HistoryFile]) -> set[str]:
         """All instants in these files."""

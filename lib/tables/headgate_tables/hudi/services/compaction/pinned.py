@@ -22,7 +22,7 @@ from headgate_tables.hudi.entries import EntryReader
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey
 from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
-from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks
+from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks, whole_if_small
 from headgate_tables.hudi.merge import Entries
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
@@ -205,9 +205,7 @@ class PinnedBlock:
     @cached_property
     def _held_batches(self) -> ParquetBatches:
         """Kept open, because opening it costs as much as reading its keys."""
-        return self._checked(
-            ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, self.texts, remote=False)
-        )
+        return self._checked(ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, self.texts, remote=True))
 
     def _checked(self, rows: ParquetBatches) -> ParquetBatches:
         if self.ours:
@@ -235,4 +233,4 @@ def _opened(store: Store, path: str) -> Iterator[tuple[pa.NativeFile, bool]]:
     except FileNotFoundError as error:
         raise gone(path) from error
     with source:
-        yield source, isinstance(source, pa.PythonFile)
+        yield whole_if_small(source)
