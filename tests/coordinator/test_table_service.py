@@ -1,6 +1,7 @@
 """Tables over gRPC: created, described, listed; limits and errors with their codes."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ import grpc
 import pyarrow as pa
 import pytest
 
+from headgate_coordinator.services import schemas
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_runtime.errors import from_call
 from headgate_tables.hudi import create_table, open_table
+from support import schema_bombs
 from support.running_coordinator import running_coordinator
 from support.tables import SCHEMA
 
@@ -117,7 +120,35 @@ async def test_schemas_are_read_within_limits(tmp_path: Path, redis: str) -> Non
         await coordinator.create("wide", schema_of(*[pa.int64()] * 1999))
 
 
-@pytest.mark.parametrize("schema", [b"", b"no arrow", SCHEMA.serialize().to_pybytes()[:-40]])
+async def test_a_schema_is_read_off_the_loop(tmp_path: Path, redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_the_loop: list[bool] = []
+
+    def noted(message: bytes) -> pa.Schema:
+        on_the_loop.append(threading.current_thread() is threading.main_thread())
+        return schemas.read_schema(message)
+
+    monkeypatch.setattr("headgate_coordinator.services.table_service.read_schema", noted)
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        await coordinator.create("t", SCHEMA)
+    assert on_the_loop == [False]
+
+
+async def test_an_error_says_no_more_than_fits_whatever_names_a_schema_has(tmp_path: Path, redis: str) -> None:
+    names = [f"c{number:04}" + "x" * 60 for number in range(1_999)]
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        error = await refused(coordinator.create("t", pa.schema([(name, pa.int8()) for name in names]), record_key=["nobody"]))
+        assert error.code == errors_pb2.CODE_SCHEMA
+        assert len(error.SerializeToString()) < 2_100
+        assert (
+            await code(coordinator.tables.DescribeTable(api.DescribeTableRequest(name="x" * 1_000_000)))
+            == "CODE_INVALID_ARGUMENT"
+        )
+
+
+BOMBS = [make() for make in schema_bombs.SCHEMAS.values()]
+
+
+@pytest.mark.parametrize("schema", [b"", b"no arrow", SCHEMA.serialize().to_pybytes()[:-40], *BOMBS], ids=len)
 async def test_what_is_no_schema_is_refused(tmp_path: Path, redis: str, schema: bytes) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator:
         request = api.CreateTableRequest(name="t", schema=schema, record_key=["id"])

@@ -7,7 +7,7 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1.errors_pb2 import Action, Code
-from headgate_runtime.errors import RpcError, from_tables, rpc_error, status_of, wire_error
+from headgate_runtime.errors import RpcError, cut, from_tables, rpc_error, status_of, wire_error
 from headgate_tables import errors as tables_errors
 
 SECRET = "file:///secret/place"
@@ -65,3 +65,12 @@ def test_a_subclass_that_is_not_known_is_treated_as_its_parent() -> None:
         pass
 
     assert from_tables(NewSchemaError("x", fix="y")).code == errors_pb2.CODE_SCHEMA
+
+
+def test_texts_are_cut_where_gRPC_would_refuse_them() -> None:
+    error = wire_error(errors_pb2.CODE_SCHEMA, "ä" * 1_000, "x" * 1_000)
+    assert error.message == "ä" * 500 + "…"
+    assert error.fix == "x" * 1_000
+    assert cut("ä" * 30) == "ä" * 30
+    assert cut("ä" * 30 + "a") == "ä" * 30 + "…"
+    assert cut("aä" * 30) == ("aä" * 30)[:40] + "…"

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_tables.hudi.definition import Definition
-from headgate_writer.admission import Admitted
+from headgate_writer.admission import Admission, Admitted
 from headgate_writer.routing import RoutedRows, route
 
 Compression: TypeAlias = Literal["lz4", "zstd"] | None
@@ -42,6 +42,11 @@ def batch(
         operation=operation,
         operation_column=operation_column,
     )
+
+
+def admit(message: ingest_pb2.Batch, admission: Admission, schema: pa.Schema | None = None) -> Admitted:
+    """As a stream does it. ``schema``: of the batches before, for one that brings none. Raises RpcError."""
+    return admission.decode(message, admission.schema(message.schema) if message.schema else schema)
 
 
 def upserts(rows: pa.Table) -> Admitted:

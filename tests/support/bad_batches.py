@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2
+from support import schema_bombs
 from support.arrow_batches import Compression, batch, rows_message, schema_message
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
@@ -143,6 +144,13 @@ SCHEMAS: _Table = {
         _schema(*((f"c{n}", pa.int8()) for n in range(2001))), wire.CODE_TOO_LARGE, "columns.* 2,000", "narrower schema"
     ),
     "too deep": Bad(_schema(("note", _nested(17))), wire.CODE_TOO_LARGE, "levels .* 16", "Flatten"),
+    "a schema that spells more than it carries": Bad(
+        _raw(partial(rows_message, ROWS), schema_bombs.SCHEMAS["metadata of 4 GB"]),
+        wire.CODE_CORRUPT_BATCH,
+        "schema .* used twice",
+        _FIX_SERIALIZER,
+    ),
+    "a long name of a column": Bad(_schema(("n" * 256, pa.int8())), wire.CODE_TOO_LARGE, "'nnn.*256.* 255", "shorter name"),
     "a long schema": Bad(
         _schema(("n" * 300_000, pa.int8())), wire.CODE_TOO_LARGE, "bytes of the schema.* 262,144", "shorter column"
     ),
@@ -204,9 +212,7 @@ DAMAGED: _Table = {
     "no bytes": Bad(_raw(bytes), wire.CODE_CORRUPT_BATCH, "no Arrow IPC message", _FIX_SERIALIZER),
     "noise": Bad(_raw(lambda: b"no arrow" * 99), wire.CODE_CORRUPT_BATCH, "no Arrow IPC message", _FIX_SERIALIZER),
     "a truncated message": Bad(_raw(lambda: rows_message(ROWS)[:-8]), wire.CODE_CORRUPT_BATCH, "no Arrow IPC", _FIX_SERIALIZER),
-    "a schema for rows": Bad(
-        _raw(lambda: schema_message(SCHEMA)), wire.CODE_CORRUPT_BATCH, "no Arrow IPC record", _FIX_SERIALIZER
-    ),
+    "a schema for rows": Bad(_raw(lambda: schema_message(SCHEMA)), wire.CODE_CORRUPT_BATCH, "no record batch", _FIX_SERIALIZER),
     "rows for a schema": Bad(
         _raw(partial(rows_message, ROWS), partial(rows_message, ROWS)), wire.CODE_CORRUPT_BATCH, "no Arrow IPC", _FIX_SERIALIZER
     ),

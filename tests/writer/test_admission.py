@@ -16,7 +16,7 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import RpcError
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.ipc_limits import Limits
-from support.arrow_batches import batch, rows_message, schema_message
+from support.arrow_batches import admit, batch, rows_message, schema_message
 
 ROWS = pa.record_batch({"id": ["a", "b", "c"], "n": pa.array([1, None, 3], pa.int64()), "l": [[1], [], [2, 3]]})
 ADMISSION = Admission(Limits())
@@ -24,7 +24,7 @@ ADMISSION = Admission(Limits())
 
 def refused(message: ingest_pb2.Batch, limits: Limits | None = None, schema: pa.Schema | None = None) -> errors_pb2.Error:
     with pytest.raises(RpcError) as caught:
-        Admission(limits or Limits()).decode(message, schema)
+        admit(message, Admission(limits or Limits()), schema)
     error = caught.value.error
     assert error.action == errors_pb2.ACTION_FIX_CALL
     assert error.message
@@ -34,7 +34,7 @@ def refused(message: ingest_pb2.Batch, limits: Limits | None = None, schema: pa.
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
 def test_a_batch_comes_out_as_it_was_sent(compression: str | None) -> None:
-    admitted = ADMISSION.decode(batch(ROWS, compression), None)
+    admitted = admit(batch(ROWS, compression), ADMISSION)
     assert admitted.rows.equals(pa.Table.from_batches([ROWS]))
     assert admitted.deletes is None
     assert admitted.nbytes == admitted.rows.nbytes
@@ -43,9 +43,9 @@ def test_a_batch_comes_out_as_it_was_sent(compression: str | None) -> None:
 def test_a_later_batch_needs_no_schema_of_its_own_and_a_new_one_counts_at_once() -> None:
     schema = ADMISSION.schema(schema_message(ROWS.schema))
     without = ingest_pb2.Batch(rows=rows_message(ROWS), operation=ingest_pb2.OPERATION_UPSERT)
-    assert ADMISSION.decode(without, schema).rows.num_rows == 3
+    assert admit(without, ADMISSION, schema).rows.num_rows == 3
     other = pa.record_batch({"x": [1.5]})
-    assert ADMISSION.decode(batch(other), schema).rows.column_names == ["x"]
+    assert admit(batch(other), ADMISSION, schema).rows.column_names == ["x"]
 
 
 def test_a_first_batch_without_a_schema_is_refused() -> None:
@@ -67,7 +67,7 @@ def test_rows_of_another_schema_than_was_announced_are_refused() -> None:
 
 def decoded(operations: pa.Array[Any], operation: Any = ingest_pb2.OPERATION_MIXED, column: str = "op") -> Admitted:
     rows = pa.record_batch({"id": list(range(len(operations))), "op": operations})
-    return ADMISSION.decode(batch(rows, None, operation, column), None)
+    return admit(batch(rows, None, operation, column), ADMISSION)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_flipped_bytes_are_refused_with_a_type_or_make_another_valid_batch(
         content[at % len(content)] ^= mask
     setattr(message, where, bytes(content))
     try:
-        admitted = ADMISSION.decode(message, None)
+        admitted = admit(message, ADMISSION)
     except RpcError as told:
         code = told.error.code
     else:
@@ -186,7 +186,7 @@ def test_flipped_bytes_are_refused_with_a_type_or_make_another_valid_batch(
 _BOMB = """
 import json, sys
 import pyarrow as pa
-from support.arrow_batches import batch
+from support.arrow_batches import admit, batch
 from headgate_writer.admission import Admission
 from headgate_writer.ipc_limits import Limits
 from headgate_runtime.errors import RpcError
@@ -199,7 +199,7 @@ pool = pa.default_memory_pool()
 pool.release_unused()
 before, arrow = rss(), pool.bytes_allocated()
 try:
-    Admission(Limits()).decode(message, None)
+    admit(message, Admission(Limits()))
     code = 0
 except RpcError as error:
     code = error.error.code

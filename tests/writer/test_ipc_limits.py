@@ -13,7 +13,8 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import RpcError
 from headgate_writer.admission import Admission
 from headgate_writer.ipc_limits import Limits, check_batch
-from support.arrow_batches import batch, rows_message, schema_message
+from support import schema_bombs
+from support.arrow_batches import admit, batch, rows_message, schema_message
 
 OPEN = Limits()
 TOO_LARGE = errors_pb2.CODE_TOO_LARGE
@@ -24,7 +25,7 @@ CORRUPT = errors_pb2.CODE_CORRUPT_BATCH
 def verdict(rows: pa.RecordBatch, limits: Limits = OPEN, compression: str | None = None) -> tuple[int, str]:
     """Code and message; 0 when it is admitted."""
     try:
-        Admission(limits).decode(batch(rows, compression), None)
+        admit(batch(rows, compression), Admission(limits))
     except RpcError as told:
         return told.error.code, told.error.message
     return 0, ""
@@ -36,6 +37,11 @@ def of_schema(schema: pa.Schema, limits: Limits = OPEN) -> tuple[int, str]:
     except RpcError as told:
         return told.error.code, told.error.message
     return 0, ""
+
+
+def limited(**limits: int) -> Limits:
+    """Of schemas."""
+    return replace(OPEN, schema=replace(OPEN.schema, **limits))
 
 
 INTS = pa.record_batch({"n": pa.array(range(1_000), pa.int64())})
@@ -76,14 +82,14 @@ def test_times_that_a_batch_grows(compression: str) -> None:
 
 def test_schema_bytes() -> None:
     size = len(schema_message(INTS.schema))
-    assert of_schema(INTS.schema, replace(OPEN, schema_bytes=size)) == (0, "")
-    assert of_schema(INTS.schema, replace(OPEN, schema_bytes=size - 1))[0] == TOO_LARGE
+    assert of_schema(INTS.schema, limited(message_bytes=size)) == (0, "")
+    assert of_schema(INTS.schema, limited(message_bytes=size - 1))[0] == TOO_LARGE
 
 
 def test_columns_with_nested_ones_counted() -> None:
     schema = pa.schema([("a", pa.struct([("b", pa.int8()), ("c", pa.list_(pa.int8()))])), ("d", pa.int8())])
-    assert of_schema(schema, replace(OPEN, columns=5)) == (0, "")
-    assert of_schema(schema, replace(OPEN, columns=4))[0] == TOO_LARGE
+    assert of_schema(schema, limited(columns=5)) == (0, "")
+    assert of_schema(schema, limited(columns=4))[0] == TOO_LARGE
 
 
 def test_the_default_number_of_columns() -> None:
@@ -104,57 +110,33 @@ def test_levels_of_nesting() -> None:
     assert of_schema(nested(150))[0] == TOO_LARGE
 
 
-def test_a_schema_whose_columns_are_shared_without_end_is_refused() -> None:
-    """Flatbuffers may point to one table again and again: Arrow would make 30**6 columns of these few kilobytes."""
-    kind: pa.DataType = pa.int8()
-    for _ in range(6):
-        kind = pa.struct([("n", kind), *((f"c{n}", pa.int8()) for n in range(29))])
-    message = bytearray(schema_message(pa.schema([("a", kind)])))
-    assert of_schema(pa.schema([("a", kind)])) == (0, "")
-    table, field = _column(message, _header(message), 1), 0
-    while _children(message, table):
-        first, *others = _children(message, table)
-        table = _target(message, first)
-        for place in others:
-            message[place : place + 4] = (table - place).to_bytes(4, "little", signed=True)
-        field += 1
-    assert field == 6
-    with pytest.raises(RpcError) as caught:
-        Admission(OPEN).schema(bytes(message))
-    assert caught.value.error.code == TOO_LARGE
+@pytest.mark.parametrize("name", schema_bombs.SCHEMAS)
+def test_a_schema_that_spells_more_than_it_carries_is_refused(name: str) -> None:
+    """Arrow would take seconds or gigabytes for it, and takes it as well-formed."""
+    with pytest.raises(RpcError, match="used twice") as caught:
+        Admission(OPEN).schema(schema_bombs.SCHEMAS[name]())
+    assert caught.value.error.code == CORRUPT
 
 
-def _header(message: bytes) -> int:
-    """Position of the schema's table in an encapsulated message."""
-    root = 8 + int.from_bytes(message[8:12], "little")
-    return _target(message, _field(message, root, 2))
+def test_a_batch_that_spells_more_than_it_carries_is_refused() -> None:
+    for entries, code in ((16, CORRUPT), (17, TOO_LARGE)):
+        with pytest.raises(RpcError) as caught:
+            check_batch(schema_bombs.batch_metadata(entries, 100_000), OPEN)
+        assert caught.value.error.code == code
 
 
-def _column(message: bytes, schema: int, field: int) -> int:
-    """Position of the only column's table."""
-    vector = _target(message, _field(message, schema, field))
-    return _target(message, vector + 4)
-
-
-def _children(message: bytes, column: int) -> list[int]:
-    """Positions of the offsets of a column's children."""
-    place = _field(message, column, 5)
-    vector = _target(message, place) if place else 0
-    length = int.from_bytes(message[vector : vector + 4], "little") if place else 0
-    return [vector + 4 + 4 * n for n in range(length)]
-
-
-def _target(message: bytes, place: int) -> int:
-    return place + int.from_bytes(message[place : place + 4], "little", signed=True)
-
-
-def _field(message: bytes, table: int, number: int) -> int:
-    """Position of a field, 0 if it is absent."""
-    vtable = table - int.from_bytes(message[table : table + 4], "little", signed=True)
-    size = int.from_bytes(message[vtable : vtable + 2], "little")
-    at = vtable + 4 + 2 * number
-    offset = int.from_bytes(message[at : at + 2], "little") if at < vtable + size else 0
-    return table + offset if offset else 0
+def test_parts_of_a_batch() -> None:
+    """As many as the widest schema has, and none of kinds that are not taken."""
+    assert check_batch(schema_bombs.batch_of(nodes=2_000, buffers=6_000), OPEN) == 0
+    for message, code in (
+        (schema_bombs.batch_of(nodes=2_001), TOO_LARGE),
+        (schema_bombs.batch_of(buffers=6_001), TOO_LARGE),
+        (schema_bombs.batch_of(views=1), CORRUPT),
+        (schema_bombs.batch_of(kind=2), CORRUPT),
+    ):
+        with pytest.raises(RpcError) as caught:
+            check_batch(message, OPEN)
+        assert caught.value.error.code == code
 
 
 def test_rows() -> None:

@@ -1,12 +1,16 @@
 """A client's stream against a running writer, from open to end."""
 
+import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
+from headgate_writer.admission import Admission
+from support.arrow_batches import batch
 from support.running_writer import TABLE, cluster
 from support.tables import keys, notes, rows
 
@@ -94,6 +98,26 @@ async def test_a_message_that_has_no_place_on_an_open_stream_ends_it_with_what_i
             await channel.say(**message)
             assert await channel.ended() == errors_pb2.CODE_INVALID_ARGUMENT
             assert (await made.links[0].report("channel_ended")).channel == "c"
+
+
+async def test_a_schema_that_takes_time_to_read_is_read_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+    read = Admission.schema
+
+    def noted(admission: Admission, message: bytes) -> pa.Schema:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return read(admission, message)
+
+    monkeypatch.setattr(Admission, "schema", noted)
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        for number, columns in enumerate((1, 1_500)):
+            table = pa.record_batch({f"c{n}": [1] for n in range(columns)})
+            sent = batch(table)
+            sent.offset = 1
+            await channel.say(batch=sent)
+            assert (await channel.answer()).WhichOneof("message") == "refused"
+            assert threads == [True, False][: number + 1]
 
 
 async def test_a_null_key_stops_its_channel_only_and_nothing_slips_past_it(tmp_path: Path) -> None:

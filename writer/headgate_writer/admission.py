@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_runtime.arrow_messages import too_large
+from headgate_runtime.errors import cut
 from headgate_tables.arrow import Array, Field, Scalar, pc
-from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrupt, refuse, too_large
+from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrupt, refuse
 from headgate_writer.sizes import value_bytes
 
 _UPSERT, _DELETE = 1, 2
@@ -40,7 +42,7 @@ class Admission:
 
     def schema(self, message: bytes) -> pa.Schema:
         """Returns the schema of an encapsulated schema message."""
-        check_schema(message, self._limits)
+        check_schema(message, self._limits.schema)
         try:
             schema = pa.ipc.read_schema(pa.py_buffer(message))
             _read_names(schema)
@@ -49,9 +51,7 @@ class Admission:
         return schema
 
     def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
-        """Decodes one batch. ``schema``: of the stream's last schema message; not needed when the batch brings one itself."""
-        if message := batch.schema:
-            schema = self.schema(message)
+        """Decodes one batch. ``schema``: of the stream's last schema message, this batch's own included; None before any."""
         if schema is None:
             refuse(errors_pb2.CODE_SCHEMA, "the stream's first batch has no schema", "Send the schema with the first batch.")
         rows = self._read(batch.rows, schema)
@@ -78,14 +78,15 @@ class Admission:
             size = value_bytes(column)
             largest = size if isinstance(size, int) else int(size.max(initial=0))
             if largest > self._limits.cell_bytes:
-                what = f"bytes of one value in column {name[:60]!r}"
-                too_large(what, largest, self._limits.cell_bytes, "Keep such values in files, and send the files' names.")
+                what = f"bytes of one value in column {cut(name)!r}"
+                fix = "Keep such values in files, and send the files' names."
+                raise too_large(what, largest, self._limits.cell_bytes, fix)
 
 
 def _without_column(rows: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, Array]:
     found = rows.schema.get_all_field_indices(name)
     if len(found) != 1:
-        what = f"the batch has {'no' if not found else 'more than one'} operation column {name[:60]!r}"
+        what = f"the batch has {'no' if not found else 'more than one'} operation column {cut(name)!r}"
         refuse(errors_pb2.CODE_SCHEMA, what, "Name the column that marks each row of the batch as upsert or delete.")
     return rows.remove_column(found[0]), rows.column(found[0])
 
@@ -124,4 +125,4 @@ def _read_names(fields: Iterable[Field]) -> None:
 
 def _first_line(error: BaseException) -> str:
     """Returns the error's message without the stack of C++ files that Arrow appends."""
-    return str(error).partition("\n")[0][:200]
+    return cut(str(error).partition("\n")[0], 200)

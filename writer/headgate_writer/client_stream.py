@@ -28,6 +28,9 @@ _OUT_OF_PLACE = wire_error(
 INLINE_BYTES = 16 << 10
 """A message up to this size is decoded on the loop: it takes less time than the way to another thread and back."""
 
+INLINE_SCHEMA_BYTES = 2 << 10
+"""The same of a schema, whose columns cost some microseconds each, and which has no more than this allows."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamResources:
@@ -103,7 +106,7 @@ class ClientStream:
         try:
             # Also from a batch that is not taken: later batches rely on its schema.
             if schema := batch.schema:
-                self._schema = self._shared.admission.schema(schema)
+                self._schema = await self._read_schema(schema)
             verdict = self._judge(after, offset)
             if verdict is Verdict.TAKE:
                 admitted = await self._decoded(batch, wire_bytes)
@@ -124,6 +127,12 @@ class ClientStream:
         if verdict is Verdict.TAKE and (stopped := self._writer.rate.refusal) is not None:
             return stopped
         return verdict
+
+    async def _read_schema(self, message: bytes) -> pa.Schema:
+        read = self._shared.admission.schema
+        if len(message) <= INLINE_SCHEMA_BYTES:
+            return read(message)
+        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
 
     async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
         decode = self._shared.admission.decode

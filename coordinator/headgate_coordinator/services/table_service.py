@@ -9,7 +9,7 @@ import structlog
 from grpc.aio import ServicerContext
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
-from headgate_coordinator.services.schema_limits import read_schema
+from headgate_coordinator.services.schemas import read_schema
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
@@ -33,18 +33,7 @@ class TableService(rpc.TableServiceServicer):
     async def CreateTable(
         self, request: api.CreateTableRequest, _context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
     ) -> api.CreateTableResponse:
-        schema = read_schema(request.schema)
-        wanted = NewTable(
-            request.name,
-            schema,
-            list(request.record_key),
-            list(request.partition_by),
-            request.ordering or None,
-            request.buckets,
-            request.hive_style,
-            request.exist_ok,
-        )
-        described = await self._blocking(lambda: self._storage.create(wanted))
+        described = await self._blocking(lambda: self._storage.create(_wanted(request)))
         self._created.set()
         return api.CreateTableResponse(table=_description(described))
 
@@ -104,6 +93,20 @@ class TableService(rpc.TableServiceServicer):
             if not isinstance(error, FixCall):
                 _log.warning("storage refused a call", error=str(error), kind=type(error).__name__)
             raise RpcError(from_tables(error)) from error
+
+
+def _wanted(request: api.CreateTableRequest) -> NewTable:
+    """Raises RpcError for a schema that is none, or too large."""
+    return NewTable(
+        request.name,
+        read_schema(request.schema),
+        list(request.record_key),
+        list(request.partition_by),
+        request.ordering or None,
+        request.buckets,
+        request.hive_style,
+        request.exist_ok,
+    )
 
 
 def _description(table: DescribedTable) -> api.TableDescription:

@@ -16,6 +16,11 @@ METADATA_KEY: Final = "headgate-error-bin"
 DEFAULT_RETRY_MS: Final = 200
 """The wait of an ACTION_RETRY for which no time was set: a table changes hands in seconds, an overload passes sooner."""
 
+_NAME_BYTES: Final = 60
+_TEXT_BYTES: Final = 1_000
+"""Of a message and of a fix. They travel as status and inside the error, gRPC refuses more than 8 KiB of metadata, and a name in
+them may be as long as the caller's request was."""
+
 
 class RpcError(Exception):
     """An error for the client, raised in servicers. The server turns it into a status and trailing metadata; streams send
@@ -60,12 +65,27 @@ def action_of(code: CodeValue) -> ActionValue:
     return errors_pb2.ACTION_GIVE_UP
 
 
+def cut(text: str, most: int = _NAME_BYTES) -> str:
+    """``text``, or what fits of it into ``most`` bytes of UTF-8, with an ellipsis behind it. For names that callers make."""
+    encoded = text.encode(errors="replace")
+    return text if len(encoded) <= most else encoded[:most].decode(errors="ignore") + "…"
+
+
 def wire_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> Error:
-    """Makes an error. Clients see ``message`` and ``fix``: no paths, names of stores' buckets, or other clients' rows in them."""
+    """Makes an error. Clients see ``message`` and ``fix``, which are cut: no paths, names of stores' buckets, or other clients'
+    rows in them.
+    """
     action = action_of(code)
     if action == errors_pb2.ACTION_RETRY:
         retry_after_ms = retry_after_ms or DEFAULT_RETRY_MS
-    return Error(code=code, action=action, message=message, fix=fix, address=address, retry_after_ms=retry_after_ms)
+    return Error(
+        code=code,
+        action=action,
+        message=cut(message, _TEXT_BYTES),
+        fix=cut(fix, _TEXT_BYTES),
+        address=address,
+        retry_after_ms=retry_after_ms,
+    )
 
 
 def rpc_error(code: CodeValue, message: str, fix: str, *, address: str = "", retry_after_ms: int = 0) -> RpcError:

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
-import numpy.typing as npt
-
 _I32 = struct.Struct("<i")
 _U32 = struct.Struct("<I")
 _U16 = struct.Struct("<H")
+_OUTSIDE = "an offset points outside of it"
 
 
 class DamagedError(Exception):
-    """The bytes are not a flatbuffer of the expected shape."""
+    """The bytes are not a flatbuffer of the expected shape; the text says what is wrong with them."""
 
 
 class Table:
     """One table of a flatbuffer. Fields count from 0 in the order of the schema; an absent field has its default.
 
     Every method raises DamagedError for an offset outside the buffer.
+
+    ``at``: its position in the buffer. Two paths of a hostile message may lead to one position.
     """
 
-    __slots__ = ("_at", "_buffer", "_fields", "_vtable")
+    __slots__ = ("_buffer", "_fields", "_vtable", "at")
 
     def __init__(self, buffer: bytes | memoryview, at: int) -> None:
         self._buffer = buffer
-        self._at = at
+        self.at = at
         self._vtable = at - self._read(_I32, at)
         size = self._read(_U16, self._vtable)
         self._fields = (size - 4) // 2
@@ -40,7 +40,7 @@ class Table:
     def root(cls, buffer: bytes | memoryview) -> Table:
         """Returns the buffer's root table."""
         if len(buffer) < 8:
-            raise DamagedError
+            raise DamagedError("it is too short")
         return cls(buffer, _U32.unpack_from(buffer, 0)[0])
 
     def number(self, field: int, form: struct.Struct, default: int) -> int:
@@ -60,16 +60,14 @@ class Table:
             return None
         return [Table(self._buffer, place + self._read(_U32, place)) for place in range(at, at + 4 * length, 4)]
 
-    def longs(self, field: int, columns: int) -> npt.NDArray[np.int64]:
-        """Returns int64[n, columns]: a vector of structs of ``columns`` longs each."""
-        at, length = self._vector(field, 8 * columns)
-        values: npt.NDArray[np.int64] = np.frombuffer(self._buffer, np.dtype("<i8"), length * columns, at)
-        return values.reshape(length, columns)
+    def elements(self, field: int, width: int) -> memoryview:
+        """The bytes of a vector of scalars or structs of ``width`` bytes each; empty when absent."""
+        at, length = self._vector(field, width)
+        return memoryview(self._buffer)[at : at + length * width]
 
-    def text(self, field: int) -> bytes:
-        """Returns a string's bytes, empty when it is absent."""
-        at, length = self._vector(field, 1)
-        return bytes(self._buffer[at : at + length])
+    def text(self, field: int) -> memoryview:
+        """A string's bytes, not copied; empty when absent."""
+        return self.elements(field, 1)
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
         """Returns the position of the first element and the number of elements, all of which lie inside the buffer."""
@@ -79,17 +77,17 @@ class Table:
         at = place + self._read(_U32, place)
         length = self._read(_U32, at)
         if at + 4 + length * width > len(self._buffer):
-            raise DamagedError
+            raise DamagedError(_OUTSIDE)
         return at + 4, length
 
     def _position(self, field: int) -> int | None:
         if field >= self._fields:
             return None
         offset = self._read(_U16, self._vtable + 4 + 2 * field)
-        return self._at + offset if offset else None
+        return self.at + offset if offset else None
 
     def _read(self, form: struct.Struct, at: int) -> int:
         if at < 0 or at + form.size > len(self._buffer):
-            raise DamagedError
+            raise DamagedError(_OUTSIDE)
         value: int = form.unpack_from(self._buffer, at)[0]
         return value
