@@ -21,6 +21,7 @@ from support.scripted_owner import OwnedTable, ScriptedOwner, WriterLink, script
 from support.tables import create
 
 TABLE = "table"
+LIMIT_S = 60.0
 
 
 @dataclass
@@ -96,13 +97,14 @@ async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = Non
     """Running, in checkpoint 1. A block that takes more than a minute fails: something that it awaits never comes."""
     table = create(tmp_path)
     assert table.definition is not None
-    async with asyncio.timeout(60), AsyncExitStack() as stack:
+    async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
         owner = await stack.enter_async_context(scripted_owner())
         owner.tables.add(TABLE)
         owned = OwnedTable(TABLE, table.url, table.definition)
         made = Cluster(owner, table, owned, [], [], [])
         for _ in range(writers):
-            configured = WriterSettings(coordinator=[owner.address], **settings)
+            # Orders and opens come on two connections: an open that is faster than its attachment waits for it.
+            configured = WriterSettings(coordinator=[owner.address], **{"attach_timeout": LIMIT_S, **settings})
             writer = await stack.enter_async_context(running(configured, world or World.real()))
             made.writers.append(writer)
             made.links.append(await owner.writer())

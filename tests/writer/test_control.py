@@ -41,6 +41,7 @@ async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clie
         assert await lost.ended() == errors_pb2.CODE_REWOUND
         again = await made.channel(hold=2)
         await again.append(rows(("a", 1, "sent again")))
+        await again.acked(received=1)
         assert await made.commit(1) == {"c": 1}
         assert notes(made.table) == {"a": "sent again"}
 
@@ -124,6 +125,7 @@ async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: P
         older.cut()
         await made.owner.writer()
         await channel.append(rows(("a", 1, "x")))
+        await channel.acked(received=1)
         assert await made.commit(1) == {"c": 1}
 
 

@@ -37,6 +37,7 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
         async with opened_channel(owner, table) as (link, owned, channel):
             await channel.append(ROWS)
+            await channel.acked(received=2)  # else the barrier, on another connection, may come before the rows
             transaction = table.transaction()
             transaction.announce()
             syncs = fail_syncs(monkeypatch, f"/.hoodie/.headgate/{what}" if "/" in what else what)
@@ -55,7 +56,9 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
             owned = OwnedTable(TABLE, table.url, table.definition, generation=2)
             owned.attach([link])
             cluster = Cluster(owner, table, owned, [other], [link], [again])
-            await (await cluster.channel()).append(ROWS)
+            channel = await cluster.channel()
+            await channel.append(ROWS)
+            await channel.acked(received=2)
             assert await cluster.commit(1) == {"c": 2}
     assert notes(table) == {"a": "x", "b": "y"}
 
@@ -73,6 +76,7 @@ async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_mea
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
         async with opened_channel(owner, table) as (link, owned, channel):
             await channel.append(ROWS)
+            await channel.acked(received=2)  # else the barrier, on another connection, may come before the rows
             transaction = table.transaction()
             transaction.announce()
             owned.order(link, instant=wire.Instant(checkpoint=1, instant=transaction.instant))

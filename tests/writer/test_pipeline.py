@@ -107,7 +107,8 @@ async def test_rows_in_front_of_the_barrier_are_flushed_with_their_checkpoint_wh
         for number in range(1, 6):
             await channel.append(many(0, 50, f"checkpoint {number}"))
             noted = await made.commit(number)
-            stored |= {f"k{key}": f"checkpoint {number}" for key in range(50)} if noted else {}
+            if noted:  # the offset says up to which batch: the barrier may come before the last one
+                stored = {f"k{key}": f"checkpoint {noted['c'] // 50}" for key in range(50)}
             assert notes(made.table) == stored
         assert channel.offset == 250
 
