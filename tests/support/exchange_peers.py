@@ -75,13 +75,24 @@ class Attached:
 
 
 class Watched(ExchangeService):
-    """Ends every stream at once while it is not ``willing``. ``streams``: how many there were."""
+    """Ends every stream at once while it is not ``willing``."""
 
     willing = True
-    streams = 0
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._streams = 0
+        self._begun = asyncio.Event()
+
+    async def until_streams(self, wanted: int) -> None:
+        """Returns when so many streams have begun."""
+        while self._streams < wanted:
+            self._begun.clear()
+            await self._begun.wait()
 
     async def Exchange(self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: Any) -> None:  # type: ignore[override]
-        self.streams += 1
+        self._streams += 1
+        self._begun.set()
         if self.willing:
             await super().Exchange(request_iterator, context)
 

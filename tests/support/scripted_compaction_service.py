@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -16,10 +17,9 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
     add_CoordinationServiceServicer_to_server,
 )
 from headgate_runtime.definitions import definition_message
-from headgate_runtime.grpc_server import Server
-from headgate_runtime.settings import ServiceSettings
 from headgate_tables.face.operation import Plan
 from headgate_tables.hudi import Table
+from support.serving import before_end, served
 
 
 class CompactorLink:
@@ -67,19 +67,19 @@ class CompactorLink:
         self.orders.put_nowait(None)
 
     async def report(self, kind: str) -> Any:
-        """The next report, which has to be of that kind."""
-        message = await self.reports.get()
+        """The next report, which has to be of that kind. Raises StreamEndedError."""
+        message = await before_end(self.gone, self.reports.get())
         assert message.WhichOneof("message") == kind, message
         return getattr(message, kind)
 
     async def until_slots(self, wanted: int) -> None:
-        """Until it says that it would take so many."""
-        while await self.capacity.get() != wanted:
+        """Until it reports that capacity. Raises StreamEndedError."""
+        while await before_end(self.gone, self.capacity.get()) != wanted:
             pass
 
     async def until_at_work(self) -> wire.AttemptProgress:
-        """The next heartbeat with an attempt in it."""
-        while not (attempts := await self.heartbeats.get()):
+        """The next heartbeat with an attempt in it. Raises StreamEndedError."""
+        while not (attempts := await before_end(self.gone, self.heartbeats.get())):
             pass
         return attempts[0]
 
@@ -133,12 +133,9 @@ class ScriptedCompactionService(CompactionServiceServicer, CoordinationServiceSe
 @asynccontextmanager
 async def scripted_compaction_service() -> AsyncIterator[ScriptedCompactionService]:
     """A running one."""
-    server = Server(ServiceSettings())
-    coordinator = ScriptedCompactionService()  # type: ignore[abstract]  # what is left out answers UNIMPLEMENTED
-    add_CompactionServiceServicer_to_server(coordinator, server.grpc)
-    add_CoordinationServiceServicer_to_server(coordinator, server.grpc)
-    coordinator.address = await server.start()
-    try:
+    coordinator = ScriptedCompactionService()  # type: ignore[abstract]  # methods that are left out answer UNIMPLEMENTED
+    async with served(
+        partial(add_CompactionServiceServicer_to_server, coordinator),
+        partial(add_CoordinationServiceServicer_to_server, coordinator),
+    ) as coordinator.address:
         yield coordinator
-    finally:
-        await server.stop(0)

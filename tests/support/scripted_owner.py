@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -17,9 +18,8 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
 )
 from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import rpc_error
-from headgate_runtime.grpc_server import Server
-from headgate_runtime.settings import ServiceSettings
 from headgate_tables.hudi.definition import Definition
+from support.serving import before_end, served
 
 
 class WriterLink:
@@ -49,8 +49,8 @@ class WriterLink:
                 raise AssertionError("a writer says no such thing behind its hello")
 
     async def report(self, kind: str) -> Any:
-        """The next report of that kind, in the order of the stream; other kinds wait for who asks for them."""
-        report = await self._reports[kind].get()
+        """The next report of that kind, in the order of the stream; reports of other kinds wait. Raises StreamEndedError."""
+        report = await before_end(self.gone, self._reports[kind].get())
         return getattr(report, kind)
 
     def count(self, kind: str) -> int:
@@ -58,8 +58,8 @@ class WriterLink:
         return self._reports[kind].qsize()
 
     async def loaded(self, table: str) -> int:
-        """Waits for a heartbeat that gives the table a load, and returns it."""
-        while not (load := (await self.heartbeats.get()).get(table, 0)):
+        """Waits for a heartbeat that gives the table a load, and returns it. Raises StreamEndedError."""
+        while not (load := (await before_end(self.gone, self.heartbeats.get())).get(table, 0)):
             pass
         return load
 
@@ -176,12 +176,8 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
 @asynccontextmanager
 async def scripted_owner() -> AsyncIterator[ScriptedOwner]:
     """A running one."""
-    server = Server(ServiceSettings())
-    owner = ScriptedOwner()  # type: ignore[abstract]  # what is left out answers UNIMPLEMENTED
-    add_CoordinationServiceServicer_to_server(owner, server.grpc)
-    add_TableServiceServicer_to_server(owner, server.grpc)
-    owner.address = await server.start()
-    try:
+    owner = ScriptedOwner()  # type: ignore[abstract]  # methods that are left out answer UNIMPLEMENTED
+    async with served(
+        partial(add_CoordinationServiceServicer_to_server, owner), partial(add_TableServiceServicer_to_server, owner)
+    ) as owner.address:
         yield owner
-    finally:
-        await server.stop(0)
