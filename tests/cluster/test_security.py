@@ -12,13 +12,13 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import headgate
-from headgate_proto.api.v1 import errors_pb2, ingest_pb2, maintenance_pb2, tables_pb2
-from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
+from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import from_call
 from support.bad_batches import SCHEMA
 from support.certificates import Certificate, self_signed
 from support.cluster import Cluster
 from support.committed_log import open_bytes
+from support.methods import METHODS, SERVED
 from support.processes import Process, child_environment
 from support.redis_server import start_redis
 from support.scene import keys_of
@@ -26,19 +26,6 @@ from support.shares import written
 
 ALICE, BOB, CLUSTER = "alice-token", "bob-token", "cluster-token"
 SOON = ["--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]
-SERVED = {
-    "coordinator-1": (
-        tables_pb2.DESCRIPTOR.services_by_name["TableService"],
-        maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"],
-        compaction_pb2.DESCRIPTOR.services_by_name["CompactionService"],
-        coordination_pb2.DESCRIPTOR.services_by_name["CoordinationService"],
-    ),
-    "writer-1": (
-        ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
-        exchange_pb2.DESCRIPTOR.services_by_name["ExchangeService"],
-    ),
-}
-METHODS = [(part, method) for part, services in SERVED.items() for service in services for method in service.methods]
 ROW = {"part": "p", "ts": 1, "note": ""}
 
 

@@ -17,8 +17,9 @@ from random import Random
 import grpc
 
 import headgate.aio
-from fuzz.calls import SCHEMA, SERVED, TABLE, Caller
+from fuzz.calls import SCHEMA, TABLE, Caller
 from support.cluster import Cluster
+from support.methods import SERVED
 from support.readers import read_by_hudi_rs
 
 VICTIM = "victim"

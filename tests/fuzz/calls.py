@@ -11,26 +11,16 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from fuzz.messages import Vocabulary, draw
-from headgate_proto.api.v1 import ingest_pb2, maintenance_pb2, tables_pb2
+from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
 from support.arrow_batches import batch, rows_message, schema_message
+from support.methods import METHODS
 
 TABLE = "noise"
 """The table that strangers may send rows to. The victim's has another name, which no drawn message says."""
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
 ROWS = pa.RecordBatch.from_pydict({"id": ["a", "b"], "part": ["p", "p"], "ts": [1, 2], "note": ["x", None]}, SCHEMA)
-SERVED = {
-    "coordinator-1": (tables_pb2, maintenance_pb2, compaction_pb2, coordination_pb2),
-    "writer-1": (ingest_pb2, exchange_pb2),
-}
-METHODS: Sequence[tuple[str, MethodDescriptor]] = [
-    (part, method)
-    for part, modules in SERVED.items()
-    for module in modules
-    for service in module.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-]
 VOCABULARY = Vocabulary(
     names=(TABLE, "c", "d", "id", "part", "ts", "note", "127.0.0.1:1", "p", "20200101000000000", "hoodie.keep.max.commits"),
     blobs=(schema_message(SCHEMA), rows_message(ROWS), rows_message(ROWS, "zstd"), schema_message(pa.schema([]))),

@@ -6,8 +6,9 @@ from random import Random
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from fuzz.calls import METHODS, VOCABULARY
+from fuzz.calls import VOCABULARY
 from fuzz.messages import draw
+from support.methods import METHODS
 
 REQUESTS = sorted({method.input_type for _, method in METHODS}, key=lambda kind: kind.full_name)
 
