@@ -43,11 +43,13 @@ BANNED = (
     Banned(r"\blog segments?\b", "log file", (*CODE, *PAGES, *SDK)),
     Banned(r"\bsnapshots? ids?\b", "instant", (*CODE, *PAGES, *SDK)),
     Banned(r"UnexplainedAnswer", "ProtocolViolation", (*CODE, *PAGES, *SDK, "tests")),
-    Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*PAGES, *SDK, "proto", "lib/tables")),
-    Banned(r"\btold\b", "acknowledged, reported, asked", (*PAGES, *SDK, "proto", "lib/tables")),
-    Banned(r"\bwhat is so\b", "a noun", (*PAGES, *SDK, "lib/tables")),
-    Banned(r"drop_beaten|\b_?bur(?:y|ied)", "sift, or: declare dead, win a DEAD slot", ("lib/tables",)),
-    Banned(r"\b(?:Giver|Wish|Ladder)\b", "a field's term", ("lib/tables",)),
+    Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*CODE, *PAGES, *SDK)),
+    Banned(r"\btold\b", "acknowledged, reported, asked", (*CODE, *PAGES, *SDK)),
+    Banned(r"checkpoints?(?: \S+){0,6} (?:given|gives?|gave) (?:\S+ )?up\b", "aborted", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bnobody foresaw\b|\bis no operator\b", "unexpected; is not an operator", (*CODE, *PAGES, *SDK)),
+    Banned(r"\bwhat is so\b", "a noun", (*CODE, *PAGES, *SDK)),
+    Banned(r"drop_beaten|\b_?bur(?:y|ied)", "sift, or: declare dead, win a DEAD slot", CODE),
+    Banned(r"\b(?:Giver|Wish|Ladder)\b", "a field's term", CODE),
 )
 
 

@@ -72,18 +72,20 @@ def _even_out(shares: dict[str, list[int]], loads: dict[str, float], weights: Se
     Returns how many key groups moved. A member with one group that outweighs a fair share cannot give; others still can.
     """
     by_load = sorted(loads, key=lambda member: loads[member])
-    pairs = [(giver, taker) for giver in reversed(by_load) for taker in by_load if loads[giver] > LEVEL * loads[taker]]
-    for giver, taker in pairs:
-        gap = loads[giver] - loads[taker]
-        single = _best(gap, [(weights[group], (group, None)) for group in shares[giver]])
-        swaps = product(shares[giver], shares[taker]) if single is None else ()
+    pairs = [
+        (heavier, lighter) for heavier in reversed(by_load) for lighter in by_load if loads[heavier] > LEVEL * loads[lighter]
+    ]
+    for heavier, lighter in pairs:
+        gap = loads[heavier] - loads[lighter]
+        single = _best(gap, [(weights[group], (group, None)) for group in shares[heavier]])
+        swaps = product(shares[heavier], shares[lighter]) if single is None else ()
         chosen = single or _best(gap, [(weights[group] - weights[back], (group, back)) for group, back in swaps])
         if chosen is not None:
             group, back = chosen
-            _move(group, giver, taker, shares, loads, weights)
+            _move(group, heavier, lighter, shares, loads, weights)
             if back is None:
                 return 1
-            _move(back, taker, giver, shares, loads, weights)
+            _move(back, lighter, heavier, shares, loads, weights)
             return 2
     return 0
 
@@ -95,9 +97,9 @@ def _best(gap: float, options: Sequence[tuple[float, tuple[int, int | None]]]) -
 
 
 def _move(
-    group: int, giver: str, taker: str, shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]
+    group: int, source: str, target: str, shares: dict[str, list[int]], loads: dict[str, float], weights: Sequence[float]
 ) -> None:
-    shares[giver].remove(group)
-    shares[taker].append(group)
-    loads[giver] -= weights[group]
-    loads[taker] += weights[group]
+    shares[source].remove(group)
+    shares[target].append(group)
+    loads[source] -= weights[group]
+    loads[target] += weights[group]

@@ -132,9 +132,9 @@ class _Guard(grpc.aio.ServerInterceptor):
 
         return guarded
 
-    async def _abort(self, context: Context, told: RpcError) -> None:
-        trailing = ((METADATA_KEY, told.error.SerializeToString()),)
-        await context.abort(status_of(told.error), told.error.message, trailing)
+    async def _abort(self, context: Context, refusal: RpcError) -> None:
+        trailing = ((METADATA_KEY, refusal.error.SerializeToString()),)
+        await context.abort(status_of(refusal.error), refusal.error.message, trailing)
 
     def _internal(self, error: Exception, method: str) -> RpcError:
         """What was not foreseen stays in the log, under an id; the client gets the id and no details."""

@@ -102,7 +102,7 @@ def _revoked(store: Store) -> list[str]:
 
 def _staged_files(store: Store, stages: Sequence[str]) -> Iterator[Leftover]:
     """Path and instant of staged files, whose names begin with the instant (see data_files). In the stage of our own epoch are
-    those that writers of the cluster left when their checkpoint was given up.
+    those that writers of the cluster left when their checkpoint was aborted.
     """
     for stage in (f"{LOG_LAYOUT.stages}/{folder}" for folder in stages):
         for folder in (f"{stage}/{process}" for process in store.list_folder(stage).folders):
