@@ -1,4 +1,4 @@
-"""Which rows each writer may take and how fast, and the orders that change this."""
+"""Limits on the rows that writers take: how fast, and of which slices; and the orders that change them."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -10,15 +10,17 @@ from headgate_coordinator.core.pressure import Backpressure, Pressure
 FREE = Throttle()
 
 
-class Intake:
-    """``paused``: writers wait for the border, because a bucket side is full or the table is handed over."""
+class IntakeLimits:
+    """The limits of one table, and the last order to each writer. ``paused``: writers take no rows before the barrier, because a
+    bucket side is full or the table is handed over.
+    """
 
     def __init__(self, figures: SliceFigures | None, interval: float) -> None:
         self.backpressure = Backpressure(figures, interval)
         self.paused = False
-        self._told: dict[str, Throttle] = {}
+        self._sent: dict[str, Throttle] = {}
         self._refused: tuple[RefusedSlice, ...] = figures.refused if figures is not None else ()
-        self._told_refused: dict[str, tuple[RefusedSlice, ...]] = {}
+        self._sent_refusals: dict[str, tuple[RefusedSlice, ...]] = {}
 
     @property
     def pressure(self) -> Pressure:
@@ -46,8 +48,8 @@ class Intake:
 
     def reset_writer(self, process: str) -> None:
         """A writer that attaches takes all rows without a limit until it gets an order."""
-        self._told.pop(process, None)
-        self._told_refused.pop(process, None)
+        self._sent.pop(process, None)
+        self._sent_refusals.pop(process, None)
 
     def stop_orders(self, processes: Iterable[str]) -> list[tuple[str, Order]]:
         """Returns orders to stop, if the next checkpoint has no room. They go out before the barrier, so no row follows it
@@ -60,11 +62,11 @@ class Intake:
         orders: list[tuple[str, Order]] = []
         for process in processes:
             wanted = self._wanted(process, list(members))
-            if wanted != self._told.get(process, FREE):
-                self._told[process] = wanted
+            if wanted != self._sent.get(process, FREE):
+                self._sent[process] = wanted
                 orders.append((process, wanted))
-            if self._refused != self._told_refused.get(process, ()):
-                self._told_refused[process] = self._refused
+            if self._refused != self._sent_refusals.get(process, ()):
+                self._sent_refusals[process] = self._refused
                 orders.append((process, RefuseSlices(self._refused)))
         return orders
 

@@ -9,7 +9,7 @@ from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Attach, DropCheckpoint, Instruction, Membership, Order, Send
-from headgate_coordinator.core.intake import Intake
+from headgate_coordinator.core.intake import IntakeLimits
 from headgate_coordinator.core.members import Members
 from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy
@@ -40,7 +40,7 @@ class TableState:
         self.records = WriterRecords()
         self.channels = ChannelRegistry(channels)
         self.memberships = Memberships(key_groups)
-        self.intake = Intake(figures, policy.checkpoint_interval)
+        self.intake = IntakeLimits(figures, policy.checkpoint_interval)
         self.checkpoints = CheckpointSequence()
         self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
         if channels:  # clients may have kept many rows while the table had no owner
