@@ -34,7 +34,7 @@ class Cluster:
 
     ``links``: every server stands behind a proxy, so that ``cut`` works; costs throughput. ``store``: another place than a
     folder of its own. ``kill_at`` and ``pause_at``: by part, "step:n" at which its first process kills or stops itself.
-    ``plant``: by kind of part, bugs and burdens of ``support.planted``.
+    ``plant``: by kind of part, or by part, bugs and burdens of ``support.planted``.
     """
 
     def __init__(
@@ -191,7 +191,8 @@ class Cluster:
             flags = ["--record", str(self._record(name)), "--clock", str(self._clock(name))]
             flags += [word for flag, at in (("--kill-at", kill_at), ("--pause-at", pause_at)) if at for word in (flag, at)]
             kind = name.rpartition("-")[0]
-            flags += [word for plant in self._plant.get(kind, ()) for word in ("--plant", plant)]
+            plants = (*self._plant.get(kind, ()), *self._plant.get(name, ()))
+            flags += [word for plant in plants for word in ("--plant", plant)]
             arguments = [
                 "--listen",
                 listen,

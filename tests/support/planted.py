@@ -38,6 +38,32 @@ def encodes_slowly() -> None:
     ChangeWriter._encode = encode  # type: ignore[method-assign]
 
 
+def drops_frames() -> None:
+    """A writer counts the frames of others for their barriers, and loses the rows."""
+    from headgate_writer.bucket_side import BucketSide
+
+    right = BucketSide.add_rows
+
+    def add_rows(self: BucketSide, checkpoint: int, rows: Any, sender: str) -> None:
+        if sender == self._process:
+            right(self, checkpoint, rows, sender)
+
+    BucketSide.add_rows = add_rows  # type: ignore[method-assign]
+
+
+def forgets_files() -> None:
+    """A writer reports all files of a flush but the last."""
+    from headgate_writer.bucket_side import BucketSide
+
+    right = BucketSide._in_executor
+
+    async def in_executor(self: BucketSide, checkpoint: int, portion: Any) -> Any:
+        written = await right(self, checkpoint, portion)
+        return replace(written, statuses=written.statuses[:-1])
+
+    BucketSide._in_executor = in_executor  # type: ignore[method-assign]
+
+
 def keeps_beaten_rows(patch: Callable[[Any, str, Any], None] = setattr) -> None:
     """Flushes of a writer keep every row, in the order of arrival, so that a test can count them without a merge.
 
@@ -54,5 +80,5 @@ ALL_ROWS: Mapping[str, tuple[str, ...]] = {"writer": (keeps_beaten_rows.__name__
 """For ``Cluster``: every row that a writer took is in its files."""
 
 PLANTS: Mapping[str, Callable[[], None]] = {
-    plant.__name__: plant for plant in (grants_at_once, encodes_slowly, keeps_beaten_rows)
+    plant.__name__: plant for plant in (grants_at_once, encodes_slowly, drops_frames, forgets_files, keeps_beaten_rows)
 }

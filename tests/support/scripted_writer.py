@@ -271,9 +271,10 @@ async def scripted_writer(
     beats: bool = True,
     flushes: bool = True,
     lets_go: bool = True,
+    kind: type[ScriptedWriter] = ScriptedWriter,
 ) -> AsyncIterator[ScriptedWriter]:
     """A control stream to the coordinator at host:port, cut at the end."""
-    writer = ScriptedWriter(process or SystemIds().token(), address, beats=beats, flushes=flushes, lets_go=lets_go)
+    writer = kind(process or SystemIds().token(), address, beats=beats, flushes=flushes, lets_go=lets_go)
     async with grpc.aio.insecure_channel(coordinator) as channel:
         serving = asyncio.ensure_future(writer.serve(channel))
         try:
