@@ -124,7 +124,8 @@ async def test_a_message_over_the_limit_of_grpc_ends_its_stream_and_loses_nothin
         await victim.append(rows("before"))
         await victim.acked(received=1)
         before = reset_peak_memory(pid)
-        await victim.say(batch=ingest_pb2.Batch(after=1, offset=2, operation=ingest_pb2.OPERATION_UPSERT, rows=bytes(256 * MIB)))
+        large = ingest_pb2.Batch(after=1, offset=2, operation=ingest_pb2.OPERATION_UPSERT, rows=bytes(256 * MIB))
+        await victim.say_at_once(batch=large)
         with pytest.raises(grpc.aio.AioRpcError) as broken:
             await all_answers(victim)
         assert broken.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -136,7 +136,7 @@ async def test_one_caller_gets_three_quarters_of_the_places_for_calls_and_the_ot
                 open_streams.append(stub.Append(metadata=bearing(name)))
                 await open_streams[-1].initial_metadata()
             with failing(errors_pb2.CODE_OVERLOADED) as failed:
-                await stub.Append(metadata=bearing(name)).read()
+                await asyncio.wait_for(stub.Append(metadata=bearing(name)).read(), SOON)
             assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         open_streams.pop().cancel()
         request = tables_pb2.DescribeTableRequest(name="t")

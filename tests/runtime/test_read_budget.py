@@ -33,7 +33,7 @@ async def test_a_caller_waits_at_its_half_while_others_are_served() -> None:
     budget = ReadBudget(10, LONG)
     await budget.reserve("a", 5)
     more = [await waiting(budget, "a", 5) for _ in range(20)]
-    await budget.reserve("b", 5)
+    await asyncio.wait_for(budget.reserve("b", 5), 30)
     assert not any(task.done() for task in more)
     budget.free("a", 5)
     await more[0]

@@ -10,14 +10,17 @@ from typing import Any
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
-from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.settings import ServiceSettings, load_settings
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
+from headgate_writer.process import door_limits
 from headgate_writer.routing import RoutedRows
+from headgate_writer.settings import WriterSettings
 from headgate_writer.tallies import Tally
 from headgate_writer.windows import ReceiveWindow
 
 SETTINGS = ServiceSettings()
+_DOOR = door_limits(load_settings(WriterSettings, ["--coordinator", "127.0.0.1:1"], prog="writer", about="A writer."))
 
 
 @dataclass(eq=False)
@@ -113,7 +116,7 @@ async def receiving(process: str, budget: MemoryBudget | None = None) -> AsyncIt
     budget = budget or MemoryBudget(1 << 30, 1 << 30)
     attached = Attached()
     with ThreadPoolExecutor(1) as executor:
-        server = Server(SETTINGS)
+        server = Server(SETTINGS, limits=_DOOR)
         service = Watched(attached, process, budget, executor)
         add_ExchangeServiceServicer_to_server(service, server.grpc)
         address = await server.start()

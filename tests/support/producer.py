@@ -1,5 +1,7 @@
 """A client of one channel that says and hears exactly what a test wants, over real gRPC."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +11,7 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
+from headgate_proto.parts import PART_BYTES, parts_of
 
 
 class Producer:
@@ -43,8 +46,23 @@ class Producer:
         await self.say(batch=batch)
 
     async def say(self, **content: Any) -> None:
-        """Any message."""
-        await self._call.write(ingest_pb2.AppendRequest(**content))
+        """Any message, in parts if it is large."""
+        request = ingest_pb2.AppendRequest(**content)
+        if request.ByteSize() <= PART_BYTES:
+            await self._call.write(request)
+            return
+        for part in parts_of(request.SerializeToString()):
+            await self._call.write(ingest_pb2.AppendRequest(part=part))
+
+    async def say_at_once(self, **content: Any) -> None:
+        """Any message, not in parts however large it is; the server may end the stream meanwhile."""
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            await self._call.write(ingest_pb2.AppendRequest(**content))
+
+    async def status(self) -> grpc.StatusCode:
+        """How the call ended, which it has to."""
+        code: grpc.StatusCode = await self._call.code()
+        return code
 
     async def answer(self) -> ingest_pb2.AppendResponse:
         """The next one; one without content at the stream's end."""

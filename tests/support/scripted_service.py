@@ -19,6 +19,7 @@ from grpc import aio
 
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+from headgate_runtime.part_reader import PartReader
 
 Answer = ingest_pb2.AppendResponse
 Row = dict[str, Any]
@@ -251,15 +252,15 @@ class Ingest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def Append(self, request_iterator: Any, context: Any) -> AsyncIterator[Answer]:
         await self.cluster.authorize(context)
-        requests = aiter(request_iterator)
+        requests = PartReader(context, ingest_pb2.AppendRequest.FromString, None, "")
         try:
-            stream = self._open((await anext(requests)).open)
+            if (first := await requests.read()) is None:
+                return
+            stream = self._open(first.open)
             yield stream.opened()
-            async for request in requests:
+            while (request := await requests.read()) is not None:
                 for answer in stream.answers(request):
                     yield answer
-        except StopAsyncIteration:
-            return
         except StreamEndError as end:
             if end.why is None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "scripted break")
@@ -335,7 +336,7 @@ class Stream:
             case "close":
                 yield from self._commit()
                 raise StreamEndError(err.Error())
-            case "open" | None:
+            case "open" | "part" | None:
                 raise AssertionError("a client says no such thing on an open stream")
 
     def _batch(self, batch: ingest_pb2.Batch) -> Iterator[Answer]:

@@ -2,12 +2,14 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
+import grpc
 import pyarrow as pa
 import pytest
 
@@ -300,9 +302,13 @@ async def test_a_peer_that_went_away_is_not_missed_once_everything_has_arrived(
 
 @dataclass
 class Context:
-    """A stream's answers, by kind."""
+    """A stream's requests, and its answers, by kind."""
 
+    requests: Iterator[wire.ExchangeRequest]
     heard: list[str] = field(default_factory=list)
+
+    async def read(self) -> object:
+        return next(self.requests, grpc.aio.EOF)
 
     async def write(self, answer: wire.ExchangeResponse) -> None:
         kind = answer.WhichOneof("message") or ""
@@ -312,16 +318,16 @@ class Context:
 async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
     """A whole stream of these frames, whatever a sender of ours would have sent."""
 
-    async def requests() -> AsyncIterator[wire.ExchangeRequest]:
+    def requests() -> Iterator[wire.ExchangeRequest]:
         yield wire.ExchangeRequest(name=wire.StreamName(table="t", epoch=1, generation=1, sender="sender", receiver="receiver"))
         for frame in frames:
             yield wire.ExchangeRequest(frame=frame)
 
-    context = Context()
+    context = Context(requests())
     with ThreadPoolExecutor(1) as executor:
         service = ExchangeService(side_of, "receiver", MemoryBudget(1 << 30, 1 << 30), executor)
         async with asyncio.timeout(20):
-            await service.Exchange(requests(), context)
+            await service.Exchange(cast(Any, None), context)
     return context
 
 

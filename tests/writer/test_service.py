@@ -3,10 +3,12 @@
 import threading
 from pathlib import Path
 
+import grpc
 import pyarrow as pa
 import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admission
@@ -28,6 +30,36 @@ async def test_rows_and_deletes_of_a_channel_are_in_the_table_when_they_are_quer
         assert await made.commit(1) == {"c": 5}
         await channel.acked(received=5, durable=5, queryable=5)
         assert notes(made.table) == {"a": "first", "b": "second"}
+
+
+async def test_a_batch_that_comes_in_parts_is_one_batch(tmp_path: Path) -> None:
+    """6 MB of rows, more than a writer takes in a message."""
+    note = "".join(f"{number:x}" for number in range(1_000))
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(*((f"{number}", 1, f"{number} {note}") for number in range(2_000))))
+        await channel.append(rows(("small", 1, "")))
+        await channel.acked(received=2_001)
+        assert await made.commit(1) == {"c": 2_001}
+        there = notes(made.table)
+        assert (len(there), there["7"]) == (2_001, f"7 {note}")
+
+
+async def test_a_message_that_should_have_come_in_parts_ends_its_stream_alone(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel, other = await made.channel("c"), await made.channel("d", hold=2)
+        await channel.say_at_once(batch=ingest_pb2.Batch(rows=bytes(300_000)))
+        assert await channel.status() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await other.append(rows(("a", 1, "")))
+        await other.acked(received=1)
+
+
+async def test_parts_that_make_no_request_end_the_channel_with_the_reason(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.say(part=Part(content=b"x" * 10, request_bytes=300_000))
+        await channel.say(flush=FLUSH)
+        assert await channel.ended() == errors_pb2.CODE_INVALID_ARGUMENT
 
 
 async def test_an_open_is_answered_with_what_the_owner_granted_and_the_table(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Serves one client's stream after its open: batches in, answers out, backpressure between them (rules CH6, CH7)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import RpcError, wire_error
+from headgate_runtime.part_reader import PartReader
+from headgate_runtime.read_budget import ReadBudget
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Hold, Verdict
 from headgate_writer.metrics import Refusals
 from headgate_writer.table_writer import TableWriter
 
+Requests: TypeAlias = PartReader[ingest_pb2.AppendRequest]
 AppendContext: TypeAlias = "grpc.aio.ServicerContext[ingest_pb2.AppendRequest, ingest_pb2.AppendResponse]"
 
 _OUT_OF_PLACE = wire_error(
@@ -36,11 +39,12 @@ INLINE_SCHEMA_BYTES = 2 << 10
 class StreamResources:
     """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
 
-    ``max_in_flight``: wire bytes of one stream that are not yet queryable.
+    ``receiving``: for requests that come in parts. ``max_in_flight``: wire bytes of one stream that are not yet queryable.
     """
 
     admission: Admission
     budgets: Sequence[MemoryBudget]
+    receiving: ReadBudget
     cpu: Executor
     refusals: Refusals
     max_in_flight: int
@@ -48,9 +52,12 @@ class StreamResources:
 
 
 class ClientStream:
-    """``context``: the servicer's, whose read and write it uses."""
+    """``requests`` are those of ``context``, the servicer's, whose write it uses."""
 
-    def __init__(self, context: AppendContext, hold: Hold, writer: TableWriter, shared: StreamResources) -> None:
+    def __init__(
+        self, requests: Requests, context: AppendContext, hold: Hold, writer: TableWriter, shared: StreamResources
+    ) -> None:
+        self._requests = requests
         self._context = context
         self._hold = hold
         self._writer = writer
@@ -75,28 +82,32 @@ class ClientStream:
 
     async def _read_all(self) -> bool:
         """Returns True after a close or a message out of place, False when the client is gone."""
-        read: Callable[[], Awaitable[object]] = self._context.read  # returns EOF at the end, which the stubs leave out
-        while isinstance(request := await read(), ingest_pb2.AppendRequest):
-            kind = request.WhichOneof("message")
-            match kind:
-                case "batch":
-                    await self._batch(request.batch)
-                    del request  # frees the message before the next one is read
-                    await self._room()
-                case "skip":
-                    if (entry := self._hold.take_skip(request.skip.offset)) is not None:
-                        self._writer.append_entry(entry)
-                case "flush":
-                    self._ask_checkpoint()
-                case "close":
-                    self._ask_checkpoint()
-                    self._hold.close()
-                    return True
-                case "open" | None:
-                    self._hold.end(_OUT_OF_PLACE)
-                    return True
-                case _:
-                    assert_never(kind)
+        try:
+            while (request := await self._requests.read()) is not None:
+                kind = request.WhichOneof("message")
+                match kind:
+                    case "batch":
+                        await self._batch(request.batch)
+                        del request  # frees the message before the next one is read
+                        self._requests.release()
+                        await self._room()
+                    case "skip":
+                        if (entry := self._hold.take_skip(request.skip.offset)) is not None:
+                            self._writer.append_entry(entry)
+                    case "flush":
+                        self._ask_checkpoint()
+                    case "close":
+                        self._ask_checkpoint()
+                        self._hold.close()
+                        return True
+                    case "open" | "part" | None:
+                        self._hold.end(_OUT_OF_PLACE)
+                        return True
+                    case _:
+                        assert_never(kind)
+        except RpcError as refused:
+            self._hold.end(refused.error)
+            return True
         return False
 
     async def _batch(self, batch: ingest_pb2.Batch) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.part_reader import PartReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_writer.attached import AttachedTable, Member
@@ -139,10 +140,12 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         self._executor = executor
 
     async def Exchange(  # type: ignore[override]
-        self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: ExchangeContext
+        self,
+        request_iterator: AsyncIterator[wire.ExchangeRequest],  # noqa: ARG002 - gRPC's
+        context: ExchangeContext,
     ) -> None:
-        first = await anext(aiter(request_iterator), None)
-        if first is None:
+        requests = PartReader(context, wire.ExchangeRequest.FromString, None, "")
+        if (first := await requests.read()) is None:
             return
         try:
             side = await self._side(first.name)
@@ -152,7 +155,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             progress.set()
             async with asyncio.TaskGroup() as group:
                 crediting = group.create_task(self._credit(arrivals, progress, context))
-                async for request in request_iterator:
+                while (request := await requests.read()) is not None:
                     await self._take(side, first.name.sender, arrivals, request.frame)
                     progress.set()
                 crediting.cancel()

@@ -10,6 +10,7 @@ import grpc
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
+from headgate_proto.parts import PART_BYTES, parts_of
 from headgate_runtime.channels import connect
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
@@ -139,7 +140,7 @@ class ExchangeStream:
         while True:
             self._changed.clear()
             while (frame := self._frames.next_frame()) is not None:
-                await call.write(wire.ExchangeRequest(frame=frame))
+                await _write(call, wire.ExchangeRequest(frame=frame))
             await self._changed.wait()
 
     def _receive(self, answer: wire.ExchangeResponse) -> None:
@@ -167,3 +168,11 @@ class ExchangeStream:
         if not self._over:
             self.close()
             self._on_broken(f"rows do not reach the writer at {self._member.address}: {why}")
+
+
+async def _write(call: _Call, request: wire.ExchangeRequest) -> None:
+    if request.ByteSize() <= PART_BYTES:
+        await call.write(request)
+        return
+    for part in parts_of(request.SerializeToString()):
+        await call.write(wire.ExchangeRequest(part=part))

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
+from headgate_proto.parts import PART_BYTES
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
+from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, DoorLimits
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served
 from headgate_runtime.threads import FailStopThreads
@@ -26,12 +28,16 @@ from headgate_writer.exchange import ExchangeService
 from headgate_writer.ipc_limits import Limits
 from headgate_writer.metrics import Refusals, WriterMetrics
 from headgate_writer.service import IngestService
-from headgate_writer.settings import WriterSettings
+from headgate_writer.settings import PROCESS_BYTES, WriterSettings
 from headgate_writer.table_writer import WriterResources
 from headgate_writer.tables import Tables
 
 _log = get_logger()
 
+_PART_ENVELOPE = 4 << 10
+_STRANGER_BYTES = 4 << 20
+_FEWEST_CALLS = 64
+"""At any memory limit: a program is expected to have so many channels."""
 INGEST = "headgate.api.v1.IngestService"
 _GRACE_S = 1.0
 """For the last answers of streams that have ended."""
@@ -95,10 +101,9 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             hello = wire.Hello(process=process)
             handler = ControlHandler(hello, tables, world)
             coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
-            shared = StreamResources(
-                Admission(Limits()), (ingest_budget, budget), cpu, refusals, _in_flight(settings), world.reached
-            )
-            server = Server(settings)
+            server = Server(settings, limits=door_limits(settings))
+            budgets, in_flight = (ingest_budget, budget), _in_flight(settings)
+            shared = StreamResources(Admission(Limits()), budgets, server.budget, cpu, refusals, in_flight, world.reached)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
             address = hello.address = settings.advertised(await server.start())
@@ -110,6 +115,18 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
                     task.cancel()
                 tables.close()
                 await server.stop(_GRACE_S)
+
+
+def door_limits(settings: WriterSettings) -> DoorLimits:
+    """What calls may take: a quarter of what the process leaves for streams, an eighth for requests that come in parts."""
+    rest = settings.memory_limit - PROCESS_BYTES
+    message = PART_BYTES + _PART_ENVELOPE
+    return DoorLimits(
+        message_bytes=message,
+        calls=max(_FEWEST_CALLS, rest // 4 // (message + CALL_BYTES)),
+        read_bytes=max(4 * MAX_MESSAGE_BYTES, rest // 8),
+        stranger_bytes=_STRANGER_BYTES,
+    )
 
 
 def _in_flight(settings: WriterSettings) -> int:

@@ -8,10 +8,12 @@ import grpc
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
 from headgate_runtime.descriptions import describe
+from headgate_runtime.door import caller_of
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
+from headgate_runtime.part_reader import PartReader
 from headgate_writer.channels import Hold
-from headgate_writer.client_stream import AppendContext, ClientStream, StreamResources
+from headgate_writer.client_stream import AppendContext, ClientStream, Requests, StreamResources
 from headgate_writer.control import ControlClient
 from headgate_writer.refusal import find_refusal
 from headgate_writer.table_writer import TableWriter, moved_error
@@ -35,8 +37,16 @@ class IngestService(IngestServiceServicer):
         context: AppendContext,
     ) -> None:
         """Serves one channel (``ingest.proto``). Answers `ended` whenever this side ends the stream."""
+        caller = caller_of(principal(context), context)
+        requests = PartReader(context, ingest_pb2.AppendRequest.FromString, self._shared.receiving, caller)
         try:
-            opening = _opening(await context.read())
+            await self._serve(requests, context)
+        finally:
+            requests.release()
+
+    async def _serve(self, requests: Requests, context: AppendContext) -> None:
+        try:
+            opening = _opening(await requests.read())
             writer = await self._writer(opening.table)
             hold = await writer.open_channel(opening.channel, opening.incarnation, principal(context))
         except RpcError as refused:
@@ -45,7 +55,7 @@ class IngestService(IngestServiceServicer):
         try:
             self._shared.reached("channel_opened")
             if await _answer(context, ingest_pb2.AppendResponse(opened=self._opened(hold, writer))):
-                await ClientStream(context, hold, writer, self._shared).serve()
+                await ClientStream(requests, context, hold, writer, self._shared).serve()
         finally:
             writer.release_hold(hold)
 
@@ -87,9 +97,9 @@ async def _answer(context: AppendContext, answer: ingest_pb2.AppendResponse) -> 
     return True
 
 
-def _opening(first: object) -> ingest_pb2.OpenChannel:
+def _opening(first: ingest_pb2.AppendRequest | None) -> ingest_pb2.OpenChannel:
     """Returns the open in the stream's first message. Raises RpcError when there is none."""
-    if not isinstance(first, ingest_pb2.AppendRequest) or first.WhichOneof("message") != "open":
+    if first is None or first.WhichOneof("message") != "open":
         raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the first message is not `open`", "Open a channel first.")
     opening = first.open
     name = opening.channel

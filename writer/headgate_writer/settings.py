@@ -17,6 +17,7 @@ class WriterSettings(ServiceSettings):
 
     A quarter of the rest is for rows that wait or are buffered, and three quarters for work on them: messages that are received,
     decoded and split, blocks that are encoded, exchange frames. (With one half for rows, 32 fast clients took 614 MiB.)
+    ``process.door_limits`` says how many channels that is.
     """
 
     coordinator: Words = Field(
@@ -30,7 +31,8 @@ class WriterSettings(ServiceSettings):
     memory_limit: ByteSize = Field(
         512 * _MIB,
         description="memory of the whole process. Rows take up to a quarter of what the process itself (192MiB) leaves; "
-        "beyond that clients are not read. Higher: clients run further ahead of the store",
+        "beyond that clients are not read. Higher: clients run further ahead of the store, and more channels are taken "
+        "(512MiB: 238)",
     )
     max_in_flight: ByteSize = Field(
         256 * _MIB,

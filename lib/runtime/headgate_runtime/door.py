@@ -35,7 +35,7 @@ class Door:
     def __init__(self, limits: DoorLimits) -> None:
         self._limits = limits
         self._calls = CallQuota(limits.calls)
-        self._budget = ReadBudget(limits.read_bytes, limits.read_seconds)
+        self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)
 
@@ -55,14 +55,14 @@ class Door:
 
     def _counted(self, serve: Serve, principal: str) -> Serve:
         async def counted(requests: Any, context: Context) -> None:
-            with self._calls.counted(_caller(principal, context)):
+            with self._calls.counted(caller_of(principal, context)):
                 await serve(requests, context)
 
         return counted
 
     def _one_request(self, handler: Any, method: str, principal: str, answer: Serve) -> Serve:
         async def serve(_requests: Any, context: Context) -> None:
-            async with self._budget.reserved(_caller(principal, context), self._limits.message_bytes):
+            async with self.budget.reserved(caller_of(principal, context), self._limits.message_bytes):
                 try:
                     async with asyncio.timeout(self._limits.read_seconds):
                         request = await _read(handler, method, context)
@@ -82,7 +82,7 @@ class Door:
         return serve
 
 
-def _caller(principal: str, context: Context) -> str:
+def caller_of(principal: str, context: Context) -> str:
     """Who shares limits with others of the same name: a principal, or a connection where there are no tokens."""
     return principal if principal != ANONYMOUS else context.peer()
 

@@ -39,7 +39,9 @@ class Server:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
         limits = limits or DoorLimits()
-        guard = _Guard(Principals(settings), Door(limits), ids or SystemIds())
+        door = Door(limits)
+        self.budget = door.budget
+        guard = _Guard(Principals(settings), door, ids or SystemIds())
         self.grpc: grpc.aio.Server = grpc.aio.server(interceptors=[guard], options=server_options(limits))
         # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
         self.grpc.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]

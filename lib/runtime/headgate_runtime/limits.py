@@ -14,6 +14,9 @@ WINDOW_BYTES: Final = 64 * _KIB
 """gRPC keeps so much of a stream that we do not read; while a read waits, it takes the whole message besides. Left to itself it
 would keep up to 16 MiB of each stream, which no memory limit could see. Larger: no faster, as every message is waited for."""
 
+CALL_BYTES: Final = WINDOW_BYTES + 20 * _KIB
+"""A call in flight: its window, and what gRPC and Python keep of it. A message that is awaited comes on top."""
+
 MAX_PENDING_CALLS: Final = 256
 """Calls that have arrived and that our loop has not seen; each keeps a window. More are refused by gRPC itself, which clients try
 again. A loop that is busy for 100 ms must not refuse the channels of a program that opens them all at once."""
@@ -24,7 +27,7 @@ class DoorLimits:
     """What calls may cost a process before their handlers run.
 
     ``message_bytes``: the most that gRPC receives of one message, whatever the method. ``calls``: of clients, in flight; each
-    keeps a window and 20 KiB of gRPC's and ours. The services' own are not counted: there are as many as the cluster has tables
+    keeps ``CALL_BYTES``. The services' own are not counted: there are as many as the cluster has tables
     and processes. ``read_bytes``: of requests that are being received; each reserves ``message_bytes``, since gRPC knows no
     limit by method. So eight are received at once, which takes less than a millisecond when they are there. ``read_seconds``:
     how long a request waits for its turn, and how long it may then take to arrive.

@@ -48,13 +48,16 @@ class ReadBudget:
         finally:
             self.free(caller, nbytes)
 
-    async def reserve(self, caller: str, nbytes: int) -> None:
-        """Returns when ``nbytes`` are the caller's, to be given back with ``free``. Raises as ``reserved`` does."""
+    async def reserve(self, caller: str, nbytes: int, *, patient: bool = False) -> None:
+        """Returns when ``nbytes`` are the caller's, to be given back with ``free``.
+
+        Raises as ``reserved`` does; a ``patient`` caller waits as long as it takes.
+        """
         waiting = _Waiting(caller, nbytes)
         self._waiting.append(waiting)
         self._share_out()
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(None if patient else self._seconds):
                 await waiting.turn
         except BaseException as error:
             if waiting in self._waiting:

@@ -23,40 +23,41 @@ _sym_db = _symbol_database.Default()
 
 
 from headgate_proto.api.v1 import errors_pb2 as headgate__proto_dot_api_dot_v1_dot_errors__pb2
+from headgate_proto.api.v1 import parts_pb2 as headgate__proto_dot_api_dot_v1_dot_parts__pb2
 from headgate_proto.api.v1 import tables_pb2 as headgate__proto_dot_api_dot_v1_dot_tables__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/ingest.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/errors.proto\x1a\"headgate_proto/api/v1/tables.proto\"\xf1\x01\n\rAppendRequest\x12,\n\x04open\x18\x01 \x01(\x0b\x32\x1c.headgate.api.v1.OpenChannelH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.headgate.api.v1.BatchH\x00\x12%\n\x04skip\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.SkipH\x00\x12\'\n\x05\x66lush\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.FlushH\x00\x12.\n\x05\x63lose\x18\x05 \x01(\x0b\x32\x1d.headgate.api.v1.CloseChannelH\x00\x42\t\n\x07message\"B\n\x0bOpenChannel\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\"\x8d\x01\n\x05\x42\x61tch\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12-\n\toperation\x18\x03 \x01(\x0e\x32\x1a.headgate.api.v1.Operation\x12\x18\n\x10operation_column\x18\x04 \x01(\t\x12\x0e\n\x06schema\x18\x05 \x01(\x0c\x12\x0c\n\x04rows\x18\x06 \x01(\x0c\"\x16\n\x04Skip\x12\x0e\n\x06offset\x18\x01 \x01(\x04\"\x07\n\x05\x46lush\"\x0e\n\x0c\x43loseChannel\"\xc3\x01\n\x0e\x41ppendResponse\x12)\n\x06opened\x18\x01 \x01(\x0b\x32\x17.headgate.api.v1.OpenedH\x00\x12%\n\x04\x61\x63ks\x18\x02 \x01(\x0b\x32\x15.headgate.api.v1.AcksH\x00\x12+\n\x07refused\x18\x03 \x01(\x0b\x32\x18.headgate.api.v1.RefusedH\x00\x12\'\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.EndedH\x00\x42\t\n\x07message\"\x98\x01\n\x06Opened\x12\x13\n\x0bincarnation\x18\x01 \x01(\x04\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x04\x12\x30\n\x05table\x18\x03 \x01(\x0b\x32!.headgate.api.v1.TableDescription\x12\x1b\n\x13max_in_flight_bytes\x18\x04 \x01(\x04\x12\x10\n\x08restored\x18\x05 \x01(\t\"<\n\x04\x41\x63ks\x12\x10\n\x08received\x18\x01 \x01(\x04\x12\x0f\n\x07\x64urable\x18\x02 \x01(\x04\x12\x11\n\tqueryable\x18\x03 \x01(\x04\"`\n\x07Refused\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x04\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.headgate.api.v1.Error\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\".\n\x05\x45nded\x12%\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x16.headgate.api.v1.Error*g\n\tOperation\x12\x19\n\x15OPERATION_UNSPECIFIED\x10\x00\x12\x14\n\x10OPERATION_UPSERT\x10\x01\x12\x14\n\x10OPERATION_DELETE\x10\x02\x12\x13\n\x0fOPERATION_MIXED\x10\x03\x32^\n\rIngestService\x12M\n\x06\x41ppend\x12\x1e.headgate.api.v1.AppendRequest\x1a\x1f.headgate.api.v1.AppendResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/ingest.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/errors.proto\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/tables.proto\"\x98\x02\n\rAppendRequest\x12,\n\x04open\x18\x01 \x01(\x0b\x32\x1c.headgate.api.v1.OpenChannelH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.headgate.api.v1.BatchH\x00\x12%\n\x04skip\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.SkipH\x00\x12\'\n\x05\x66lush\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.FlushH\x00\x12.\n\x05\x63lose\x18\x05 \x01(\x0b\x32\x1d.headgate.api.v1.CloseChannelH\x00\x12%\n\x04part\x18\x06 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"B\n\x0bOpenChannel\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\"\x8d\x01\n\x05\x42\x61tch\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12-\n\toperation\x18\x03 \x01(\x0e\x32\x1a.headgate.api.v1.Operation\x12\x18\n\x10operation_column\x18\x04 \x01(\t\x12\x0e\n\x06schema\x18\x05 \x01(\x0c\x12\x0c\n\x04rows\x18\x06 \x01(\x0c\"\x16\n\x04Skip\x12\x0e\n\x06offset\x18\x01 \x01(\x04\"\x07\n\x05\x46lush\"\x0e\n\x0c\x43loseChannel\"\xc3\x01\n\x0e\x41ppendResponse\x12)\n\x06opened\x18\x01 \x01(\x0b\x32\x17.headgate.api.v1.OpenedH\x00\x12%\n\x04\x61\x63ks\x18\x02 \x01(\x0b\x32\x15.headgate.api.v1.AcksH\x00\x12+\n\x07refused\x18\x03 \x01(\x0b\x32\x18.headgate.api.v1.RefusedH\x00\x12\'\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.EndedH\x00\x42\t\n\x07message\"\x98\x01\n\x06Opened\x12\x13\n\x0bincarnation\x18\x01 \x01(\x04\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x04\x12\x30\n\x05table\x18\x03 \x01(\x0b\x32!.headgate.api.v1.TableDescription\x12\x1b\n\x13max_in_flight_bytes\x18\x04 \x01(\x04\x12\x10\n\x08restored\x18\x05 \x01(\t\"<\n\x04\x41\x63ks\x12\x10\n\x08received\x18\x01 \x01(\x04\x12\x0f\n\x07\x64urable\x18\x02 \x01(\x04\x12\x11\n\tqueryable\x18\x03 \x01(\x04\"`\n\x07Refused\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x04\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.headgate.api.v1.Error\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\".\n\x05\x45nded\x12%\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x16.headgate.api.v1.Error*g\n\tOperation\x12\x19\n\x15OPERATION_UNSPECIFIED\x10\x00\x12\x14\n\x10OPERATION_UPSERT\x10\x01\x12\x14\n\x10OPERATION_DELETE\x10\x02\x12\x13\n\x0fOPERATION_MIXED\x10\x03\x32^\n\rIngestService\x12M\n\x06\x41ppend\x12\x1e.headgate.api.v1.AppendRequest\x1a\x1f.headgate.api.v1.AppendResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headgate_proto.api.v1.ingest_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OPERATION']._serialized_start=1193
-  _globals['_OPERATION']._serialized_end=1296
-  _globals['_APPENDREQUEST']._serialized_start=128
-  _globals['_APPENDREQUEST']._serialized_end=369
-  _globals['_OPENCHANNEL']._serialized_start=371
-  _globals['_OPENCHANNEL']._serialized_end=437
-  _globals['_BATCH']._serialized_start=440
-  _globals['_BATCH']._serialized_end=581
-  _globals['_SKIP']._serialized_start=583
-  _globals['_SKIP']._serialized_end=605
-  _globals['_FLUSH']._serialized_start=607
-  _globals['_FLUSH']._serialized_end=614
-  _globals['_CLOSECHANNEL']._serialized_start=616
-  _globals['_CLOSECHANNEL']._serialized_end=630
-  _globals['_APPENDRESPONSE']._serialized_start=633
-  _globals['_APPENDRESPONSE']._serialized_end=828
-  _globals['_OPENED']._serialized_start=831
-  _globals['_OPENED']._serialized_end=983
-  _globals['_ACKS']._serialized_start=985
-  _globals['_ACKS']._serialized_end=1045
-  _globals['_REFUSED']._serialized_start=1047
-  _globals['_REFUSED']._serialized_end=1143
-  _globals['_ENDED']._serialized_start=1145
-  _globals['_ENDED']._serialized_end=1191
-  _globals['_INGESTSERVICE']._serialized_start=1298
-  _globals['_INGESTSERVICE']._serialized_end=1392
+  _globals['_OPERATION']._serialized_start=1267
+  _globals['_OPERATION']._serialized_end=1370
+  _globals['_APPENDREQUEST']._serialized_start=163
+  _globals['_APPENDREQUEST']._serialized_end=443
+  _globals['_OPENCHANNEL']._serialized_start=445
+  _globals['_OPENCHANNEL']._serialized_end=511
+  _globals['_BATCH']._serialized_start=514
+  _globals['_BATCH']._serialized_end=655
+  _globals['_SKIP']._serialized_start=657
+  _globals['_SKIP']._serialized_end=679
+  _globals['_FLUSH']._serialized_start=681
+  _globals['_FLUSH']._serialized_end=688
+  _globals['_CLOSECHANNEL']._serialized_start=690
+  _globals['_CLOSECHANNEL']._serialized_end=704
+  _globals['_APPENDRESPONSE']._serialized_start=707
+  _globals['_APPENDRESPONSE']._serialized_end=902
+  _globals['_OPENED']._serialized_start=905
+  _globals['_OPENED']._serialized_end=1057
+  _globals['_ACKS']._serialized_start=1059
+  _globals['_ACKS']._serialized_end=1119
+  _globals['_REFUSED']._serialized_start=1121
+  _globals['_REFUSED']._serialized_end=1217
+  _globals['_ENDED']._serialized_start=1219
+  _globals['_ENDED']._serialized_end=1265
+  _globals['_INGESTSERVICE']._serialized_start=1372
+  _globals['_INGESTSERVICE']._serialized_end=1466
 # @@protoc_insertion_point(module_scope)

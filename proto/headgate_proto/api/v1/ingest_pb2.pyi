@@ -7,6 +7,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from headgate_proto.api.v1 import errors_pb2 as _errors_pb2
+from headgate_proto.api.v1 import parts_pb2 as _parts_pb2
 from headgate_proto.api.v1 import tables_pb2 as _tables_pb2
 import builtins as _builtins
 import sys
@@ -51,6 +52,7 @@ class AppendRequest(_message.Message):
     SKIP_FIELD_NUMBER: _builtins.int
     FLUSH_FIELD_NUMBER: _builtins.int
     CLOSE_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___OpenChannel: ...
     @_builtins.property
@@ -63,6 +65,10 @@ class AppendRequest(_message.Message):
     def close(self) -> Global___CloseChannel:
         """The last request; the answer is `ended` without an error once all accepted rows are queryable."""
 
+    @_builtins.property
+    def part(self) -> _parts_pb2.Part:
+        """A request above 256 KiB comes in parts; a writer takes no larger message. It may be 8 MiB of rows, with schema and envelope."""
+
     def __init__(
         self,
         *,
@@ -71,12 +77,13 @@ class AppendRequest(_message.Message):
         skip: Global___Skip | None = ...,
         flush: Global___Flush | None = ...,
         close: Global___CloseChannel | None = ...,
+        part: _parts_pb2.Part | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "close", b"close", "flush", b"flush", "message", b"message", "open", b"open", "skip", b"skip"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "close", b"close", "flush", b"flush", "message", b"message", "open", b"open", "part", b"part", "skip", b"skip"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "close", b"close", "flush", b"flush", "message", b"message", "open", b"open", "skip", b"skip"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "close", b"close", "flush", b"flush", "message", b"message", "open", b"open", "part", b"part", "skip", b"skip"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["open", "batch", "skip", "flush", "close"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["open", "batch", "skip", "flush", "close", "part"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from headgate_proto.api.v1 import parts_pb2 as _parts_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -24,21 +25,27 @@ class ExchangeRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     FRAME_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def name(self) -> Global___StreamName: ...
     @_builtins.property
     def frame(self) -> Global___Frame: ...
+    @_builtins.property
+    def part(self) -> _parts_pb2.Part:
+        """A request above 256 KiB comes in parts; a writer takes no larger message."""
+
     def __init__(
         self,
         *,
         name: Global___StreamName | None = ...,
         frame: Global___Frame | None = ...,
+        part: _parts_pb2.Part | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["frame", b"frame", "message", b"message", "name", b"name"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["frame", b"frame", "message", b"message", "name", b"name", "part", b"part"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["frame", b"frame", "message", b"message", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["frame", b"frame", "message", b"message", "name", b"name", "part", b"part"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["name", "frame"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["name", "frame", "part"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
