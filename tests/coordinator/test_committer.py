@@ -9,6 +9,7 @@ import pytest
 from headgate_coordinator.core.events import (
     CommitRefused,
     Event,
+    FilesRefused,
     InstantIssued,
     InstantRefused,
     OffsetsRefused,
@@ -253,6 +254,19 @@ def test_a_commit_that_leaves_the_fullest_slice_as_it_is_is_reported_too(owner: 
     owner.do(Commit(1, 3, owner.files(owner.instant(3), ("a", 1, "x"), part="q"), {}))
     (figures,) = told
     assert figures.files == 2
+
+
+def test_ro10_a_commit_with_a_file_that_is_not_there_decides_nothing_and_says_which(owner: Owner, tmp_path: Path) -> None:
+    """A slot that named it could never be published."""
+    instant = owner.instant(1)
+    there, gone = (owner.files(instant, ("a", 1, "x"), part=part)[0] for part in ("p", "q"))
+    owner.store.delete([gone.file.stage])
+    before = slots(tmp_path)
+    (refused,) = owner.do(Commit(1, 1, [there, gone], {"c": (1, 1, "me")}))
+    assert refused == FilesRefused(1, 1, {1: f"{gone.stat.path} is reported with {gone.stat.size} bytes, and is not there"})
+    assert slots(tmp_path) == before
+    owner.do(DropCheckpoint(1, 1))
+    assert owner.do(Commit(2, 1, owner.files(owner.instant(1, 2), ("a", 1, "x")), {})) == [SlotWon(2, 1), Published(2, 1)]
 
 
 def test_two_checkpoints_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:

@@ -8,14 +8,16 @@ from headgate_coordinator.core.events import (
     BarrierPassed,
     Broken,
     CheckpointAsked,
+    FilesRefused,
     Flushed,
+    InstantAsked,
     LoadReported,
     Tally,
     Tick,
     WriterLeaving,
     WriterLost,
 )
-from headgate_coordinator.core.instructions import Alarm, Attach, Barrier, Commit, Detach, Grant
+from headgate_coordinator.core.instructions import Alarm, Attach, Barrier, Commit, Detach, DropCheckpoint, Grant
 from headgate_coordinator.core.reconciling import (
     Disagreement,
     Finding,
@@ -262,3 +264,38 @@ def test_ro10_the_offset_of_a_hold_that_has_ended_counts_until_its_checkpoint_is
     table.tell(table.ended("a", "orders", hold, uncommitted=True))
     out = table.tell(table.barrier("a", number, {"orders": 9}), table.flushed("a", number))
     assert only(Commit, out) == [Commit(1, number, [], {"orders": (1, 9, "ann")})]
+
+
+def with_files(table: OneTable) -> int:
+    """A checkpoint with a file of ``a`` and two of ``b``, whose slot is sent."""
+    number = end_checkpoint(table)
+    table.tell(InstantAsked("a", table.core.generation, number), table.issued(number))
+    for writer, files in (("a", ["one"]), ("b", ["two", "three"])):
+        out = table.tell(
+            table.barrier(writer, number, handed={writer: 5}), table.flushed(writer, number, files, received={writer: 5})
+        )
+    assert only(Commit, out)[0].files == ["one", "two", "three"]
+    return number
+
+
+def test_ro10_the_writer_of_a_file_that_is_not_there_is_at_fault() -> None:
+    table = OneTable("a", "b")
+    for generation in (1, 2):
+        number = with_files(table)
+        out = table.tell(FilesRefused(generation, number, {2: "three is not there"}))
+        assert any("writer b reported a false file: three is not there" in alarm.text for alarm in only(Alarm, out))
+        assert only(DropCheckpoint, out) == [DropCheckpoint(generation, number)]
+        assert table.core.generation == generation + 1
+        table.tell(Tick(), after=1.0)
+    assert any("writer b at b:1 is excluded" in alarm for alarm in table.core.alarms)
+
+
+def test_ro10_files_that_are_refused_when_their_generation_is_over_end_their_checkpoint_and_nothing_else() -> None:
+    table = OneTable("a", "b")
+    number = with_files(table)
+    table.tell(WriterLost("b", "killed"))
+    generation = table.core.generation
+    out = table.tell(FilesRefused(1, number, {0: "one is not there"}))
+    assert only(DropCheckpoint, out) == [DropCheckpoint(1, number)]
+    assert table.core.generation == generation
+    assert not any("excluded" in alarm for alarm in table.core.alarms)

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from headgate_coordinator.core.events import BarrierPassed, Flushed, Progressed
 from headgate_coordinator.core.instructions import Membership
-from headgate_coordinator.core.reconciling import Finding, ForeignOffset, reconcile
+from headgate_coordinator.core.reconciling import FalseFile, Finding, reconcile
 
 
 class Phase(Enum):
@@ -23,7 +23,7 @@ class Checkpoint:
 
     ``takes_rows``: False while it takes none because slices are full. ``slices_were_counted``: False if their figures were not
     known when it began. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer issues it.
-    ``progressed_at``: when it last made progress. ``foreign_offsets``: reported by writers that did not have the channel then.
+    ``progressed_at``: when it last made progress. ``findings``: what was found not to add up as it came.
     """
 
     def __init__(self, generation: int, membership: Membership) -> None:
@@ -37,7 +37,7 @@ class Checkpoint:
         self.instant_asked = False
         self.instant_issued = False
         self.barrier_at = self.progressed_at = 0.0
-        self.foreign_offsets: list[ForeignOffset] = []
+        self.findings: list[Finding] = []
         self.channels: Mapping[str, tuple[int, int, str]] = {}
         self._passed: dict[str, BarrierPassed] = {}
         self._flushed: dict[str, Flushed] = {}
@@ -83,7 +83,12 @@ class Checkpoint:
 
     def reconcile(self) -> list[Finding]:
         """What does not add up in its reports, once it is complete (rule RO10)."""
-        return [*reconcile(self._passed, self._flushed), *self.foreign_offsets]
+        return [*reconcile(self._passed, self._flushed), *self.findings]
+
+    def note_false_files(self, why: Mapping[int, str]) -> None:
+        """Notes what is wrong with some of its files, by their positions in ``files``."""
+        writers = [process for process in self.members for _ in self._flushed[process].files]
+        self.findings += [FalseFile(writers[at], text) for at, text in why.items()]
 
     @property
     def movers(self) -> set[str]:

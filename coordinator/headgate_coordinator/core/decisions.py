@@ -87,7 +87,11 @@ class Decisions:
                 self._published(named)
                 self._publish_empty()
             case CommitRefused():
-                self._commit_refused(named, event)
+                if self._undecided(named):
+                    self._refused(event)
+            case events.FilesRefused(_, _, why):
+                if self._undecided(named):
+                    named.note_false_files(why)
             case _:
                 assert_never(event)
 
@@ -124,16 +128,16 @@ class Decisions:
             state.out.append(Alarm(f"checkpoint {event.checkpoint} waits, because the table's storage refused it: {event.why}"))
         state.retry.note_refusal(event.why, state.now)
 
-    def _commit_refused(self, refused: Checkpoint, event: CommitRefused) -> None:
-        """Nothing was decided, for certain: the checkpoint is as it was before it was sent."""
+    def _undecided(self, refused: Checkpoint) -> bool:
+        """Nothing was decided, for certain: the checkpoint is as it was before it was sent. Returns False if it is over."""
         state = self._state
         if refused.generation == state.generation:
             refused.phase = Phase.FLUSHING
-            self._refused(event)
-        else:
-            state.drop_transaction(refused)
-            state.checkpoints.older = None
-            state.answer_opens()
+            return True
+        state.drop_transaction(refused)
+        state.checkpoints.older = None
+        state.answer_opens()
+        return False
 
 
 def _summary(findings: Sequence[Finding]) -> str:

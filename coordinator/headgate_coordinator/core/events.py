@@ -210,6 +210,15 @@ class CommitRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesRefused:
+    """From the committer: nothing was decided, for certain, as some files are not as reported. ``why``: by their positions."""
+
+    generation: int
+    checkpoint: int
+    why: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsWon:
     """From the committer: the channel records of that WinOffsets are durable."""
 
@@ -271,7 +280,7 @@ OfGeneration: TypeAlias = (
     InstantAsked | CheckpointAsked | BarrierPassed | Flushed | Progressed | CheckpointFull | Broken | OpenRequested | ChannelEnded
 )
 """From a writer that takes part in the generation that it names."""
-OfCheckpoint: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused
+OfCheckpoint: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused | FilesRefused
 """From the committer, about one checkpoint."""
 OfRecords: TypeAlias = OffsetsWon | OffsetsRefused
 """From the committer, about channel records."""

@@ -47,7 +47,18 @@ class ForeignOffset:
         return f"writer {self.process} reported an offset of channel {self.channel!r}, which it does not hold"
 
 
-Finding: TypeAlias = Disagreement | Imbalance | ForeignOffset
+@dataclass(frozen=True, slots=True)
+class FalseFile:
+    """A bucket side reports a file that is not there as reported."""
+
+    process: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"writer {self.process} reported a false file: {self.why}"
+
+
+Finding: TypeAlias = Disagreement | Imbalance | ForeignOffset | FalseFile
 """One thing that does not add up, in words for operators."""
 
 
@@ -91,7 +102,7 @@ def writers_at_fault(findings: Sequence[Finding], members: Collection[str], agre
                 pairs.append(finding)
             case Disagreement(ingest, bucket):
                 at_fault.append(ingest if ingest in members else bucket)
-            case Imbalance(process) | ForeignOffset(process):
+            case Imbalance(process) | ForeignOffset(process) | FalseFile(process):
                 at_fault.append(process)
             case _:
                 assert_never(finding)

@@ -114,7 +114,7 @@ class TableCoordinator:
                 self._of_generation(event)
             case events.InstantIssued() | events.InstantRefused() | events.CommitRefused():
                 self._of_checkpoint(event)
-            case events.SlotWon() | events.Published():
+            case events.SlotWon() | events.Published() | events.FilesRefused():
                 self._of_checkpoint(event)
             case events.OffsetsWon() | events.OffsetsRefused():
                 self._of_records(event)
@@ -192,7 +192,7 @@ class TableCoordinator:
     def _note_report(self, flushing: Checkpoint, event: events.BarrierPassed | events.Flushed | events.Progressed) -> None:
         if isinstance(event, events.BarrierPassed):
             foreign = self._state.channels.foreign_offsets(event.process, event.offsets)
-            flushing.foreign_offsets += [ForeignOffset(event.process, channel) for channel in foreign]
+            flushing.findings += [ForeignOffset(event.process, channel) for channel in foreign]
         flushing.note_report(event, self._state.now)
 
     def _last_checkpoint_of(self, process: str) -> int:

@@ -201,6 +201,9 @@ class Committer:
 
     def _commit(self, work: Commit) -> None:
         with self._attempt(_SLOTS) as attempt:
+            if false := self._false_files(work):
+                self._report(events.FilesRefused(work.generation, work.checkpoint, false))
+                return
             if work.files:
                 self._commit_files(work)
             else:
@@ -211,6 +214,16 @@ class Committer:
         self._report(events.Published(work.generation, work.checkpoint))
         if work.files:
             self._count_slices(always=True)
+
+    def _false_files(self, work: Commit) -> Mapping[int, str]:
+        """A slot that names a file which is not there could never be published (rule RO10).
+
+        Raises DeposedError: a successor has moved the files of writers away (rule W2).
+        """
+        false = self._open[work.generation, work.checkpoint].find_false(work.files) if work.files else {}
+        if false:
+            self._table.check_owner()
+        return false
 
     def _commit_files(self, work: Commit) -> None:
         transaction = self._open[work.generation, work.checkpoint]

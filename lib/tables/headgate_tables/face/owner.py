@@ -72,6 +72,9 @@ class Transaction(Protocol):
     def announce(self) -> None:
         """Puts the instant on the timeline; only then may its data files be written (rule P3)."""
 
+    def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
+        """Returns what is wrong with files that others report, by position; they must not be added. Raises RetryLater."""
+
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Files that others wrote under this instant, after ``announce``, and made durable."""
 

@@ -23,6 +23,7 @@ from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.partition_file import encode_partition_file, partition_file
 from headgate_tables.hudi.place import Placed, place, place_deletes
+from headgate_tables.hudi.reported_files import find_false_files
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
 from headgate_tables.hudi.timeline.instant import Instant, State
@@ -101,6 +102,12 @@ class Transaction:
         """
         self._check_open()
         self._announce()
+
+    def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
+        """Returns what is wrong with files that others report, by position (rule RO10); see ``find_false_files``. Raises
+        RetryLater.
+        """
+        return find_false_files(self._store, self._log.state.epoch, self.instant, statuses)
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Adds files that others wrote under this instant, after ``announce``, and made durable."""
