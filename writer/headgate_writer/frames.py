@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_writer.checksums import frame_checksum
 from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 
@@ -47,7 +46,7 @@ def decode_rows(frame: wire.Rows) -> RoutedRows:
     keys, deletes, group = (_only_chunk(table, name) for name in _OURS)
     groups = [(group.partition, group.bucket) for group in frame.groups]
     rows = table.select(range(table.num_columns - len(_OURS)))
-    return RoutedRows.of(rows, keys, deletes, group.to_numpy(), groups, checksum=_checksum(groups, batch))
+    return RoutedRows.of(rows, keys, deletes, group.to_numpy(), groups, checksum=frame_checksum(groups, batch))
 
 
 def _only_chunk(table: pa.Table, name: str) -> Any:
@@ -76,10 +75,4 @@ def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedRows:
     batch = sink.getvalue().to_pybytes()
     groups = [rows.groups[at] for at in used.tolist()]
     names = [wire.GroupName(partition=partition, bucket=bucket) for partition, bucket in groups]
-    return EncodedRows(wire.Rows(groups=names, batch=batch), length, _checksum(groups, batch))
-
-
-def _checksum(groups: Sequence[tuple[str, int]], batch: bytes) -> int:
-    """CRC-32 of the batch, then of its groups."""
-    names = "\n".join(f"{partition} {bucket}" for partition, bucket in groups)
-    return zlib.crc32(names.encode(), zlib.crc32(batch))
+    return EncodedRows(wire.Rows(groups=names, batch=batch), length, frame_checksum(groups, batch))

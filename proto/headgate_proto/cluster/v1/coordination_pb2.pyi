@@ -355,7 +355,7 @@ class Tally(_message.Message):
     """Of the writer at the other end."""
     rows: _builtins.int
     checksum: _builtins.int
-    """Over the frames in their order; 0 between the two sides of one process, where nothing travels."""
+    """Over the frames in their order (`headgate_writer.tallies`); 0 between the two sides of one process, where nothing travels."""
     def __init__(
         self,
         *,
