@@ -66,7 +66,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("content", CONTAINERS.values(), ids=CONTAINERS)
 def test_metadata_that_unfold_into_more_than_their_bytes_are_refused(content: bytes) -> None:
     began = time.process_time()
-    with refused(CorruptFileError, "20260101.commit is no HoodieCommitMetadata", "Restore"):
+    with refused(CorruptFileError, "20260101.commit is not a HoodieCommitMetadata", "Restore"):
         decode_commit(content, "20260101.commit")
     assert time.process_time() - began < LONG_S
 
