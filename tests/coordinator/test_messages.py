@@ -4,7 +4,7 @@ import pytest
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.instructions import Refusal, Throttle
-from headgate_coordinator.streams.messages import OrderTarget, event_of, order_of
+from headgate_coordinator.streams.messages import MOST_TALLIES, OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
@@ -30,6 +30,16 @@ def test_both_ends_of_the_exchange_report_rows_and_checksums_by_process_and_what
     flushed = event_of("p", wire.TableReport(generation=2, flushed=report))
     assert isinstance(flushed, events.Flushed)
     assert (flushed.received, flushed.written, flushed.beaten) == (wanted, 6, 1)
+
+
+def test_a_report_about_more_others_than_a_cluster_has_is_an_error() -> None:
+    tallies = [wire.Tally(process=str(number), rows=1) for number in range(MOST_TALLIES + 1)]
+    for report in (
+        wire.TableReport(barrier_passed=wire.BarrierPassed(handed=tallies)),
+        wire.TableReport(flushed=wire.Flushed(received=tallies)),
+    ):
+        with pytest.raises(UnknownMessageError, match="about more others than a cluster has"):
+            event_of("p", report)
 
 
 def test_every_report_of_the_contract_is_an_event_and_one_that_is_not_in_it_is_an_error() -> None:

@@ -299,3 +299,14 @@ def test_ro10_files_that_are_refused_when_their_generation_is_over_end_their_che
     assert only(DropCheckpoint, out) == [DropCheckpoint(1, number)]
     assert table.core.generation == generation
     assert not any("excluded" in alarm for alarm in table.core.alarms)
+
+
+def test_ro10_an_alarm_stays_short_whatever_names_a_writer_reports() -> None:
+    table = OneTable("a", "b")
+    number = end_checkpoint(table)
+    table.tell(table.barrier("a", number, {"x" * 1_000_000: 1}, handed={"y" * 1_000_000 + str(at): 1 for at in range(9)}))
+    table.tell(table.flushed("a", number), table.barrier("b", number))
+    out = table.tell(table.flushed("b", number))
+    (alarm,) = only(Alarm, out)
+    assert "; 7 more" in alarm.text
+    assert len(alarm.text) < 2_000

@@ -13,6 +13,8 @@ from headgate_coordinator.core.table_state import TableState
 
 MOST_NAMED: Final = 3
 """Findings that an alarm spells out: with many writers a false one disagrees with all of them."""
+MOST_TEXT: Final = 400
+"""Characters of each: names in it are the writer's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +144,4 @@ class Decisions:
 
 def _summary(findings: Sequence[Finding]) -> str:
     rest = f"; {len(findings) - MOST_NAMED} more" if len(findings) > MOST_NAMED else ""
-    return "; ".join(map(str, findings[:MOST_NAMED])) + rest
+    return "; ".join(str(finding)[:MOST_TEXT] for finding in findings[:MOST_NAMED]) + rest

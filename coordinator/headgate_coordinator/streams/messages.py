@@ -1,6 +1,6 @@
 """Translates between the wire and the pure core: reports of writers into events, instructions into orders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,6 +18,9 @@ from headgate_tables.face.operation import Operation, PinnedFile
 
 RETRY_STOPPED_MS = 1000
 """How long a client waits before it sends a batch to a stopped table again. Each attempt costs one batch on the network."""
+
+MOST_TALLIES = 4096
+"""Others that one report may name: each costs the owner's event loop a look at every member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ def _flushed(process: str, generation: int, flushed: wire.Flushed) -> events.Flu
     )
 
 
-def _tallies(tallies: Iterable[wire.Tally]) -> dict[str, events.Tally]:
+def _tallies(tallies: Sequence[wire.Tally]) -> dict[str, events.Tally]:
+    if len(tallies) > MOST_TALLIES:
+        raise UnknownMessageError("a report of a writer about more others than a cluster has")
     return {tally.process: events.Tally(tally.rows, tally.checksum) for tally in tallies}
 
 
