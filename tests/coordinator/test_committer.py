@@ -29,6 +29,7 @@ from headgate_tables.errors import (
     OutcomeUnknownError,
     StoreDeniedError,
     StoreUnavailableError,
+    TableGoneError,
     TablesError,
 )
 from headgate_tables.face.files import WriteStatus
@@ -267,6 +268,14 @@ def test_ro10_a_commit_with_a_file_that_is_not_there_decides_nothing_and_says_wh
     assert slots(tmp_path) == before
     owner.do(DropCheckpoint(1, 1))
     assert owner.do(Commit(2, 1, owner.files(owner.instant(1, 2), ("a", 1, "x")), {})) == [SlotWon(2, 1), Published(2, 1)]
+
+
+def test_ro10_a_table_whose_folder_is_gone_makes_nobody_a_liar(owner: Owner, tmp_path: Path) -> None:
+    files = owner.files(owner.instant(1), ("a", 1, "x"))
+    (tmp_path / "table").rename(tmp_path / "elsewhere")
+    with pytest.raises(TableGoneError):
+        owner.do(Commit(1, 1, files, {}))
+    assert owner.events == []
 
 
 def test_two_checkpoints_are_open_at_once_and_commit_in_order(owner: Owner, tmp_path: Path) -> None:

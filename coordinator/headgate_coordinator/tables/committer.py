@@ -218,10 +218,11 @@ class Committer:
     def _false_files(self, work: Commit) -> Mapping[int, str]:
         """A slot that names a file which is not there could never be published (rule RO10).
 
-        Raises DeposedError: a successor has moved the files of writers away (rule W2).
+        Raises TableGoneError, and DeposedError: a successor has moved the files of writers away (rule W2).
         """
         false = self._open[work.generation, work.checkpoint].find_false(work.files) if work.files else {}
         if false:
+            self._table.check_there()
             self._table.check_owner()
         return false
 
