@@ -11,6 +11,8 @@ from headgate_runtime.values import Address, Duration, NamedValues, Words
 class CompactorSettings(ServiceSettings):
     """At ``listen`` a compactor serves health alone: it calls coordinators, and nothing calls it."""
 
+    serves_services = False
+
     coordinator: Words = Field(
         [], description="host:port of one or more coordinators, separated by commas; the others are found through them"
     )

@@ -66,15 +66,20 @@ async def serve(
     figures.compactors.set_function(lambda: len(state.compactors))
     with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings)
-        add_TableServiceServicer_to_server(TableService(state, storage, threads, created), server.grpc)
+        tables = TableService(state, storage, threads, created)
+        add_TableServiceServicer_to_server(tables, server.grpc)
+        if server.cluster is not server.grpc:
+            add_TableServiceServicer_to_server(tables, server.cluster)
         maintenance = MaintenanceService(state, storage, threads, created, settings.operators, world.clock)
         add_MaintenanceServiceServicer_to_server(maintenance, server.grpc)
-        add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.grpc)
+        add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.cluster)
         compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
-        add_CompactionServiceServicer_to_server(compaction, server.grpc)
+        add_CompactionServiceServicer_to_server(compaction, server.cluster)
         bound = await server.start()
         address = settings.advertised(bound)
-        own = state.own = Holder(settings.name or address, world.ids.token(), address)
+        own = state.own = Holder(
+            settings.name or address, world.ids.token(), address, settings.cluster_advertised(server.cluster_address)
+        )
         leases = Leases(redis_of(settings), settings.cluster, own, ttl_s=settings.lease_ttl)
         witnesses = TimeWitnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
         elections = Elections(state, leases, storage, settings, world, figures, threads, created, guard, witnesses)
@@ -102,4 +107,5 @@ def _coordination(state: CoordinatorState, settings: CoordinatorSettings, world:
         world.clock,
         writer_timeout_s=settings.writer_timeout,
         heartbeat_s=settings.heartbeat_interval,
+        domain=settings.cluster_domain,
     )

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_cli.dev.certificates import Certificates, Pair
+from headgate_cli.dev.certificates import ROLES, Certificates, Pair
 from headgate_cli.dev.credentials import Credentials
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import Redis
@@ -21,7 +21,8 @@ from headgate_cli.table.schemas import schema_of_file
 from support.scripted_service import cluster_in_thread
 
 _PAIR = Pair(Path("a.pem"), Path("a.key"))
-CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, {}), "secret", Path("token"), Path("tokens"), "secret")
+_ROLES = dict.fromkeys(ROLES, _PAIR)
+CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, _ROLES), "secret", Path("token"), Path("tokens"))
 REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://headgate:secret@redis.sock")
 COMMANDS = [
     ["dev"],
@@ -87,12 +88,11 @@ def test_waiting_doubles_up_to_five_seconds_and_begins_anew_after_a_steady_life(
 
 
 def test_every_writer_and_compactor_knows_every_coordinator() -> None:
-    cluster = Cluster(
-        "file:///lake", 7070, 2, writers=2, compactors=1, redis=REDIS, credentials=CREDENTIALS, options={"coordinator": ["--x"]}
-    )
+    options = {"coordinator": ["--x"]}
+    cluster = Cluster("file:///lake", 7070, 2, 2, 1, REDIS, CREDENTIALS, [8001, 8002], options)
     parts = service_processes(cluster)
     assert [part.name for part in parts] == ["coordinator-1", "coordinator-2", "writer-1", "writer-2", "compactor-1"]
-    assert all("127.0.0.1:7070,127.0.0.1:7071" in part.argv for part in parts[2:])
+    assert all("127.0.0.1:8001,127.0.0.1:8002" in part.argv for part in parts[2:])
     assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
     assert max(part.stage for part in parts) < redis_process(REDIS).stage
     assert [part.environment.get("HEADGATE_REDIS") for part in parts] == [REDIS.url, REDIS.url, None, None, None]
@@ -100,7 +100,7 @@ def test_every_writer_and_compactor_knows_every_coordinator() -> None:
 
 
 def test_ready_lines_are_told_from_other_output() -> None:
-    cluster = Cluster("file:///lake", 7070, 1, 1, 1, REDIS, CREDENTIALS, {})
+    cluster = Cluster("file:///lake", 7070, 1, 1, 1, REDIS, CREDENTIALS, [8001], {})
     ready = service_processes(cluster)[0].served_address
     assert ready('{"ready": "127.0.0.1:7070"}\n') == "127.0.0.1:7070"
     assert [ready(line) for line in ("listening\n", "[]\n", "{\n", '{"other": 1}\n')] == [None] * 4

@@ -1,6 +1,6 @@
 """What a coordinator answers from what it knows: of its tables, of those of others, of those that do not serve."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -12,6 +12,7 @@ from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import RpcError
 from headgate_tables.errors import FixCall, ForeignWriterError, StoreUnavailableError, TablesError
 
 OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
@@ -42,7 +43,7 @@ class Writer:
 
 
 def coordinator_state(**known: Any) -> CoordinatorState:
-    found = CoordinatorState(own=OWN, **known)
+    found = CoordinatorState(**{"own": OWN, **known})
     target = OrderTarget("mine", 3, "", "", restored="")
     found.owned["mine"] = cast(OwnedTable, Owned(target))
     return found
@@ -102,6 +103,28 @@ def test_an_open_of_a_table_that_is_not_here_is_answered_and_other_reports_are_n
 def test_members_are_all_coordinators_each_once_and_this_one_first() -> None:
     assert coordinator_state(coordinators=[OTHER, OWN]).coordinator_addresses() == ["own:1", "other:1"]
     assert coordinator_state().coordinator_addresses() == ["own:1"]
+
+
+def test_members_are_named_where_services_reach_them() -> None:
+    own, other = replace(OWN, cluster_address="own:2"), replace(OTHER, cluster_address="other:2")
+    assert coordinator_state(own=own, coordinators=[other, own]).coordinator_addresses() == ["own:2", "other:2"]
+
+
+@pytest.mark.parametrize("identity", ["b", ""])
+@pytest.mark.parametrize(
+    ("process", "address", "exchange"), [("1", "b:1", "b:2"), ("2", "a:1", "b:2"), ("2", "b:1", "a:2"), ("2", "a:2", "b:2")]
+)
+def test_a_writer_cannot_take_the_place_of_another_identity(identity: str, process: str, address: str, exchange: str) -> None:
+    """Rule RO8 ends an older stream of a process, or of its address: with a certificate of its own each writer has its place."""
+    writers = CoordinatorState(own=OWN).writers
+    there = writers.add_writer("1", "a:1", "a:2", "a")
+    with pytest.raises(RpcError, match="another writer: a"):
+        writers.add_writer(process, address, exchange, identity)
+    assert list(writers) == [there]
+    assert there.ended is None
+    back = writers.add_writer(process, address, exchange, "a")
+    assert list(writers) == [back]
+    assert there.ended is not None
 
 
 def leave(found: CoordinatorState, process: str) -> WriterSession:

@@ -121,7 +121,8 @@ def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(listen: s
     tokens = ["--tokens", "t", "--cluster-token", "secret"]
     assert "insecure" in refused(capsys, "--listen", listen)
     assert "insecure" in refused(capsys, "--listen", listen, *tls)
-    assert "insecure" in refused(capsys, "--listen", listen, *tokens)
+    for flags in (tokens, [*tokens, "--insecure"]):
+        assert "in plaintext" in refused(capsys, "--listen", listen, *flags)
     load("--listen", listen, *tls, *tokens)
     load("--listen", listen, "--insecure")
 

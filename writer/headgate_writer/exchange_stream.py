@@ -11,8 +11,9 @@ import grpc
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_proto.parts import PART_BYTES, parts_of
-from headgate_runtime.channels import connect
+from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
@@ -85,7 +86,11 @@ class ExchangeStream:
 
     async def run(self) -> None:
         """Until it is cancelled, or cannot go on."""
-        channel = connect(self._member.address, self._settings)
+        try:
+            channel = connect(self._member.address, self._settings, Role.WRITER)
+        except UnsafeAddressError as unsafe:
+            self._broken(str(unsafe))
+            return
         try:
             attempts = 0
             while not self._over:

@@ -105,8 +105,9 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             budgets, in_flight = (ingest_budget, budget), _in_flight(settings)
             shared = StreamResources(Admission(Limits()), budgets, server.budget, cpu, refusals, in_flight, world.reached)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
-            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.grpc)
+            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.cluster)
             address = hello.address = settings.advertised(await server.start())
+            hello.exchange_address = settings.cluster_advertised(server.cluster_address)
             running = [group.create_task(each) for each in (coordinators.run(), flushing.failed())]
             try:
                 yield Writer(settings, server, address, metrics_address, tables, coordinators, budget)

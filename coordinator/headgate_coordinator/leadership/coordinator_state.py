@@ -114,9 +114,9 @@ class CoordinatorState:
         )
 
     def coordinator_addresses(self) -> Sequence[str]:
-        """Addresses of living coordinators, this one first."""
-        others = [holder.address for holder in self.coordinators if holder.address != self.own.address]
-        return [self.own.address, *others] if self.own.address else others
+        """Addresses for services of living coordinators, this one first."""
+        others = [holder for holder in self.coordinators if holder.address != self.own.address]
+        return [each.cluster_address or each.address for each in ([self.own, *others] if self.own.address else others)]
 
     def table_status(self, table: str) -> tables_pb2.TableStatus:
         """One table's status, as far as this coordinator knows it."""

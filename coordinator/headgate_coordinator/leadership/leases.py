@@ -22,21 +22,25 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One process of a coordinator and its address. The name survives restarts, ``process`` does not."""
+    """One process of a coordinator and its addresses. The name survives restarts, ``process`` does not.
+
+    ``cluster_address``: where services reach it; ``address``: where clients do.
+    """
 
     name: str
     process: str
     address: str
+    cluster_address: str = ""
 
     def encode(self) -> str:
-        """The value in Redis; settings keep spaces out of name and address."""
-        return f"{self.name} {self.process} {self.address}"
+        """The value in Redis; settings keep spaces out of name and addresses."""
+        return f"{self.name} {self.process} {self.address} {self.cluster_address}"
 
     @classmethod
     def decode(cls, value: str | bytes) -> "Holder":
         """The holder; NOBODY for a value that no coordinator wrote."""
         parts = str(value).split(" ")
-        return cls(*parts) if len(parts) == 3 else NOBODY
+        return cls(*parts) if len(parts) == 4 else NOBODY
 
 
 NOBODY = Holder("", "", "")

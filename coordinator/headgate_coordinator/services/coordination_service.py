@@ -12,6 +12,7 @@ from headgate_coordinator.streams.stream import Stream
 from headgate_coordinator.streams.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
+from headgate_runtime.peers import peer_of
 from headgate_runtime.world import Clock
 
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
@@ -19,7 +20,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.Control
 
 class CoordinationService(rpc.CoordinationServiceServicer):
     """``writer_timeout_s``: seconds of silence after which a writer is lost (rule RO8). ``members``: returns the addresses of the
-    living coordinators.
+    living coordinators. ``domain``: of the names in writers' certificates.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         *,
         writer_timeout_s: float,
         heartbeat_s: float,
+        domain: str,
     ) -> None:
         self._writers = writers
         self._members = members
         self._clock = clock
         self._timeout_s = writer_timeout_s
+        self._domain = domain
         self._heartbeat_ms = round(heartbeat_s * 1000)
 
     async def Members(
@@ -46,7 +49,9 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         self, request_iterator: AsyncIterator[wire.ControlRequest], context: Context
     ) -> None:
         hello = await self._hello(request_iterator, context)
-        session = self._writers.add_writer(hello.process, hello.address)
+        session = self._writers.add_writer(
+            hello.process, hello.address, hello.exchange_address, peer_of(context).process(self._domain)
+        )
         stream: Stream[wire.ControlRequest, wire.ControlResponse] = Stream(
             session, partial(self._writers.handle_writer_message, session), self._clock, self._timeout_s
         )

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from headgate_coordinator.streams.stream import Outbox
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.errors import UnknownMessageError, rpc_error
 
 QUEUED_ORDERS = 16_384
 """Orders that may wait for one writer. None wait for a writer that reads; one that does not is evicted before it costs much
@@ -38,12 +39,18 @@ class WriterListener(Protocol):
 
 
 class WriterSession(Outbox[wire.ControlResponse]):
-    """One control stream. ``pending``: tables that have not released the writer since it sent its leave."""
+    """One control stream. ``pending``: tables that have not released the writer since it sent its leave.
 
-    def __init__(self, process: str, address: str) -> None:
+    ``address``: where clients reach it; ``exchange_address``: where other writers do, by default the same. ``identity``: the name
+    in its certificate; "" without one, or with one that names the role alone.
+    """
+
+    def __init__(self, process: str, address: str, exchange_address: str = "", identity: str = "") -> None:
         super().__init__(QUEUED_ORDERS, "it does not read its control stream")
         self.process = process
         self.address = address
+        self.exchange_address = exchange_address or address
+        self.identity = identity
         self.leaving = False
         self.released = False
         self.pending: set[str] = set()
@@ -53,6 +60,10 @@ class WriterSession(Outbox[wire.ControlResponse]):
     def uncommitted_bytes(self) -> int:
         """Arrow bytes of all tables in the writer's last heartbeat."""
         return sum(self.loads.values())
+
+
+def _addresses(session: WriterSession) -> set[str]:
+    return {session.address, session.exchange_address}
 
 
 class Writers:
@@ -73,12 +84,22 @@ class Writers:
         """Returns the session of a process, None when its stream has ended."""
         return self._sessions.get(process)
 
-    def add_writer(self, process: str, address: str) -> WriterSession:
-        """Registers a writer at its hello. Ends older streams of the same process, or of one that had its address."""
-        for older in self:
-            if older.process == process or older.address == address:
-                self.remove_writer(older, "the writer came back")
-        session = WriterSession(process, address)
+    def add_writer(self, process: str, address: str, exchange_address: str = "", identity: str = "") -> WriterSession:
+        """Registers a writer at its hello. Ends older streams of the same process, or of one that had its address.
+
+        Raises RpcError if such a stream is that of another identity: a false writer with a certificate of its own cannot push
+        others out.
+        """
+        session = WriterSession(process, address, exchange_address, identity)
+        replaced = [each for each in self if each.process == process or _addresses(each) & _addresses(session)]
+        if others := sorted({each.identity for each in replaced} - {identity}):
+            raise rpc_error(
+                errors_pb2.CODE_UNAVAILABLE,
+                f"the address or the process id is that of another writer: {others[0] or 'one without a name of its own'}",
+                "Give each writer an address of its own, or wait until the other has ended.",
+            )
+        for older in replaced:
+            self.remove_writer(older, "the writer came back")
         self._sessions[process] = session
         self._watcher.writer_joined(session)
         return session

@@ -119,7 +119,7 @@ class OwnedTable:
         """Gives the writer a part in the table, unless it leaves."""
         if not session.leaving:
             self._parts.add(session.process)
-            self.queue_event(events.WriterJoined(session.process, session.address))
+            self.queue_event(events.WriterJoined(session.process, session.exchange_address))
 
     def _find_writers(self) -> None:
         """Queues all writers that are there in one event. One event each would make the first writer the only member of the first
@@ -130,7 +130,7 @@ class OwnedTable:
             session.loads.pop(self.target.table, None)
             if not session.leaving:
                 self._parts.add(session.process)
-                found.append(events.WriterJoined(session.process, session.address))
+                found.append(events.WriterJoined(session.process, session.exchange_address))
         self.queue_event(events.WritersFound(tuple(found)))
 
     def writer_lost(self, session: WriterSession, why: str) -> None:

@@ -1,27 +1,73 @@
 """Connections to other services, with TLS and the cluster's token from the settings, and the same limits everywhere."""
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
 
 from headgate_runtime.limits import CLIENT_OPTIONS
+from headgate_runtime.peers import Role, server_name
 from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.tls import channel_credentials, channel_files
+from headgate_runtime.values import Address
+
+_GRACE_S = 2.0
+"""A call other than a stream ends in this time by its own deadline."""
 
 
-def connect(address: str, settings: ServiceSettings) -> grpc.aio.Channel:
-    """Returns a channel to the service at ``address`` (host:port). It connects at the first call; the caller closes it.
+def connect(address: str, settings: ServiceSettings, role: Role = Role.COORDINATOR) -> grpc.aio.Channel:
+    """A channel to the service of this role at ``address`` (host:port). It connects with the first call; close it when done.
 
-    With ``tls_ca`` the server needs a certificate of that authority. Raises OSError if the file cannot be read.
+    With `cluster_cert` both sides show certificates, and the server's has to name the role; with `tls_ca` the server's names its
+    host. Raises OSError if a file cannot be read, UnsafeAddressError.
     """
-    if settings.tls_ca:
-        trusted = grpc.ssl_channel_credentials(root_certificates=Path(settings.tls_ca).read_bytes())
-        channel = grpc.aio.secure_channel(address, trusted, options=CLIENT_OPTIONS)
-    else:
-        channel = grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
+    return _channel(address, settings, role, channel_files(settings))
+
+
+class RenewedChannel:
+    """A channel to one address, in whose place comes a new one when the PEM files have changed: gRPC reads them once."""
+
+    def __init__(self, address: str, settings: ServiceSettings, role: Role) -> None:
+        self._address = address
+        self._settings = settings
+        self._role = role
+        self._files = channel_files(settings)
+        self.channel = _channel(address, settings, role, self._files)
+
+    async def renewed(self) -> grpc.aio.Channel:
+        """The channel for the next call, by the files as they are now. Calls of an older one have a moment to end."""
+        try:
+            files = channel_files(self._settings)
+        except OSError:
+            files = self._files  # being replaced
+        if files != self._files:
+            older, self._files = self.channel, files
+            self.channel = _channel(self._address, self._settings, self._role, files)
+            await older.close(_GRACE_S)
+        return self.channel
+
+    async def close(self) -> None:
+        """Ends its calls."""
+        await self.channel.close()
+
+
+class UnsafeAddressError(ValueError):
+    """The cluster's token would leave this machine in plaintext."""
+
+
+def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequence[bytes] | None) -> grpc.aio.Channel:
     token = settings.cluster_token.get_secret_value()
+    if files is None:
+        if token and not Address.parse(address).is_loopback:
+            raise UnsafeAddressError(
+                f"cluster_token would go to {address} in plaintext: set cluster_cert, cluster_key and cluster_ca, or tls_ca"
+            )
+        channel = grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
+    else:
+        name = server_name(role, settings.cluster_domain)
+        wanted = (("grpc.ssl_target_name_override", name),) if settings.cluster_cert else ()
+        channel = grpc.aio.secure_channel(address, channel_credentials(files), options=(*CLIENT_OPTIONS, *wanted))
     return _Authorised(channel, token) if token else channel
 
 

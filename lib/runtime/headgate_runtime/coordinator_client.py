@@ -10,10 +10,11 @@ import grpc
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
-from headgate_runtime.channels import connect
+from headgate_runtime.channels import RenewedChannel, UnsafeAddressError
 from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
+from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 
@@ -40,7 +41,8 @@ class CoordinatorClient(Generic[Request, Response]):
         self._settings = settings
         self._clock = clock
         self._connections: dict[str, _Connection[Request, Response]] = {}
-        self._polled: dict[str, grpc.aio.Channel] = {}
+        self._polled: dict[str, RenewedChannel] = {}
+        self._complaints: set[str] = set()
         self._leaving = False
         self.welcomed = asyncio.Event()
 
@@ -57,7 +59,7 @@ class CoordinatorClient(Generic[Request, Response]):
     @property
     def channels(self) -> list[grpc.aio.Channel]:
         """Channels to the coordinators of ``streams``, for other calls."""
-        return [each.channel for each in self._connections.values() if each.stream is not None]
+        return [each.link.channel for each in self._connections.values() if each.stream is not None]
 
     async def run(self) -> None:
         """Keeps the streams until it is cancelled."""
@@ -67,8 +69,8 @@ class CoordinatorClient(Generic[Request, Response]):
                     self._connect(await self._members(), group)
                     await self._clock.sleep(POLL_S)
         finally:
-            for channel in self._polled.values():
-                await channel.close()
+            for link in self._polled.values():
+                await link.close()
 
     def leave(self) -> None:
         """Sends a leave to every coordinator, also to those that are found later: this process drains."""
@@ -92,8 +94,9 @@ class CoordinatorClient(Generic[Request, Response]):
         for address in addresses:
             connection = self._connections.get(address)
             if connection is None:
-                channel = connect(address, self._settings)
-                connection = _Connection(address, channel, self._handler, self._clock, self._welcomed)
+                if (link := self._open(address)) is None:
+                    continue
+                connection = _Connection(address, link, self._handler, self._clock, self._welcomed)
                 self._connections[address] = connection
                 group.create_task(self._run(connection))
             connection.wanted = True
@@ -106,26 +109,45 @@ class CoordinatorClient(Generic[Request, Response]):
             await connection.run()
         finally:
             del self._connections[connection.address]  # before it is closed, or _members would ask through it
-            await connection.channel.close()
+            await connection.link.close()
 
     async def _members(self) -> Sequence[str]:
         """Returns the addresses from the first coordinator that answers; asks connected ones first, then the configured ones."""
         connected = [address for address, each in self._connections.items() if each.stream is not None]
         for address in dict.fromkeys([*connected, *self._configured]):
+            if (link := self._link(address)) is None:
+                continue
             try:
-                stub = CoordinationServiceStub(self._channel(address))
+                stub = CoordinationServiceStub(await link.renewed())
                 answer = await stub.Members(wire.MembersRequest(), timeout=ANSWER_S)
-                return list(answer.addresses)
             except grpc.aio.AioRpcError as failed:
-                _log.debug("coordinator does not answer", coordinator=address, reason=failed.code().name)
+                self._complain(address, f"{failed.code().name}: {failed.details()}")
+                continue
+            self._complaints.discard(address)
+            return list(answer.addresses)
         return []
 
-    def _channel(self, address: str) -> grpc.aio.Channel:
+    def _link(self, address: str) -> RenewedChannel | None:
         if address in self._connections:
-            return self._connections[address].channel
-        if address not in self._polled:
-            self._polled[address] = connect(address, self._settings)
-        return self._polled[address]
+            return self._connections[address].link
+        if address not in self._polled and (link := self._open(address)) is not None:
+            self._polled[address] = link
+        return self._polled.get(address)
+
+    def _open(self, address: str) -> RenewedChannel | None:
+        """A channel to this coordinator; None if it must not be called."""
+        try:
+            return RenewedChannel(address, self._settings, Role.COORDINATOR)
+        except UnsafeAddressError as unsafe:
+            self._complain(address, str(unsafe))
+            return None
+
+    def _complain(self, address: str, reason: str) -> None:
+        """Once, until the coordinator answers. A client does not learn why a server has refused its certificate."""
+        if address not in self._complaints:
+            self._complaints.add(address)
+            hint = "see the coordinator's log: it may refuse cluster_cert" if self._settings.cluster_cert else "is it running?"
+            _log.warning("coordinator does not answer", coordinator=address, reason=reason, hint=hint)
 
 
 class _Connection(Generic[Request, Response]):
@@ -137,24 +159,25 @@ class _Connection(Generic[Request, Response]):
     def __init__(
         self,
         address: str,
-        channel: grpc.aio.Channel,
+        link: RenewedChannel,
         handler: StreamHandler[Request, Response],
         clock: Clock,
         on_welcome: Callable[[CoordinatorStream[Request, Response]], None],
     ) -> None:
         self.address = address
-        self.channel = channel
+        self.link = link
         self.stream: CoordinatorStream[Request, Response] | None = None
         self.wanted = True
         self._handler = handler
         self._clock = clock
         self._on_welcome = on_welcome
+        self._refused = False
 
     async def run(self) -> None:
         """Runs until the connection is not ``wanted``, and its last stream has ended."""
         while self.wanted:
             stream = CoordinatorStream(self._handler, self._clock, self._welcomed)
-            call = self._handler.open_call(self.channel)
+            call = self._handler.open_call(await self.link.renewed())
             try:
                 await stream.serve(call)
                 _log.info("coordinator ended the stream", coordinator=self.address)
@@ -170,13 +193,21 @@ class _Connection(Generic[Request, Response]):
 
     def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
         self.stream = stream
+        self._refused = False
         _log.info("coordinator found", coordinator=self.address)
         self._on_welcome(stream)
 
     def _log_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
+        if "UNAUTHENTICATED" in reasons and not self._refused:
+            self._refused = True
+            _log.error("coordinator refuses this process", coordinator=self.address, reason=_details(broken))
         if self.stream is not None:
             _log.warning("coordinator lost", coordinator=self.address, reason=", ".join(sorted(reasons)))
+
+
+def _details(broken: ExceptionGroup[grpc.aio.AioRpcError]) -> str:
+    return "; ".join(str(error.details()) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError))
 
 
 def _raise_lost_cancel() -> None:

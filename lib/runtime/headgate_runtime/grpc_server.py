@@ -1,7 +1,7 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
+import asyncio
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,8 +14,10 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.limits import DoorLimits, server_options
-from headgate_runtime.principals import ANONYMOUS, Principals
+from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
+from headgate_runtime.principals import ANONYMOUS, Principals, ServicesOnly
 from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
 from headgate_runtime.world import Ids, SystemIds
 
@@ -29,8 +31,9 @@ def principal(context: object) -> str:  # noqa: ARG001 - says whose, and leaves 
 
 
 class Server:
-    """Register servicers on ``grpc`` before ``start``.
+    """Register servicers on ``grpc``, and those for services on ``cluster``, before ``start``.
 
+    ``address`` and ``cluster_address``: where they are served once it has started.
     Raises RuntimeError if protobuf runs without its C implementation (CVE-2025-4565, and every message costs a hundred times
     more), OSError or ValueError if the files that the settings name are wrong.
     """
@@ -38,34 +41,38 @@ class Server:
     def __init__(self, settings: ServiceSettings, *, limits: DoorLimits | None = None, ids: Ids | None = None) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
-        limits = limits or DoorLimits()
+        limits, ids = limits or DoorLimits(), ids or SystemIds()
         door = Door(limits)
         self.budget = door.budget
-        guard = _Guard(Principals(settings), door, ids or SystemIds())
-        self.grpc: grpc.aio.Server = grpc.aio.server(interceptors=[guard], options=server_options(limits))
-        # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
-        self.grpc.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]
+        self.grpc = _server(_Guard(Principals(settings), peer_rule(settings), door, ids), limits)
+        self.cluster = self.grpc
+        """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
+        if settings.cluster_listen:
+            rule = certificate_rule(settings.cluster_domain)
+            self.cluster = _server(_Guard(ServicesOnly(), rule, Door(limits), ids), limits)
+        self.address = self.cluster_address = ""
         self.health = Health(self.grpc)
         self._settings = settings
 
     async def start(self) -> str:
         """Serves from now on; returns the host:port really bound. Raises OSError if the address is taken."""
-        listen = Address.parse(self._settings.listen)
-        try:
-            if self._settings.tls_cert:
-                port = self.grpc.add_secure_port(str(listen), _reloading_credentials(self._settings))
-            else:
-                port = self.grpc.add_insecure_port(str(listen))
-        except RuntimeError as e:
-            raise OSError(f"cannot listen on {listen}; is another process there?") from e
+        settings = self._settings
+        credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
+        self.address = self.cluster_address = _listen(self.grpc, settings.listen, credentials)
+        if self.cluster is not self.grpc:
+            own = server_credentials(settings.cluster_cert, settings.cluster_key, settings.cluster_ca)
+            self.cluster_address = _listen(self.cluster, settings.cluster_listen, own)
+            await self.cluster.start()
         await self.health.begin()
         await self.grpc.start()
-        return str(listen._replace(port=port))
+        return self.address
 
     async def stop(self, grace_s: float) -> None:
         """Health says not serving, new calls are refused, running ones have ``grace_s`` seconds."""
         await self.health.stop()
-        await self.grpc.stop(grace_s)
+        async with asyncio.TaskGroup() as tasks:
+            for server in {self.grpc, self.cluster}:
+                tasks.create_task(server.stop(grace_s))
 
 
 class Health:
@@ -94,10 +101,13 @@ class Health:
 
 
 class _Guard(grpc.aio.ServerInterceptor):
-    """Before each call: who is it. Around it: errors become status and trailing metadata."""
+    """Before each call: who is it, and may it be made from there (``rule``). Around it: errors become status and
+    trailing metadata.
+    """
 
-    def __init__(self, principals: Principals, door: Door, ids: Ids) -> None:
+    def __init__(self, principals: Principals, rule: PeerRule, door: Door, ids: Ids) -> None:
         self._principals = principals
+        self._rule = rule
         self._door = door
         self._ids = ids
 
@@ -125,6 +135,8 @@ class _Guard(grpc.aio.ServerInterceptor):
     def _guarded(self, serve: Serve, method: str, caller: str) -> Serve:
         async def guarded(requests: object, context: Context) -> None:
             try:
+                if (refusal := self._rule(method, peer_of(context))) is not None:
+                    raise RpcError(refusal)
                 _principal.set(caller)
                 await serve(requests, context)
             except grpc.aio.BaseError:
@@ -147,6 +159,23 @@ class _Guard(grpc.aio.ServerInterceptor):
         )
 
 
+def _server(guard: _Guard, limits: DoorLimits) -> grpc.aio.Server:
+    server = grpc.aio.server(interceptors=[guard], options=server_options(limits))
+    # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
+    server.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]
+    return server
+
+
+def _listen(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCredentials | None) -> str:
+    """Returns the host:port really bound. Raises OSError."""
+    address = Address.parse(listen)
+    try:
+        port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
+    except RuntimeError as e:
+        raise OSError(f"cannot listen on {address}; is another process there?") from e
+    return str(address._replace(port=port))
+
+
 def _leave_unregistered(service_name: str, method_handlers: object) -> None:
     """The generic handlers, which are registered besides, serve the same."""
 
@@ -156,25 +185,3 @@ def _only_rpc_error(error: BaseException) -> RpcError | None:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error if isinstance(error, RpcError) else None
-
-
-def _reloading_credentials(settings: ServiceSettings) -> grpc.ServerCredentials:
-    """Looks at the files with each new connection, so that a renewed certificate needs no restart."""
-    paths = (Path(settings.tls_key), Path(settings.tls_cert))
-    read = [path.read_bytes() for path in paths]
-
-    def configuration(content: list[bytes]) -> grpc.ServerCertificateConfiguration:
-        return grpc.ssl_server_certificate_configuration([(content[0], content[1])])
-
-    def renewed() -> Any:
-        """None, which grpcio takes for "as it was" and its stubs do not know, or the new pair."""
-        try:
-            content = [path.read_bytes() for path in paths]
-        except OSError:
-            return None  # being replaced; the old pair serves on
-        if content == read:
-            return None
-        read[:] = content
-        return configuration(content)
-
-    return grpc.dynamic_ssl_server_credentials(configuration(read), renewed)

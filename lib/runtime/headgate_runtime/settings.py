@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self, TypeVar, get_args, get_origin
+from typing import ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -23,6 +23,9 @@ class ServiceSettings(BaseSettings):
     """The settings that every service has. Each service adds its own in a subclass."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    serves_services: ClassVar[bool] = True
+    """Whether other services call this one."""
 
     listen: str = Field(default="127.0.0.1:0", description="host:port to serve on; port 0: a free port, which is printed")
     advertise: str = Field(default="", description="host:port at which others reach this process; empty: the address of `listen`")
@@ -42,6 +45,26 @@ class ServiceSettings(BaseSettings):
         default=SecretStr(""),
         description="bearer token of the services for each other; safer in the environment or the file than as a flag",
     )
+    cluster_listen: str = Field(
+        default="",
+        description="host:port on which other services are served, with certificates on both sides; empty: `listen`, with "
+        "cluster_token or, on this machine, without credentials",
+    )
+    cluster_advertise: str = Field(
+        default="", description="host:port at which other services reach `cluster_listen`; empty: the address of `cluster_listen`"
+    )
+    cluster_cert: str = Field(
+        default="",
+        description="PEM file of the certificate chain that this service shows to others, with the DNS name ROLE.DOMAIN: "
+        "coordinator, writer or compactor, and cluster_domain; read again when it changes, like the next two",
+    )
+    cluster_key: str = Field(default="", description="PEM file of its private key")
+    cluster_ca: str = Field(
+        default="", description="PEM file of the authorities that sign services' certificates, and no others'"
+    )
+    cluster_domain: str = Field(
+        default="headgate.internal", description="the DOMAIN in services' certificates; need not be known to any DNS server"
+    )
     metrics_listen: str = Field(default="", description="host:port for Prometheus, plain HTTP without a password; empty: none")
     log_format: Literal["console", "json"] = Field(
         default="console", description="console: text for people; json: one object per line"
@@ -51,26 +74,51 @@ class ServiceSettings(BaseSettings):
     @model_validator(mode="after")
     def _is_safe(self) -> Self:
         """Safe by default: a service that other machines can reach has TLS and tokens, or ``insecure`` is set."""
-        for name in ("listen", "advertise", "metrics_listen"):
+        for name in ("listen", "advertise", "metrics_listen", "cluster_listen", "cluster_advertise"):
             if value := getattr(self, name):
                 Address.parse(value)
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("tls_cert and tls_key belong together: give both or none")
-        if self.tokens and not self.cluster_token:
-            raise ValueError("tokens without cluster_token: the services could not talk to each other; set the same one for all")
+        self._check_cluster()
         guarded = self.tls_cert and self.tokens
         if not (Address.parse(self.listen).is_loopback or guarded or self.insecure):
             raise ValueError(
-                f"others can reach listen={self.listen}: set tls_cert, tls_key, tokens and cluster_token, or insecure"
+                f"others can reach listen={self.listen}: set tls_cert, tls_key, tokens and cluster_cert or cluster_token, "
+                "or insecure"
             )
         return self
 
+    def _check_cluster(self) -> None:
+        """Services know each other by certificates, or by a token that never leaves the machine in plaintext."""
+        files = (self.cluster_cert, self.cluster_key, self.cluster_ca)
+        if any(files) and not all(files):
+            raise ValueError("cluster_cert, cluster_key and cluster_ca belong together: give all or none")
+        if self.cluster_cert and self.cluster_token:
+            raise ValueError("cluster_token and cluster_cert: services show either the one or the other; leave cluster_token out")
+        if self.serves_services and bool(self.cluster_cert) != bool(self.cluster_listen):
+            raise ValueError("cluster_listen and cluster_cert belong together: other services are served there, by certificates")
+        if self.tokens and not (self.cluster_token or self.cluster_cert):
+            raise ValueError("tokens without cluster_cert or cluster_token: the services could not talk to each other")
+        if self.cluster_token and not (self.tls_cert or Address.parse(self.listen).is_loopback):
+            raise ValueError(
+                f"cluster_token would be sent to listen={self.listen} in plaintext: set cluster_listen, cluster_cert, "
+                "cluster_key and cluster_ca instead, or tls_cert and tls_key"
+            )
+
     def advertised(self, bound: str) -> str:
         """Returns the address for others: ``advertise``, or else ``bound``, the server's. Port 0 becomes the bound port."""
-        if not self.advertise:
-            return bound
-        address = Address.parse(self.advertise)
-        return str(address if address.port else address._replace(port=Address.parse(bound).port))
+        return _advertised(self.advertise, bound)
+
+    def cluster_advertised(self, bound: str) -> str:
+        """Returns the same for other services: ``cluster_advertise``, where they have a port of their own."""
+        return _advertised(self.cluster_advertise, bound) if self.cluster_listen else self.advertised(bound)
+
+
+def _advertised(advertise: str, bound: str) -> str:
+    if not advertise:
+        return bound
+    address = Address.parse(advertise)
+    return str(address if address.port else address._replace(port=Address.parse(bound).port))
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)

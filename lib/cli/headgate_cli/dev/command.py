@@ -120,7 +120,16 @@ def _cluster(
     credentials = credentials_in(private, system)
     url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
     options = {"coordinator": ["--checkpoint-interval", checkpoint_interval]}
-    return Cluster(url, port, coordinators, writers, compactors, redis, credentials, options)
+    return Cluster(url, port, coordinators, writers, compactors, redis, credentials, _free_ports(coordinators), options)
+
+
+def _free_ports(number: int) -> list[int]:
+    """Different ones, that were free a moment ago."""
+    with contextlib.ExitStack() as open_sockets:
+        listeners = [open_sockets.enter_context(socket.socket()) for _ in range(number)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def _check_free(port: int) -> None:

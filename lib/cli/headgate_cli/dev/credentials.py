@@ -1,7 +1,7 @@
 """Credentials of a cluster on this machine: made at its first start, found by the programs of this user by its address."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from headgate.profiles import PROFILES, Profile, lock_profile
 from headgate_cli.dev.certificates import Certificates, certificates_in
 from headgate_cli.dev.private import PrivateFolder
-from headgate_tables.system import Ids, System
+from headgate_tables.system import System
 
 PRINCIPAL = "dev"
 """Of this user's programs: channels belong to it."""
@@ -17,25 +17,22 @@ PRINCIPAL = "dev"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """``token``: of clients, in ``token_file``, too. ``tokens``: the file by which services know it."""
+    """``token``: of clients, in ``token_file``, too. ``tokens``: the file by which services know it.
+
+    Services know each other by their certificates.
+    """
 
     certificates: Certificates
     token: str = field(repr=False)
     token_file: Path
     tokens: Path
-    cluster_token: str = field(repr=False)
 
-    @property
-    def flags(self) -> Sequence[str]:
-        """For every service. They name files, and hold no secret."""
-        server = self.certificates.server
-        files = {"cert": server.cert, "key": server.key, "ca": self.certificates.authority}
-        return [*(word for name, path in files.items() for word in (f"--tls-{name}", str(path))), "--tokens", str(self.tokens)]
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """For every service."""
-        return {"HEADGATE_CLUSTER_TOKEN": self.cluster_token}
+    def flags(self, role: str) -> Sequence[str]:
+        """For a service of this role. They name files, and hold no secret."""
+        server, own = self.certificates.server, self.certificates.roles[role]
+        files = {"tls-cert": server.cert, "tls-key": server.key, "tokens": self.tokens}
+        files |= {"cluster-cert": own.cert, "cluster-key": own.key, "cluster-ca": self.certificates.authority}
+        return [word for name, path in files.items() for word in (f"--{name}", str(path))]
 
     @property
     def profile(self) -> Profile:
@@ -50,10 +47,10 @@ def credentials_in(folder: PrivateFolder, system: System) -> Credentials:
     try:
         token = token_file.read_text().strip()
     except OSError:
-        token = _new_token(system.ids)
+        token = system.ids.token() + system.ids.token()
         folder.write(token_file.name, token + "\n")
     tokens = folder.write("tokens", f"{PRINCIPAL} {token}\n")
-    return Credentials(certificates, token, token_file, tokens, _new_token(system.ids))
+    return Credentials(certificates, token, token_file, tokens)
 
 
 @contextlib.contextmanager
@@ -66,7 +63,3 @@ def published(profile: Profile, ports: Sequence[int], state: Path) -> Iterator[N
             files.callback(path.unlink, missing_ok=True)
             lock_profile(files.enter_context(path.open(encoding="utf-8")))
         yield
-
-
-def _new_token(ids: Ids) -> str:
-    return ids.token() + ids.token()

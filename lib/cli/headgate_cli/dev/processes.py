@@ -28,7 +28,10 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The options of ``headgate dev``. ``options``: further arguments by kind of service."""
+    """The options of ``headgate dev``. ``options``: further arguments by kind of service.
+
+    ``cluster_ports``: of the coordinators, for services; ``port`` and those after it are for clients.
+    """
 
     store: str
     port: int
@@ -37,6 +40,7 @@ class Cluster:
     compactors: int
     redis: Redis
     credentials: Credentials
+    cluster_ports: Sequence[int]
     options: Mapping[str, Sequence[str]]
 
     @property
@@ -61,13 +65,15 @@ def redis_process(redis: Redis) -> ProcessSpec:
 
 def service_processes(cluster: Cluster) -> list[ProcessSpec]:
     """Coordinators on consecutive ports from ``port``; writers and compactors on free ports."""
-    addresses = [f"127.0.0.1:{port}" for port in cluster.ports]
+    among_services = [f"127.0.0.1:{port}" for port in cluster.cluster_ports]
     processes = []
-    for number, address in enumerate(addresses, 1):
-        argv = ["--listen", address, "--name", f"coordinator-{number}", "--store", cluster.store]
+    for number, (port, own) in enumerate(zip(cluster.ports, among_services, strict=True), 1):
+        argv = ["--listen", f"127.0.0.1:{port}", "--cluster-listen", own]
+        argv += ["--name", f"coordinator-{number}", "--store", cluster.store]
         processes.append(_service(cluster, "coordinator", number, argv, COORDINATORS, {"HEADGATE_REDIS": cluster.redis.url}))
     for kind, count in (("writer", cluster.writers), ("compactor", cluster.compactors)):
-        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(addresses)]
+        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(among_services)]
+        argv += ["--cluster-listen", "127.0.0.1:0"] if kind == "writer" else []
         processes += [_service(cluster, kind, number, argv, WORKERS) for number in range(1, count + 1)]
     return processes
 
@@ -75,9 +81,9 @@ def service_processes(cluster: Cluster) -> list[ProcessSpec]:
 def _service(
     cluster: Cluster, kind: str, number: int, argv: Sequence[str], stage: int, environment: Mapping[str, str] | None = None
 ) -> ProcessSpec:
-    own = [*argv, *cluster.credentials.flags, *cluster.options.get(kind, ())]
+    own = [*argv, *cluster.credentials.flags(kind), *cluster.options.get(kind, ())]
     # With MALLOC set, a service does not restart itself (lifecycle.run_service).
-    variables = {**MALLOC, **cluster.credentials.environment, **(environment or {})}
+    variables = {**MALLOC, **(environment or {})}
     return ProcessSpec(f"{kind}-{number}", [sys.executable, "-m", f"headgate_{kind}", *own], stage, _announced, variables)
 
 

@@ -115,19 +115,23 @@ class Hello(_message.Message):
 
     PROCESS_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
+    EXCHANGE_ADDRESS_FIELD_NUMBER: _builtins.int
     process: _builtins.str
     """Drawn at random by the process at its start (rule RO8)."""
     address: _builtins.str
-    """host:port where clients and other writers reach it."""
+    """host:port where clients reach it."""
+    exchange_address: _builtins.str
+    """host:port where other writers reach it; empty: `address`."""
     def __init__(
         self,
         *,
         process: _builtins.str = ...,
         address: _builtins.str = ...,
+        exchange_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "process", b"process"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "exchange_address", b"exchange_address", "process", b"process"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,143 @@
+"""Services among themselves: which roles a certificate proves, and which role may call which method.
+
+A service's certificate names its role as a DNS name, ``ROLE.DOMAIN``, and its process, where the platform issues one certificate
+each, as ``PROCESS.ROLE.DOMAIN`` or as a SPIFFE id. It is a DNS name, because the calling side checks it, too: gRPC compares the
+server's names with the one that the caller wants, so a compactor cannot stand in for a coordinator.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import grpc
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1.errors_pb2 import Error
+from headgate_runtime.errors import wire_error
+from headgate_runtime.settings import ServiceSettings
+
+
+class Role(StrEnum):
+    """What a service is."""
+
+    COORDINATOR = "coordinator"
+    WRITER = "writer"
+    COMPACTOR = "compactor"
+
+
+CLUSTER_SERVICES: Final = "/headgate.cluster."
+"""Begins the methods that are for services alone."""
+
+CALLERS: Final[Mapping[str, frozenset[Role]]] = {
+    "/headgate.cluster.v1.CoordinationService/Control": frozenset({Role.WRITER}),
+    "/headgate.cluster.v1.CoordinationService/Members": frozenset({Role.WRITER, Role.COMPACTOR}),
+    "/headgate.cluster.v1.CompactionService/Work": frozenset({Role.COMPACTOR}),
+    "/headgate.cluster.v1.ExchangeService/Exchange": frozenset({Role.WRITER}),
+    # A writer asks for a client why a table takes no rows.
+    "/headgate.api.v1.TableService/DescribeTable": frozenset({Role.WRITER}),
+    "/headgate.api.v1.TableService/Status": frozenset({Role.WRITER}),
+}
+"""All that services call of each other. A method that is not here, no service may call."""
+
+
+_NAMES: Final = ("peer_dns", "peer_uri")
+"""gRPC's keys of the names in a certificate, by kind: a mail address is no DNS name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a connection. ``address``: as gRPC names it (``ipv4:127.0.0.1:80``).
+
+    ``dns``, ``uris``: names of its certificate, which `cluster_ca` has signed; empty without one.
+    """
+
+    address: str
+    dns: Sequence[str] = ()
+    uris: Sequence[str] = ()
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether it connected over loopback or a socket."""
+        kind, _, rest = self.address.partition(":")
+        if kind == "unix":
+            return True
+        host = rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    def roles(self, domain: str) -> frozenset[Role]:
+        """Those that its certificate names. A wildcard names none."""
+        return frozenset(role for role in Role for name in self.dns if name == f"{role}.{domain}" or _process(name, role, domain))
+
+    def process(self, domain: str) -> str:
+        """The SPIFFE id of its certificate, or the DNS name of its process; "" if only the role is named."""
+        found = [uri for uri in self.uris if uri.startswith("spiffe://")]
+        found += [name for role in Role for name in self.dns if _process(name, role, domain)]
+        return found[0] if found else ""
+
+
+PeerRule: TypeAlias = Callable[[str, Peer], Error | None]
+"""Why a peer may not call a method ("/package.Service/Method"); None: it may."""
+
+
+def server_name(role: Role, domain: str) -> str:
+    """The DNS name that the certificate of a server of this role has to have."""
+    return f"{role}.{domain}"
+
+
+def certificate_rule(domain: str) -> PeerRule:
+    """On a connection with certificates: the peer's has to name a role that may call the method."""
+    return partial(certificate_refusal, domain=domain)
+
+
+def peer_rule(settings: ServiceSettings) -> PeerRule:
+    """On other connections: without any credentials of services, they are taken from this machine alone."""
+    return _no_rule if settings.cluster_token.get_secret_value() else loopback_refusal
+
+
+def peer_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Peer:
+    """The peer of a call that is being served. Names are those that the authority vouches for, by their kinds."""
+    known = context.auth_context()
+    return Peer(context.peer(), *([each.decode(errors="replace") for each in known.get(key, ())] for key in _NAMES))
+
+
+def certificate_refusal(path: str, peer: Peer, domain: str) -> Error | None:
+    """Why the certificate of a service is no right to call ``path`` ("/package.Service/Method"); None: it is."""
+    wanted, roles = CALLERS.get(path, frozenset()), peer.roles(domain)
+    if wanted & roles:
+        return None
+    names = ", ".join(server_name(role, domain) for role in sorted(wanted))
+    return wire_error(
+        errors_pb2.CODE_UNAUTHENTICATED,
+        f"only {' and '.join(sorted(wanted)) or 'nobody'} may call {path}; the certificate says {_said(roles)}",
+        f"Give the service a cluster_cert with the DNS name {names}." if names else "Call a method that services call.",
+    )
+
+
+def loopback_refusal(path: str, peer: Peer) -> Error | None:
+    """Why, without any credentials of services, ``path`` may not be called from there; None: it may."""
+    if not path.startswith(CLUSTER_SERVICES) or peer.is_on_this_machine:
+        return None
+    return wire_error(
+        errors_pb2.CODE_UNAUTHENTICATED,
+        "services on other machines need credentials",
+        "Set cluster_listen, cluster_cert, cluster_key and cluster_ca for all services.",
+    )
+
+
+def _no_rule(path: str, peer: Peer) -> None:  # noqa: ARG001 - a rule's arguments
+    return None
+
+
+def _process(name: str, role: Role, domain: str) -> bool:
+    before, _, rest = name.partition(".")
+    return rest == f"{role}.{domain}" and bool(before) and "*" not in before
+
+
+def _said(roles: frozenset[Role]) -> str:
+    return " and ".join(sorted(roles)) or "no role"

@@ -1,0 +1,125 @@
+"""Real processes that know each other by certificates: whole ways of rows, wrong roles, and certificates that change."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import headgate
+from demo.ports import free_port
+from support.bad_batches import SCHEMA
+from support.certificates import DAY, Authority, Certificate
+from support.cluster import Cluster
+from support.committed_log import open_bytes
+from support.processes import READY_S, Process
+from support.scene import keys_of
+from support.shares import written
+
+ROLES = ("coordinator", "writer", "compactor")
+ROW = {"ts": 1, "note": ""}
+
+
+class Files:
+    """Certificates of all roles, and the flags that name them; ``put`` replaces what lies there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+
+    def put(self, authority: Authority, name: str) -> None:
+        """Newly issued ones."""
+        for role in ROLES:
+            self._copy(authority.issue(f"{name}-{role}", [f"{role}.headgate.internal"]), role)
+        shutil.copy(authority.cert, self._folder / "ca.pem")
+
+    def add(self, name: str, issued: Certificate) -> list[str]:
+        """One more; returns its flags."""
+        self._copy(issued, name)
+        return self.flags(name)
+
+    def flags(self, name: str) -> list[str]:
+        pairs = {"cert": f"{name}.pem", "key": f"{name}.key", "ca": "ca.pem"}
+        return [word for what, file in pairs.items() for word in (f"--cluster-{what}", str(self._folder / file))]
+
+    def _copy(self, issued: Certificate, name: str) -> None:
+        shutil.copy(issued.key, self._folder / f"{name}.key")
+        shutil.copy(issued.cert, self._folder / f"{name}.pem")
+
+
+@contextmanager
+def certified(folder: Path, files: Files, **more: list[str]) -> Iterator[Cluster]:
+    """``more``: flags of further parts, by name with an underscore."""
+    own = f"127.0.0.1:{free_port()}"
+    options = {role: files.flags(role) for role in ROLES}
+    options["coordinator"] += ["--cluster-listen", own, "--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]
+    for role in ("writer", "compactor"):
+        options[role] += ["--coordinator", own]
+    options["writer"] += ["--cluster-listen", "127.0.0.1:0"]
+    options |= {name.replace("_", "-"): flags for name, flags in more.items()}
+    with Cluster(folder, compactors=1, options=options) as cluster:
+        yield cluster
+
+
+def load(cluster: Cluster, first: int) -> str:
+    """A hundred rows of eight partitions; returns the table's place."""
+    with headgate.connect(cluster.address) as hg:
+        table = hg.create_table("t", SCHEMA, key="id", partition_by="part", ordering="ts", buckets=8, exist_ok=True)
+        with table.channel("c") as channel:
+            channel.upsert([{**ROW, "id": str(number), "part": f"p{number % 8}"} for number in range(first, first + 100)])
+    return table.info.url
+
+
+def wait_for_log(part: Process, text: str) -> None:
+    """Until it is there."""
+    deadline = time.monotonic() + READY_S
+    while text not in part.log.read_text():
+        assert time.monotonic() < deadline, part.tail()
+        time.sleep(0.05)
+
+
+def test_rows_go_all_the_way_and_no_other_role_or_authority_gets_in(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    files = Files(tmp_path / "files")
+    files.put(ours, "first")
+    names = ["writer.headgate.internal"]
+    strangers = {
+        "writer_7": files.add("compactor-as-writer", ours.issue("wrong", ["compactor.headgate.internal"])),
+        "writer_8": files.add("expired", ours.issue("expired", names, valid=-DAY / 2)),
+        "writer_9": files.add("foreign", theirs.issue("foreign", names)),
+    }
+    with certified(tmp_path / "cluster", files, **strangers) as cluster:
+        parts = {name: cluster.start(name.replace("_", "-"), wait=False) for name in strangers}
+        wait_for_log(parts["writer_7"], "coordinator refuses this process")
+        assert "only writer may call" in parts["writer_7"].log.read_text()
+        for name in ("writer_8", "writer_9"):
+            wait_for_log(parts[name], "it may refuse cluster_cert")
+        for first in (0, 100):  # by the second checkpoint both writers take part
+            url = load(cluster, first)
+        assert len(keys_of(url)) == 200
+        assert len(written(open_bytes(url))[-1]) == 2
+        with headgate.connect(cluster.address) as hg:
+            status = hg.status()
+        assert (len(status.writers), len(status.compactors)) == (2, 1)
+        assert not [name for name, part in parts.items() if part.address]
+        for part in parts.values():
+            part.kill()
+
+
+@pytest.mark.slow
+def test_certificates_of_another_authority_take_over_while_the_cluster_runs(tmp_path: Path) -> None:
+    """Open connections go on; each process that comes back, and each that finds it again, shows what lies there now."""
+    files = Files(tmp_path / "files")
+    files.put(Authority(tmp_path / "first"), "first")
+    with certified(tmp_path / "cluster", files) as cluster:
+        url = load(cluster, 0)
+        files.put(Authority(tmp_path / "second"), "second")
+        load(cluster, 100)
+        for number, name in enumerate(("coordinator-1", "writer-1", "compactor-1"), 2):
+            cluster.restart(name)
+            load(cluster, 100 * number)
+        assert len(keys_of(url)) == 500
+        with headgate.connect(cluster.address) as hg:
+            assert (len(hg.status().writers), len(hg.status().compactors)) == (2, 1)
