@@ -137,7 +137,6 @@ async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path
     [
         wire.ControlRequest(),
         wire.ControlRequest(hello=wire.Hello(process="again", address="w:1")),
-        wire.ControlRequest(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=2**64 - 1)])),
         wire.ControlRequest(table=wire.TableReport(table=T, epoch=1, generation=1)),
     ],
 )
@@ -150,6 +149,16 @@ async def test_what_a_service_of_another_version_says_ends_its_stream_in_words(
         writer._outbox.put_nowait(message)
         await writer.ended.wait()
         assert "is unknown here: bring all services of the cluster to the same version" in writer.why
+        assert (await coordinator.until(T, generation=2)).state == "owned", "what the writer had is given up"
+
+
+async def test_a_number_out_of_range_ends_the_stream_with_its_range(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await writer.order(T, "attach")
+        writer.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=2**42 + 1)]))
+        await writer.ended.wait()
+        assert "`Load.uncommitted_bytes` is 4398046511105, and has to lie between 0 and 4398046511104" in writer.why
         assert (await coordinator.until(T, generation=2)).state == "owned", "what the writer had is given up"
 
 

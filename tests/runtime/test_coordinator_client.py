@@ -135,6 +135,15 @@ async def test_a_message_that_the_handler_does_not_know_ends_the_stream() -> Non
         await owner.writer()
 
 
+async def test_a_coordinator_that_asks_for_a_heartbeat_without_a_pause_is_not_obeyed() -> None:
+    async with scripted_owner() as owner, client_of(owner) as (_, handler):
+        link = await owner.writer()
+        link.orders.put_nowait(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=0)))
+        await link.gone.wait()
+        await handler.ended.get()
+        await owner.writer()
+
+
 async def test_coordinators_are_found_through_the_others_and_forgotten_when_they_are_gone_from_the_list() -> None:
     async with scripted_owner() as one, client_of(one) as (client, _):
         await one.writer()

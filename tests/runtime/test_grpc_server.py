@@ -280,3 +280,36 @@ async def test_tls_serves_those_who_trust_the_authority_and_takes_a_renewed_cert
         async with connect(address, settings(*token)) as channel:
             with failing(errors_pb2.CODE_UNAVAILABLE):
                 await members(channel)
+
+
+async def test_what_is_no_message_is_refused_and_costs_one_line_in_the_log_however_often_it_comes() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        describe_raw = channel.unary_unary("/headgate.api.v1.TableService/DescribeTable")
+        with structlog.testing.capture_logs() as logged:
+            for _ in range(20):
+                with failing(errors_pb2.CODE_INVALID_ARGUMENT) as failed:
+                    await describe_raw(b"\xff" * 100)
+                assert failed.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            stream = channel.stream_stream("/headgate.api.v1.IngestService/Append")()
+            await stream.write(b"\xff")
+            with failing(errors_pb2.CODE_INVALID_ARGUMENT):
+                await stream.read()
+            health = channel.unary_unary("/grpc.health.v1.Health/Check")
+            with failing(errors_pb2.CODE_INVALID_ARGUMENT):
+                await health(b"\xff")
+        assert [entry["event"] for entry in logged] == ["request refused"]
+
+
+async def test_an_integer_out_of_range_is_refused_before_a_servicer_sees_it() -> None:
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        create = channel.unary_unary("/headgate.api.v1.TableService/CreateTable")
+        with failing(errors_pb2.CODE_INVALID_ARGUMENT) as failed:
+            await create(tables_pb2.CreateTableRequest(buckets=10**8).SerializeToString())
+        assert "`CreateTableRequest.buckets` is 100000000, and has to lie between 0 and 99999999" in str(failed.value.details())
+        stream = ingest_pb2_grpc.IngestServiceStub(channel).Append()
+        await stream.write(ingest_pb2.AppendRequest(flush=ingest_pb2.Flush()))
+        assert (await stream.read()).opened.incarnation
+        await stream.write(ingest_pb2.AppendRequest(open=ingest_pb2.OpenChannel(incarnation=2**63)))
+        with failing(errors_pb2.CODE_INVALID_ARGUMENT) as failed:
+            await stream.read()
+        assert "`OpenChannel.incarnation`" in str(failed.value.details())

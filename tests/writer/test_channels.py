@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admitted
-from headgate_writer.channels import MAX_OFFSET, Entry, Hold, Verdict
+from headgate_writer.channels import Entry, Hold, Verdict
 
 BATCH = Admitted(pa.table({"id": ["a"]}), None, 10)
 BAD = wire_error(errors_pb2.CODE_NULL_KEY, "a null key", "Correct it.")
@@ -190,13 +190,6 @@ def test_a_skip_of_what_was_accepted_does_nothing() -> None:
     hold = Hold("c", 1, 1, 5)
     assert hold.take_skip(5) is None
     assert said(hold) == []
-
-
-def test_offsets_beyond_63_bits_are_refused() -> None:
-    hold = Hold("c", 1, 1, 0)
-    assert send(hold, 0, MAX_OFFSET + 1) is None
-    assert hold.take_skip(MAX_OFFSET + 1) is None
-    assert said(hold) == [("refused", MAX_OFFSET + 1, errors_pb2.CODE_INVALID_ARGUMENT)] * 2
 
 
 def test_the_end_drops_what_is_not_under_way_and_keeps_what_is() -> None:

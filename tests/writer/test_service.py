@@ -152,6 +152,20 @@ async def test_a_schema_that_takes_time_to_read_is_read_off_the_loop(tmp_path: P
             assert threads == [True, False][: number + 1]
 
 
+async def test_an_offset_out_of_range_ends_the_stream_with_its_range_and_what_was_accepted_is_kept(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        for number, message in enumerate(({"skip": ingest_pb2.Skip(offset=2**63)}, {"batch": ingest_pb2.Batch(after=2**64 - 1)})):
+            channel = await made.channel(f"c{number}")
+            await channel.append(rows((f"key {number}", 1, "")))
+            await channel.acked(received=1)
+            await channel.say(**message)
+            while (answer := await channel.answer()).WhichOneof("message") != "ended":
+                pass
+            assert answer.ended.error.code == errors_pb2.CODE_INVALID_ARGUMENT
+            assert f"between 0 and {2**63 - 1}" in answer.ended.error.message
+        assert await made.commit(1) == {"c0": 1, "c1": 1}
+
+
 async def test_a_null_key_stops_its_channel_only_and_nothing_slips_past_it(tmp_path: Path) -> None:
     """Rule CH2: what was sent behind the bad batch is refused, in order, until it is corrected."""
     async with cluster(tmp_path) as made:

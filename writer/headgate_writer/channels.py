@@ -15,8 +15,6 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admitted
 
-MAX_OFFSET = 2**63 - 1
-
 
 class Verdict(enum.Enum):
     """What happens to a batch that is not refused."""
@@ -82,8 +80,6 @@ class Hold:
             return Verdict.LATE
         if offset <= self._taken:
             return Verdict.DUPLICATE
-        if offset > MAX_OFFSET:
-            return _too_large(offset)
         if after == self._taken:
             return Verdict.TAKE
         if self._stopped:
@@ -100,9 +96,7 @@ class Hold:
 
         Also taken where nothing was refused: after a reconnect this hold knows nothing of the refusal.
         """
-        if offset > MAX_OFFSET:
-            self.refuse_batch(offset, _too_large(offset))
-        elif offset > self._taken and not self._ended:
+        if offset > self._taken and not self._ended:
             return self._take(Entry(self, offset, 0, None))
         return None
 
@@ -273,7 +267,3 @@ def _gap(after: int, accepted: int) -> errors_pb2.Error:
         f"the batch says after={after}, but the channel stands at {accepted}",
         f"Send the missing batches first, with after={accepted}.",
     )
-
-
-def _too_large(offset: int) -> errors_pb2.Error:
-    return wire_error(errors_pb2.CODE_INVALID_ARGUMENT, f"the offset {offset} is too large", f"Offsets go up to {MAX_OFFSET}.")

@@ -11,6 +11,7 @@ import grpc
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.peers import Role
@@ -151,6 +152,10 @@ class ExchangeStream:
     def _receive(self, answer: wire.ExchangeResponse) -> None:
         if self._over:
             return
+        try:
+            check_ranges(answer)
+        except OutOfRangeError as wrong:
+            raise ExchangeError(str(wrong)) from wrong
         match answer.WhichOneof("message"):
             case "resume":
                 self._budget.free(self._frames.resume(answer.resume.last_number))

@@ -41,6 +41,8 @@ class CompactionService(rpc.CompactionServiceServicer):
             why = await stream.serve(request_iterator, context, welcome)
         finally:
             self._compactors.remove_compactor(session, why)
+        if stream.refusal is not None:
+            raise stream.refusal
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.WorkRequest], context: Context) -> wire.CompactorHello:

@@ -61,6 +61,8 @@ class CoordinationService(rpc.CoordinationServiceServicer):
             why = await stream.serve(request_iterator, context, welcome)
         finally:
             self._writers.remove_writer(session, why)
+        if stream.refusal is not None:
+            raise stream.refusal
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.ControlRequest], context: Context) -> wire.Hello:

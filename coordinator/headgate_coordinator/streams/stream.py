@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import grpc
 import grpc.aio
 
-from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.errors import RpcError, UnknownMessageError
 from headgate_runtime.world import Clock
 
 LOOKS = 5
@@ -67,7 +67,8 @@ class _StreamEndedError(Exception):
 class Stream(Generic[_Heard, _Sent]):
     """One stream of a peer. ``take`` gets its messages, and ends the stream by raising UnknownMessageError.
 
-    ``timeout_s``: seconds of silence after which the peer is lost.
+    ``timeout_s``: seconds of silence after which the peer is lost. ``refusal``: of a message that ended the stream since it could
+    not be read, or had an integer out of range.
     """
 
     def __init__(self, outbox: Outbox[_Sent], take: Callable[[_Heard], None], clock: Clock, timeout_s: float) -> None:
@@ -75,6 +76,7 @@ class Stream(Generic[_Heard, _Sent]):
         self._take = take
         self._clock = clock
         self._timeout_s = timeout_s
+        self.refusal: RpcError | None = None
 
     async def serve(
         self, requests: AsyncIterator[_Heard], context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent
@@ -89,6 +91,11 @@ class Stream(Generic[_Heard, _Sent]):
                 tasks.create_task(self._write(context, welcome))
         except* _StreamEndedError as ended:
             why = str(ended.exceptions[0])
+        except* RpcError as refused:
+            first = refused.exceptions[0]
+            if isinstance(first, RpcError):  # one of the tasks raised it, not a group
+                self.refusal = first
+            why = f"its message was refused: {first}"
         except* grpc.aio.BaseError as broken:
             why = f"its stream broke: {broken.exceptions[0]}"
         return why

@@ -15,8 +15,6 @@ from headgate_runtime.errors import UnknownMessageError, rpc_error
 QUEUED_ORDERS = 16_384
 """Orders that may wait for one writer. None wait for a writer that reads; one that does not is evicted before it costs much
 memory."""
-MOST_BYTES = 1 << 53
-"""Largest load that a heartbeat may report: sums of such loads still fit into the messages of `headgate status`."""
 
 
 class WriterListener(Protocol):
@@ -128,8 +126,6 @@ class Writers:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:
-        if sum(loads.values()) > MOST_BYTES:
-            raise UnknownMessageError("a heartbeat with a load above 2^53 bytes")
         for table in [*loads, *(table for table in session.loads if table not in loads)]:
             # Also without a change: rows that were dropped and sent again may have as many bytes as before.
             self._watcher.load_reported(session, table, loads.get(table, 0))

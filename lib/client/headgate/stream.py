@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import grpc
 from grpc import aio
 
+from headgate.answers import violation
 from headgate.coordinators import CallFailedError, Coordinators
 from headgate.entries import Acks, Control, Entry, Pause
 from headgate.errors import HeadgateError, UnavailableError, from_wire
@@ -15,6 +16,7 @@ from headgate.transport import Failure, Transport, failure_of, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc
 from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.ranges import OutOfRangeError, check_ranges
 
 if TYPE_CHECKING:
     Call = aio.StreamStreamCall[ingest_pb2.AppendRequest, ingest_pb2.AppendResponse]
@@ -126,6 +128,10 @@ class Stream:
 
     def _apply(self, answer: ingest_pb2.AppendResponse) -> Failure | None:
         """Applies an answer; returns the failure if it ends the stream. Raises ProtocolViolationError, TableRestoredError."""
+        try:
+            check_ranges(answer)
+        except OutOfRangeError as wrong:
+            raise violation(f"a message in which {wrong}") from wrong
         state = self._channel.state
         with self._channel.lock:
             match answer.WhichOneof("message"):

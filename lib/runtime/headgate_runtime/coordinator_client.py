@@ -10,6 +10,7 @@ import grpc
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_proto.ranges import OutOfRangeError
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError
 from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
 from headgate_runtime.errors import UnknownMessageError
@@ -183,8 +184,8 @@ class _Connection(Generic[Request, Response]):
                 _log.info("coordinator ended the stream", coordinator=self.address)
             except* grpc.aio.AioRpcError as broken:
                 self._log_break(broken)
-            except* UnknownMessageError as unknown:
-                _log.error("stream ended: " + str(unknown.exceptions[0]), coordinator=self.address)
+            except* (UnknownMessageError, OutOfRangeError) as wrong:
+                _log.error(f"stream ended: {wrong.exceptions[0]}", coordinator=self.address)
             finally:
                 self.stream = None
                 call.cancel()

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, cast
 
 import grpc
+from google.protobuf.message import Message
 
+from headgate_proto.ranges import check_ranges
 from headgate_runtime.world import Clock
 
 Request = TypeVar("Request")
@@ -99,11 +101,14 @@ class CoordinatorStream(Generic[Request, Response]):
         self.released.set()
 
     async def serve(self, call: grpc.aio.StreamStreamCall[Request, Response]) -> None:
-        """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, and UnknownMessageError."""
+        """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, UnknownMessageError
+        and OutOfRangeError.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
                 while (message := await call.read()) is not grpc.aio.EOF:
+                    check_ranges(cast(Message, message))
                     self._handler.receive(self, cast(Response, message))
                 for task in tasks:
                     task.cancel()

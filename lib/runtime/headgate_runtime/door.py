@@ -11,7 +11,6 @@ from inspect import isasyncgenfunction
 from typing import Any, Final, TypeAlias
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.call_quota import CallQuota
@@ -98,12 +97,7 @@ async def _read(handler: Any, method: str, context: Context) -> Any:
             f"the request has {len(received):,} bytes, and the limit is {most:,}",
             "Send a smaller one.",
         )
-    try:
-        return handler.request_deserializer(received)
-    except DecodeError:
-        raise rpc_error(
-            errors_pb2.CODE_INVALID_ARGUMENT, "the request is no message of this method", "Use the contracts of this version."
-        ) from None
+    return handler.request_deserializer(received)
 
 
 def _answering(handler: Any) -> Serve:

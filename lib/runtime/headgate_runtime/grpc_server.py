@@ -16,10 +16,11 @@ from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.limits import DoorLimits, server_options
 from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
 from headgate_runtime.principals import ANONYMOUS, Principals, ServicesOnly
+from headgate_runtime.requests import RequestReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
-from headgate_runtime.world import Ids, SystemIds
+from headgate_runtime.world import Clock, Ids, SystemClock, SystemIds
 
 _principal: ContextVar[str] = ContextVar("principal", default=ANONYMOUS)
 _log = structlog.get_logger()
@@ -38,18 +39,25 @@ class Server:
     more), OSError or ValueError if the files that the settings name are wrong.
     """
 
-    def __init__(self, settings: ServiceSettings, *, limits: DoorLimits | None = None, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        *,
+        limits: DoorLimits | None = None,
+        ids: Ids | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
         limits, ids = limits or DoorLimits(), ids or SystemIds()
-        door = Door(limits)
+        door, requests = Door(limits), RequestReader(clock or SystemClock())
         self.budget = door.budget
-        self.grpc = _server(_Guard(Principals(settings), peer_rule(settings), door, ids), limits)
+        self.grpc = _server(_Guard(Principals(settings), peer_rule(settings), door, requests, ids), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
-            self.cluster = _server(_Guard(ServicesOnly(), rule, Door(limits), ids), limits)
+            self.cluster = _server(_Guard(ServicesOnly(), rule, Door(limits), requests, ids), limits)
         self.address = self.cluster_address = ""
         self.health = Health(self.grpc)
         self._settings = settings
@@ -105,10 +113,11 @@ class _Guard(grpc.aio.ServerInterceptor):
     trailing metadata.
     """
 
-    def __init__(self, principals: Principals, rule: PeerRule, door: Door, ids: Ids) -> None:
+    def __init__(self, principals: Principals, rule: PeerRule, door: Door, requests: RequestReader, ids: Ids) -> None:
         self._principals = principals
         self._rule = rule
         self._door = door
+        self._requests = requests
         self._ids = ids
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
@@ -121,6 +130,7 @@ class _Guard(grpc.aio.ServerInterceptor):
             caller = self._principals.of(handler_call_details.method, metadata.get("authorization"))
         except RpcError as refused:
             return self._refusal(refused)
+        handler = handler._replace(request_deserializer=self._requests.of_method(handler_call_details.method))
         serving = self._door.serve(handler, handler_call_details.method, caller)
         return serving._replace(stream_stream=self._guarded(serving.stream_stream, handler_call_details.method, caller))
 

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.parts import PART_BYTES
+from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.read_budget import ReadBudget
@@ -98,12 +99,15 @@ class PartReader(Generic[Request]):
                 errors_pb2.CODE_UNAVAILABLE, f"a request of {total:,} bytes took longer than {seconds:.0f} s", "Send it again."
             ) from None
         try:
-            request = self._decode(bytes(content))
+            request: Any = self._decode(bytes(content))
+            check_ranges(request)
         except DecodeError:
             raise _no_request() from None
+        except OutOfRangeError as wrong:
+            raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, str(wrong), "Send a value in that range.") from None
         if request.part.content:
             raise _no_request()
-        return request
+        return request  # type: ignore[no-any-return]
 
 
 def _no_request() -> Exception:

@@ -22,19 +22,22 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/errors.proto\x12\x0fheadgate.api.v1\"\x9c\x01\n\x05\x45rror\x12#\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x15.headgate.api.v1.Code\x12\'\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x17.headgate.api.v1.Action\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0b\n\x03\x66ix\x18\x04 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12\x16\n\x0eretry_after_ms\x18\x06 \x01(\r*n\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41\x43TION_RETRY\x10\x01\x12\x11\n\rACTION_RESUME\x10\x02\x12\x13\n\x0f\x41\x43TION_FIX_CALL\x10\x03\x12\x12\n\x0e\x41\x43TION_GIVE_UP\x10\x04*\xcb\x04\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43ODE_UNAVAILABLE\x10\x01\x12\x13\n\x0f\x43ODE_OVERLOADED\x10\x02\x12\x10\n\x0c\x43ODE_REWOUND\x10\n\x12\x0e\n\nCODE_MOVED\x10\x0b\x12\x12\n\x0e\x43ODE_NOT_OWNER\x10\x0c\x12\x17\n\x13\x43ODE_TABLE_RESTORED\x10\r\x12\x19\n\x15\x43ODE_INVALID_ARGUMENT\x10\x14\x12\x0f\n\x0b\x43ODE_SCHEMA\x10\x15\x12\x11\n\rCODE_NULL_KEY\x10\x16\x12\x16\n\x12\x43ODE_NULL_ORDERING\x10\x17\x12\x18\n\x14\x43ODE_PARTITION_VALUE\x10\x18\x12\x12\n\x0e\x43ODE_TOO_LARGE\x10\x19\x12\x16\n\x12\x43ODE_CORRUPT_BATCH\x10\x1a\x12\x18\n\x14\x43ODE_TABLE_NOT_FOUND\x10\x1b\x12\x15\n\x11\x43ODE_TABLE_EXISTS\x10\x1c\x12\x17\n\x13\x43ODE_OFFSET_OVERLAP\x10\x1d\x12\x13\n\x0f\x43ODE_OFFSET_GAP\x10\x1e\x12\x1b\n\x17\x43ODE_AFTER_FAILED_BATCH\x10\x1f\x12\x18\n\x14\x43ODE_SLICE_SET_ASIDE\x10 \x12\x1b\n\x17\x43ODE_CHANNEL_TAKEN_OVER\x10(\x12\x1a\n\x16\x43ODE_CHANNEL_FORBIDDEN\x10)\x12\x18\n\x14\x43ODE_UNAUTHENTICATED\x10*\x12\x1a\n\x16\x43ODE_TABLE_QUARANTINED\x10+\x12\x11\n\rCODE_INTERNAL\x10,b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/errors.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/ranges.proto\"\xa7\x01\n\x05\x45rror\x12#\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x15.headgate.api.v1.Code\x12\'\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x17.headgate.api.v1.Action\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0b\n\x03\x66ix\x18\x04 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12!\n\x0eretry_after_ms\x18\x06 \x01(\rB\t\xaa\xbb\x18\x05\x10\x80\xdd\xdb\x01*n\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41\x43TION_RETRY\x10\x01\x12\x11\n\rACTION_RESUME\x10\x02\x12\x13\n\x0f\x41\x43TION_FIX_CALL\x10\x03\x12\x12\n\x0e\x41\x43TION_GIVE_UP\x10\x04*\xcb\x04\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43ODE_UNAVAILABLE\x10\x01\x12\x13\n\x0f\x43ODE_OVERLOADED\x10\x02\x12\x10\n\x0c\x43ODE_REWOUND\x10\n\x12\x0e\n\nCODE_MOVED\x10\x0b\x12\x12\n\x0e\x43ODE_NOT_OWNER\x10\x0c\x12\x17\n\x13\x43ODE_TABLE_RESTORED\x10\r\x12\x19\n\x15\x43ODE_INVALID_ARGUMENT\x10\x14\x12\x0f\n\x0b\x43ODE_SCHEMA\x10\x15\x12\x11\n\rCODE_NULL_KEY\x10\x16\x12\x16\n\x12\x43ODE_NULL_ORDERING\x10\x17\x12\x18\n\x14\x43ODE_PARTITION_VALUE\x10\x18\x12\x12\n\x0e\x43ODE_TOO_LARGE\x10\x19\x12\x16\n\x12\x43ODE_CORRUPT_BATCH\x10\x1a\x12\x18\n\x14\x43ODE_TABLE_NOT_FOUND\x10\x1b\x12\x15\n\x11\x43ODE_TABLE_EXISTS\x10\x1c\x12\x17\n\x13\x43ODE_OFFSET_OVERLAP\x10\x1d\x12\x13\n\x0f\x43ODE_OFFSET_GAP\x10\x1e\x12\x1b\n\x17\x43ODE_AFTER_FAILED_BATCH\x10\x1f\x12\x18\n\x14\x43ODE_SLICE_SET_ASIDE\x10 \x12\x1b\n\x17\x43ODE_CHANNEL_TAKEN_OVER\x10(\x12\x1a\n\x16\x43ODE_CHANNEL_FORBIDDEN\x10)\x12\x18\n\x14\x43ODE_UNAUTHENTICATED\x10*\x12\x1a\n\x16\x43ODE_TABLE_QUARANTINED\x10+\x12\x11\n\rCODE_INTERNAL\x10,b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headgate_proto.api.v1.errors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ACTION']._serialized_start=214
-  _globals['_ACTION']._serialized_end=324
-  _globals['_CODE']._serialized_start=327
-  _globals['_CODE']._serialized_end=914
-  _globals['_ERROR']._serialized_start=56
-  _globals['_ERROR']._serialized_end=212
+  _globals['_ERROR'].fields_by_name['retry_after_ms']._loaded_options = None
+  _globals['_ERROR'].fields_by_name['retry_after_ms']._serialized_options = b'\252\273\030\005\020\200\335\333\001'
+  _globals['_ACTION']._serialized_start=261
+  _globals['_ACTION']._serialized_end=371
+  _globals['_CODE']._serialized_start=374
+  _globals['_CODE']._serialized_end=961
+  _globals['_ERROR']._serialized_start=92
+  _globals['_ERROR']._serialized_end=259
 # @@protoc_insertion_point(module_scope)

@@ -22,15 +22,18 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headgate_proto/api/v1/parts.proto\x12\x0fheadgate.api.v1\".\n\x04Part\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x15\n\rrequest_bytes\x18\x02 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headgate_proto/api/v1/parts.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/ranges.proto\":\n\x04Part\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12!\n\rrequest_bytes\x18\x02 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headgate_proto.api.v1.parts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PART']._serialized_start=54
-  _globals['_PART']._serialized_end=100
+  _globals['_PART'].fields_by_name['request_bytes']._loaded_options = None
+  _globals['_PART'].fields_by_name['request_bytes']._serialized_options = b'\252\273\030\006\020\377\377\377\377\007'
+  _globals['_PART']._serialized_start=90
+  _globals['_PART']._serialized_end=148
 # @@protoc_insertion_point(module_scope)

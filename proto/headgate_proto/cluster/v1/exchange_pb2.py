@@ -23,33 +23,52 @@ _sym_db = _symbol_database.Default()
 
 
 from headgate_proto.api.v1 import parts_pb2 as headgate__proto_dot_api_dot_v1_dot_parts__pb2
+from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\x1a!headgate_proto/api/v1/parts.proto\"\xa1\x01\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x12%\n\x04part\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"`\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"t\n\x05\x46rame\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x12\n\ncheckpoint\x18\x02 \x01(\x04\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12\x11\n\x07\x62\x61rrier\x18\x04 \x01(\x04H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\".\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0e\n\x06\x62ucket\x18\x02 \x01(\r\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\"\x1d\n\x06Resume\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\",\n\x06\x43redit\x12\x13\n\x0blast_number\x18\x01 \x01(\x04\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2n\n\x0f\x45xchangeService\x12[\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\"\xa1\x01\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x12%\n\x04part\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"~\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\x1c\n\x05\x65poch\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ngeneration\x18\x03 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"\xa1\x01\n\x05\x46rame\x12\x1d\n\x06number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ncheckpoint\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12 \n\x07\x62\x61rrier\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\"9\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x19\n\x06\x62ucket\x18\x02 \x01(\rB\t\xaa\xbb\x18\x05\x10\xfe\xc1\xd7/\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\",\n\x06Resume\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"H\n\x06\x43redit\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1a\n\x05\x62ytes\x18\x02 \x01(\x04\x42\x0b\xaa\xbb\x18\x07\x10\x80\x80\x80\x80\x80 \"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2n\n\x0f\x45xchangeService\x12[\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headgate_proto.cluster.v1.exchange_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EXCHANGEREQUEST']._serialized_start=101
-  _globals['_EXCHANGEREQUEST']._serialized_end=262
-  _globals['_STREAMNAME']._serialized_start=264
-  _globals['_STREAMNAME']._serialized_end=360
-  _globals['_FRAME']._serialized_start=362
-  _globals['_FRAME']._serialized_end=478
-  _globals['_ROWS']._serialized_start=480
-  _globals['_ROWS']._serialized_end=549
-  _globals['_GROUPNAME']._serialized_start=551
-  _globals['_GROUPNAME']._serialized_end=597
-  _globals['_EXCHANGERESPONSE']._serialized_start=600
-  _globals['_EXCHANGERESPONSE']._serialized_end=772
-  _globals['_RESUME']._serialized_start=774
-  _globals['_RESUME']._serialized_end=803
-  _globals['_CREDIT']._serialized_start=805
-  _globals['_CREDIT']._serialized_end=849
-  _globals['_REFUSED']._serialized_start=851
-  _globals['_REFUSED']._serialized_end=873
-  _globals['_EXCHANGESERVICE']._serialized_start=875
-  _globals['_EXCHANGESERVICE']._serialized_end=985
+  _globals['_STREAMNAME'].fields_by_name['epoch']._loaded_options = None
+  _globals['_STREAMNAME'].fields_by_name['epoch']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_STREAMNAME'].fields_by_name['generation']._loaded_options = None
+  _globals['_STREAMNAME'].fields_by_name['generation']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_FRAME'].fields_by_name['number']._loaded_options = None
+  _globals['_FRAME'].fields_by_name['number']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_FRAME'].fields_by_name['checkpoint']._loaded_options = None
+  _globals['_FRAME'].fields_by_name['checkpoint']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_FRAME'].fields_by_name['barrier']._loaded_options = None
+  _globals['_FRAME'].fields_by_name['barrier']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_GROUPNAME'].fields_by_name['bucket']._loaded_options = None
+  _globals['_GROUPNAME'].fields_by_name['bucket']._serialized_options = b'\252\273\030\005\020\376\301\327/'
+  _globals['_RESUME'].fields_by_name['last_number']._loaded_options = None
+  _globals['_RESUME'].fields_by_name['last_number']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_CREDIT'].fields_by_name['last_number']._loaded_options = None
+  _globals['_CREDIT'].fields_by_name['last_number']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
+  _globals['_CREDIT'].fields_by_name['bytes']._loaded_options = None
+  _globals['_CREDIT'].fields_by_name['bytes']._serialized_options = b'\252\273\030\007\020\200\200\200\200\200 '
+  _globals['_EXCHANGEREQUEST']._serialized_start=137
+  _globals['_EXCHANGEREQUEST']._serialized_end=298
+  _globals['_STREAMNAME']._serialized_start=300
+  _globals['_STREAMNAME']._serialized_end=426
+  _globals['_FRAME']._serialized_start=429
+  _globals['_FRAME']._serialized_end=590
+  _globals['_ROWS']._serialized_start=592
+  _globals['_ROWS']._serialized_end=661
+  _globals['_GROUPNAME']._serialized_start=663
+  _globals['_GROUPNAME']._serialized_end=720
+  _globals['_EXCHANGERESPONSE']._serialized_start=723
+  _globals['_EXCHANGERESPONSE']._serialized_end=895
+  _globals['_RESUME']._serialized_start=897
+  _globals['_RESUME']._serialized_end=941
+  _globals['_CREDIT']._serialized_start=943
+  _globals['_CREDIT']._serialized_end=1015
+  _globals['_REFUSED']._serialized_start=1017
+  _globals['_REFUSED']._serialized_end=1039
+  _globals['_EXCHANGESERVICE']._serialized_start=1041
+  _globals['_EXCHANGESERVICE']._serialized_end=1151
 # @@protoc_insertion_point(module_scope)
