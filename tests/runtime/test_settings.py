@@ -127,6 +127,14 @@ def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(listen: s
     load("--listen", listen, "--insecure")
 
 
+@pytest.mark.parametrize(
+    ("said", "listens"),
+    [("9090", "127.0.0.1:9090"), (":9090", "127.0.0.1:9090"), ("0.0.0.0:9090", "0.0.0.0:9090"), ("[::]:9", "[::]:9"), ("", "")],
+)
+def test_metrics_are_for_this_machine_alone_unless_a_host_is_named(said: str, listens: str) -> None:
+    assert load("--metrics-listen", said).metrics_listen == listens
+
+
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:0", "localhost:0"])
 def test_this_machines_own_addresses_need_nothing(listen: str) -> None:
     assert load("--listen", listen).listen == listen

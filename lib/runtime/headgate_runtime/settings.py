@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from headgate_runtime.values import Address, as_written
+from headgate_runtime.values import Address, LocalAddress, as_written
 
 PREFIX = "HEADGATE_"
 _PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]+@")
@@ -65,7 +65,11 @@ class ServiceSettings(BaseSettings):
     cluster_domain: str = Field(
         default="headgate.internal", description="the DOMAIN in services' certificates; need not be known to any DNS server"
     )
-    metrics_listen: str = Field(default="", description="host:port for Prometheus, plain HTTP without a password; empty: none")
+    metrics_listen: LocalAddress = Field(
+        default="",
+        description="where Prometheus reads metrics, plain HTTP without a password: a port, which only this machine reaches, or "
+        "host:port, as 0.0.0.0:9090 for everybody; empty: none",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="console: text for people; json: one object per line"
     )

@@ -78,6 +78,16 @@ class Address(NamedTuple):
             return self.host == "localhost"
 
 
+def local_address(value: object) -> object:
+    """The host:port of "9090" or ":9090" is one that only this machine reaches; a host that is named stands."""
+    port = value.removeprefix(":") if isinstance(value, str) else ""
+    return f"127.0.0.1:{port}" if port.isascii() and port.isdigit() else value
+
+
+LocalAddress = Annotated[str, BeforeValidator(local_address)]
+"""host:port, or a port of this machine alone."""
+
+
 def named_values(value: object) -> object:
     """Reads ``name=value,name=value``, or a JSON object, which values with a comma need."""
     if not isinstance(value, str):
