@@ -10,6 +10,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
+from fuzz.arrow import draw_batch, draw_schema
 from fuzz.messages import Vocabulary, draw
 from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
@@ -24,6 +25,7 @@ ROWS = pa.RecordBatch.from_pydict({"id": ["a", "b"], "part": ["p", "p"], "ts": [
 VOCABULARY = Vocabulary(
     names=(TABLE, "c", "d", "id", "part", "ts", "note", "127.0.0.1:1", "p", "20200101000000000", "hoodie.keep.max.commits"),
     blobs=(schema_message(SCHEMA), rows_message(ROWS), rows_message(ROWS, "zstd"), schema_message(pa.schema([]))),
+    makers={"schema": draw_schema, "rows": lambda random: draw_batch(random, ROWS)},
 )
 LONGEST_S = 5.0
 """A call is given up after this; a stream that the other end keeps open is no mistake."""

@@ -1,6 +1,6 @@
 """Messages of any type, drawn from its descriptor: right in form, strange in content. The same seed gives the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -9,11 +9,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from headgate_proto.ranges import INTEGERS, declared_range
+
 DEEPEST = 4
 """Messages in messages, beyond which only empty ones are drawn."""
 _EDGES = (0, 1, 2, 3, 7, 127, 128, 255, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 _FLOATS = (0.0, -1.0, 1e308, float("inf"), float("-inf"), float("nan"))
-_INTEGERS = {
+_NATURAL = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
@@ -41,10 +43,14 @@ _TEXTS = (
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Values that get past the first check. ``names``: of tables and channels; ``blobs``: schemas and rows, some right."""
+    """Values that get past the first check. ``names``: of tables and channels; ``blobs``: schemas and rows, some right.
+
+    ``makers`` make bytes by the name of their field.
+    """
 
     names: Sequence[str]
     blobs: Sequence[bytes]
+    makers: Mapping[str, Callable[[Random], bytes]]
 
 
 def draw(descriptor: Descriptor, random: Random, words: Vocabulary, depth: int = 0) -> Message:
@@ -95,15 +101,24 @@ def _value(field: FieldDescriptor, random: Random, words: Vocabulary, depth: int
     if field.enum_type is not None:
         return random.choice([*field.enum_type.values_by_number, 99])
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return _blob(random, words)
-    if field.cpp_type in _INTEGERS:
-        least, most = _INTEGERS[field.cpp_type]
-        return random.choice([each for each in (*_EDGES, -1, least) if least <= each <= most])
+        make = words.makers.get(field.name)
+        return make(random) if make is not None and random.random() < 0.5 else _blob(random, words)
+    if field.cpp_type in INTEGERS:
+        return _integer(field, random)
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         return random.random() < 0.5
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return random.choice(words.names) if random.random() < 0.6 else random.choice(_TEXTS)
     return random.choice(_FLOATS)
+
+
+def _integer(field: FieldDescriptor, random: Random) -> int:
+    """Mostly one that gets through the door."""
+    least, most = _NATURAL[field.cpp_type]
+    declared = declared_range(field)
+    if declared is not None and random.random() < 0.95:
+        least, most = declared.min, declared.max
+    return random.choice([least, most, *(each for each in _EDGES if least <= each <= most)])
 
 
 def _blob(random: Random, words: Vocabulary) -> bytes:

@@ -10,7 +10,7 @@ from headgate_runtime.flatbuffer import DamagedError
 from headgate_runtime.schema_limits import SchemaLimits, read_declared
 from support import schema_bombs
 from support.arrow_batches import schema_message
-from support.flatbuffers import Vector
+from support.flatbuffers import Scalar, Table, Text, Vector
 from support.schema_bombs import column, pair, schema_of
 
 LIMITS = SchemaLimits()
@@ -60,6 +60,14 @@ def test_the_bytes_of_a_name() -> None:
     message = refusal(schema_message(pa.schema([("ä" * 128, pa.int8())])))
     assert "256, and the limit is 255" in message
     assert len(message) < 200
+
+
+def test_a_name_that_is_not_utf8() -> None:
+    """Arrow reads it, and its user fails later."""
+    zone = Table({0: Scalar("<h", 2), 1: Text(b"\xff")})
+    for made in (column(Text(b"\xff\xfe")), column(kind=10, described=zone)):
+        with pytest.raises(DamagedError, match="UTF-8"):
+            read_declared(schema_of([made]), LIMITS)
 
 
 def test_entries_of_metadata_of_schema_and_columns_together() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +12,7 @@ import pyarrow.types as pat
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.arrow_messages import too_large
 from headgate_runtime.errors import cut
-from headgate_tables.arrow import Array, Field, Scalar, pc
+from headgate_tables.arrow import Array, Scalar, pc
 from headgate_writer.ipc_limits import Limits, check_batch, check_schema, corrupt, refuse
 from headgate_writer.sizes import value_bytes
 
@@ -44,11 +43,9 @@ class Admission:
         """Returns the schema of an encapsulated schema message."""
         check_schema(message, self._limits.schema)
         try:
-            schema = pa.ipc.read_schema(pa.py_buffer(message))
-            _read_names(schema)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            return pa.ipc.read_schema(pa.py_buffer(message))
+        except (pa.ArrowException, OSError) as error:
             corrupt(f"the schema cannot be read ({_first_line(error)})")
-        return schema
 
     def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
         """Decodes one batch. ``schema``: of the stream's last schema message, this batch's own included; None before any."""
@@ -114,13 +111,6 @@ def _meanings(kind: pa.DataType) -> tuple[Scalar, Scalar]:
     if not (pat.is_string(kind) or pat.is_large_string(kind)):
         refuse(errors_pb2.CODE_SCHEMA, f"the operation column is {kind}", f"Make it {_MAY_BE_TEXT}.")
     return pa.scalar("upsert", kind), pa.scalar("delete", kind)
-
-
-def _read_names(fields: Iterable[Field]) -> None:
-    """Reads every name once. Raises UnicodeDecodeError: Arrow takes names that are not UTF-8, and fails only when one is read."""
-    for field in fields:
-        _ = field.name
-        _read_names(field.type.field(at) for at in range(field.type.num_fields))
 
 
 def _first_line(error: BaseException) -> str:

@@ -42,7 +42,17 @@ class Spelled:
             raise DamagedError("a part of it is used twice")
         self._visited.add(table.at)
 
-    def text(self, table: Table, field: int) -> bytes:
+    def text(self, table: Table, field: int) -> str:
+        """A string of the table. Raises DamagedError as ``content`` does, and when it is not UTF-8.
+
+        Arrow takes one that is not, and fails when somebody reads it.
+        """
+        try:
+            return self.content(table, field).decode()
+        except UnicodeDecodeError:
+            raise DamagedError("a name in it is not UTF-8") from None
+
+    def content(self, table: Table, field: int) -> bytes:
         """A string of the table. Raises DamagedError when all strings so far are longer than the message."""
         text = table.text(field)
         self._text -= len(text)
@@ -60,7 +70,7 @@ class Spelled:
         found: dict[bytes, bytes] = {}
         for entry in entries:
             self.visit(entry)
-            found[self.text(entry, 0)] = self.text(entry, 1)
+            found[self.content(entry, 0)] = self.content(entry, 1)
         return found
 
 

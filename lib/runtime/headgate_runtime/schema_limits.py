@@ -33,7 +33,10 @@ class SchemaLimits:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredField:
-    """A column or a nested one. ``kind``: number of its Arrow type in Schema.fbs; ``bits``: of a decimal."""
+    """A column or a nested one, its ``name`` cut and quoted as messages show it.
+
+    ``kind``: number of its Arrow type in Schema.fbs; ``bits``: of a decimal.
+    """
 
     name: str
     kind: int
@@ -90,12 +93,13 @@ def _below(level: Sequence[Table], children: int, room: int, limit: int) -> Sequ
 def _field(field: Table, spelled: Spelled, limits: SchemaLimits) -> DeclaredField:
     spelled.visit(field)
     name = spelled.text(field, 0)
-    if len(name) > limits.name_bytes:
-        raise too_large(f"bytes of the name of column {_shown(name)}", len(name), limits.name_bytes, "Give it a shorter name.")
+    shown = repr(cut(name))
+    if (size := len(name.encode())) > limits.name_bytes:
+        raise too_large(f"bytes of the name of column {shown}", size, limits.name_bytes, "Give it a shorter name.")
     kind = field.number(2, BYTE, 0)
-    bits = _check_type(field.table(3), kind, _shown(name), spelled, limits)
+    bits = _check_type(field.table(3), kind, shown, spelled, limits)
     metadata = spelled.pairs(field, 6)
-    return DeclaredField(_shown(name), kind, bits, field.table(4) is not None, _EXTENSION in metadata)
+    return DeclaredField(shown, kind, bits, field.table(4) is not None, _EXTENSION in metadata)
 
 
 def _check_type(described: Table | None, kind: int, name: str, spelled: Spelled, limits: SchemaLimits) -> int:
@@ -113,7 +117,3 @@ def _check_type(described: Table | None, kind: int, name: str, spelled: Spelled,
             what = f"size of each value in column {name}"
             raise too_large(what, size, limits.value_bytes, "Use a type whose values have the size that they need.")
     return described.number(2, INT, 128) if kind == DECIMAL else 0
-
-
-def _shown(name: bytes) -> str:
-    return repr(cut(name.decode(errors="replace")))
