@@ -133,7 +133,9 @@ class Batch(_message.Message):
     operation: Global___Operation.ValueType
     operation_column: _builtins.str
     schema: _builtins.bytes
-    """Arrow IPC encapsulated schema message. Needed in a stream's first batch; later only when the schema changes."""
+    """Arrow IPC encapsulated schema message. Needed in a stream's first batch; later only when the schema changes. At most 256 KiB, 2,000
+    columns with nested ones, 16 levels of them, 255 bytes a name, 4,000 entries of metadata; no part of it is used twice.
+    """
     rows: _builtins.bytes
     """One Arrow IPC encapsulated record batch message of that schema; buffers may be compressed with lz4 or zstd.
     No dictionaries. At most 8 MiB on the wire, 64 MiB and 100 times the wire uncompressed, 1 M rows.

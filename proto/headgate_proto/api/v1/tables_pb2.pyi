@@ -81,6 +81,7 @@ class CreateTableRequest(_message.Message):
     name: _builtins.str
     """Letters, digits, `_`, `-` and `.`, beginning with a letter or digit; at most 128. The table's folder under the store."""
     schema: _builtins.bytes
+    """Arrow IPC encapsulated schema message, within the limits of `Batch.schema`."""
     ordering: _builtins.str
     buckets: _builtins.int
     """0 takes the default, 8."""
