@@ -1,0 +1,32 @@
+"""`./task bench attacks`: see `--help`."""
+
+from bench.attacks import requests
+from bench.attacks.flood import FLOODS
+from bench.tables.command import options_of, report
+from bench.tables.figures import Figures, Goal
+
+SECTIONS = {"requests": "requests at full speed that are refused: the event loop, other principals' calls, and memory"}
+GOALS = (
+    *(Goal(f"{flood}: the loop stands for <= 200 ms", requests.SECTION, flood, requests.DELAY, 200) for flood in FLOODS),
+    *(Goal(f"{flood}: others' p99 <= 2x", requests.SECTION, flood, requests.TIMES, 2) for flood in FLOODS),
+    *(Goal(f"{flood}: memory is back in 10 s", requests.SECTION, flood, requests.RETURNED, 10) for flood in FLOODS),
+)
+
+
+def main() -> None:
+    options = options_of(
+        "attacks",
+        "Attacks on a cluster with tokens: a coordinator and a writer.",
+        SECTIONS,
+        quick="shorter floods",
+        spark="changes nothing here",
+    )
+    figures = Figures()
+    if "requests" in options.only:
+        for _ in range(options.rounds):
+            requests.measure(figures, quick=options.quick)
+    report(figures, GOALS, options, ("grpcio", "protobuf", "pyarrow"))
+
+
+if __name__ == "__main__":
+    main()
