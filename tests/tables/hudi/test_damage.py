@@ -5,16 +5,23 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, TablesError, UnsupportedTableError
+from headgate_tables.hudi.log.block import BlockKind, encode_block
+from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
 from support.counting import counted
 from support.damage import changed, end_of_last_page, flip, full, layered_table, path_of, text, wrong_paths
 from support.golden import unpack
 from support.refusals import refused
+from support.slices import compact, only_operation
 from support.tables import notes, rows
 
 RESTORE = "Restore (the file|it) from a copy"
@@ -173,3 +180,34 @@ def test_damage_of_the_delete_blocks_content_is_at_least_seen_by_verify(table: h
     with changed(full(table, path), flip(content, content.rindex(b"k5"))):
         assert "k5" in notes(table)
         assert path in wrong_paths(table)
+
+
+def with_keys_that_are_no_text(content: bytes, path: str) -> bytes:
+    [block] = read_log_file(pa.py_buffer(content), path, lambda _: True)
+    assert isinstance(block, RowsBlock)
+    rows = block.read()
+    at = rows.schema.get_field_index("_hoodie_record_key")
+    rows = rows.set_column(at, "_hoodie_record_key", pa.array([b"\xff"] * rows.num_rows))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, store_schema=False)
+    pieces = encode_block(BlockKind.PARQUET_DATA, block.block.headers, [sink.getvalue()])
+    return b"".join(bytes(memoryview(piece)) for piece in pieces)
+
+
+def test_values_that_decode_and_cannot_be_merged_are_damage(table: hudi.Table) -> None:
+    path, before = path_of(table, "rows"), text(table)
+    content = full(table, path).read_bytes()
+    with changed(full(table, path), with_keys_that_are_no_text(content, path)):
+        with refused(CorruptFileError, "log file on it, holds what cannot be merged", RESTORE):
+            table.scan().to_table()
+        operation = only_operation(table)
+        [log, *_] = operation.logs
+        pinned = replace(operation, logs=(replace(log, size=full(table, path).stat().st_size), *operation.logs[1:]))
+        with refused(CorruptFileError, "an input of it holds what cannot be merged", RESTORE):
+            compact(table, pinned)
+    assert text(table) == before
+
+
+def test_a_filter_that_fails_says_nothing_of_the_files(table: hudi.Table) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="divide by zero"):
+        table.scan(filter=pc.divide(pc.field("ts"), 0) > 1).to_table()

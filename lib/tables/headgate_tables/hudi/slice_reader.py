@@ -82,6 +82,12 @@ class SliceReader:
 
     def read(self, part: FileSlice, wanted: Wanted) -> Iterator[pa.Table]:
         """Tables of ``wanted.output`` columns, filtered. Raises CorruptFileError, MissingFileError, UnsupportedTableError."""
+        merged = self._merged(part, wanted)
+        while (rows := _next_of(merged, part)) is not None:
+            # Out of that: what a caller's filter raises says nothing of the files.
+            yield self._finish(rows, wanted)
+
+    def _merged(self, part: FileSlice, wanted: Wanted) -> Iterator[pa.Table]:
         blocks = drop_compacted([block for log in part.logs for block in self._blocks(part, log)])
         if any(isinstance(block, RowsBlock) and block.partial for block in blocks):
             if wanted.commits is not None:
@@ -89,16 +95,14 @@ class SliceReader:
                     "these commits changed single columns (SQL MERGE), so their files hold no whole rows",
                     fix="Read the table with as_of=..., or the changes with Spark.",
                 )
-            yield self._finish(self._merge_partial(part, blocks, wanted), wanted)
+            yield self._merge_partial(part, blocks, wanted)
             return
         logs = self._merge_logs(blocks) if blocks else None
         beaten: list[Positions] = []
         if part.base is not None:
-            for rows in self._base_rows(part.path(part.base), logs, wanted, beaten):
-                yield self._finish(rows, wanted)
+            yield from self._base_rows(part.path(part.base), logs, wanted, beaten)
         if logs is not None:
-            for rows in self._log_rows(logs, beaten, wanted):
-                yield self._finish(rows, wanted)
+            yield from self._log_rows(logs, beaten, wanted)
 
     def _finish(self, rows: pa.Table, wanted: Wanted) -> pa.Table:
         for expression in (wanted.commits, wanted.filter):
@@ -206,6 +210,14 @@ class SliceReader:
             if last - first < rows.num_rows:
                 rows = rows.take(shown[first:last] - logs.starts[index])
             yield conform(rows, target, block.path, self._as_text)
+
+
+def _next_of(merged: Iterator[pa.Table], part: FileSlice) -> pa.Table | None:
+    """None at the end. Bytes that decode may still be no values: text that is no Unicode, a number out of its type's range."""
+    try:
+        return next(merged, None)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise damaged(part.path(part.names[0]), f"it, or a log file on it, holds what cannot be merged ({error})") from error
 
 
 def _counted(batches: Iterator[pa.Table], wanted: Wanted) -> Iterator[pa.Table]:

@@ -60,7 +60,10 @@ def compact_slice(
     pinned = PinnedSlice(store, operation)
     staged = f"{stage}/{instant}_{operation.file_id}_{attempt}" if stage else ""
     with store.spool(operation.path, staged) as spool:
-        counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)
+        try:
+            counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)
+        except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise damaged(operation.path, f"an input of it holds what cannot be merged ({error})") from error
         outcome = spool.create()
         if outcome is Outcome.CREATED:
             return counts.compacted(operation, DataFile(operation.path, spool.file.size, spool.file.sha256, ""))
