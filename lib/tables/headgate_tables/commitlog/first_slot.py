@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from headgate_tables.commitlog.bodies import Created
 from headgate_tables.commitlog.fields import Json
-from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.layout import LogLayout, is_number
 from headgate_tables.commitlog.publish import publish
 from headgate_tables.commitlog.records import DerivedFile, encode_derived
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.win import win
-from headgate_tables.errors import OutcomeUnknownError, SyncFailedError, TableExistsError, TablesError
+from headgate_tables.errors import CorruptFileError, OutcomeUnknownError, SyncFailedError, TableExistsError, TablesError
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
 
@@ -35,3 +35,14 @@ def create_log(
             f"slot 0 has decided the table, but its files are not in place yet: {error.message}",
             fix="Open it with open_table once the cause is removed; the first write completes it.",
         ) from error
+
+
+def lost_first_slot(store: Store, layout: LogLayout) -> CorruptFileError | None:
+    """What is wrong with a table without slot 0 when others are there, so that nobody takes it for one that has no slots."""
+    later = [name for name in store.list_folder(layout.slots).files if is_number(name)]
+    if not later:
+        return None
+    return CorruptFileError(
+        f"{layout.slot_path(0)} is gone, but later slots are there",
+        fix="Restore it from a copy of the table; without it, nothing says what the table is. Reading the table still works.",
+    )

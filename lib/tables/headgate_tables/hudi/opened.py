@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.first_slot import lost_first_slot
 from headgate_tables.commitlog.publish import given_up
 from headgate_tables.commitlog.records import DataFile, Holder
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
@@ -34,7 +35,7 @@ class Opened:
         self._take_over = take_over
         self.process = ""
         ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
-        self.log, self.damage = self._load_log() if ours else (None, None)
+        self.log, self.damage = self._load_log() if ours else (None, lost_first_slot(store, LOG_LAYOUT))
         where = f"{store.url}/{PROPERTIES_PATH}"
         self.properties = self._read_properties(where)
         self.layout = Layout.from_properties(self.properties, where)

@@ -132,8 +132,7 @@ class Transaction:
         completion = ""
         if self.statuses or channels:
             self._before_commit(False)
-            stats = [status.stat for status in self.statuses]
-            metadata = encode_commit(self.instant, stats, self._schema, "UPSERT", extra_metadata or {})
+            metadata = encode_commit(self.instant, self.statuses, self._schema, "UPSERT", extra_metadata or {})
             completion = self._decide(metadata, channels, decided)
             self._after_commit(self, completion)
         else:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from headgate_tables.commitlog.first_slot import lost_first_slot
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
@@ -13,13 +14,13 @@ from headgate_tables.face.results import Finding, Verification
 from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import LostInstants
+from headgate_tables.hudi.older_files import check_older, read_older
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.readable import unread
 from headgate_tables.hudi.returned_instants import find_returned
-from headgate_tables.hudi.timeline.active import Timeline, read_timeline
+from headgate_tables.hudi.timeline.active import Timeline, content_of, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
-from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import data_files_in, list_folders
 from headgate_tables.storage.store import Store
@@ -37,7 +38,10 @@ def verify(store: Store, history_folder: str) -> Verification:
     """
     timeline = read_timeline(store)
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
-        findings, folders = list(_check_metadata(store, timeline)), list(list_folders(store))
+        lost = lost_first_slot(store, LOG_LAYOUT)
+        findings = [Finding(LOG_LAYOUT.slot_path(0), lost.message)] if lost is not None else []
+        folders = list(list_folders(store))
+        findings += _check_metadata(store, timeline)
         findings += _check_kinds(folders, timeline)
         return Verification(0, len(timeline.writes()), _count_files(folders, timeline), findings)
     try:
@@ -52,11 +56,12 @@ def verify(store: Store, history_folder: str) -> Verification:
     findings += _check_returned(store, history_folder, state)
     folders = list(list_folders(store))
     findings += _check_kinds(folders, timeline)
-    older = list(_unexplained(folders, timeline, expected))
-    if older:
-        listed = _listed(store, timeline, history_folder, {instant for _, instant in older})
-        expected |= {path for path, _ in older if path in listed}
-        findings += _check_strays(timeline, [found for found in older if found[0] not in listed])
+    older = read_older(store, timeline, history_folder, {slot.instant for slot in slots if slot.files})
+    sizes = {f"{folder}/{name}".lstrip("/"): size for folder, names in folders for name, size in names.items()}
+    findings += [*older.findings, *check_older(store, older, sizes, dead)]
+    strays = list(_unexplained(folders, timeline, expected))
+    expected |= {path for path, _ in strays if path in older.listed}
+    findings += _check_strays(timeline, [found for found in strays if found[0] not in older.listed])
     return Verification(state.n + 1, len(state.commits), len(expected), findings)
 
 
@@ -125,16 +130,6 @@ def _unexplained(folders: Folders, timeline: Timeline, expected: Collection[str]
             yield path, instant
 
 
-def _listed(store: Store, timeline: Timeline, history_folder: str, instants: Collection[str]) -> set[str]:
-    """Paths of data files in the metadata of their commits: all that is known once the slots were deleted (rule G3)."""
-    contents = {
-        instant: store.get(timeline.completed[instant].path).to_pybytes() for instant in instants if instant in timeline.completed
-    }
-    contents |= archived_metadata(store, history_folder, [instant for instant in instants if instant not in contents])
-    metadata = (decode_commit(content, f"the metadata of {instant}") for instant, content in contents.items())
-    return {file.path for each in metadata for file in each.written()}
-
-
 def _check_strays(timeline: Timeline, unexplained: Sequence[tuple[str, str]]) -> Iterator[Finding]:
     """Readers trust names (fact HF1): they read a file of a committed instant even if no commit lists it."""
     for path, instant in unexplained:
@@ -157,7 +152,7 @@ def _check_kinds(folders: Folders, timeline: Timeline) -> Iterator[Finding]:
 def _check_metadata(store: Store, timeline: Timeline) -> Iterator[Finding]:
     for instant in timeline.writes():
         try:
-            metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+            metadata = decode_commit(content_of(store, instant), instant.path)
         except CorruptFileError as error:
             yield Finding(instant.path, error.message)
             continue

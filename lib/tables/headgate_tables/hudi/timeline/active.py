@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant, State, parse_instant
 from headgate_tables.storage.store import Store
 
@@ -59,6 +60,17 @@ def list_instants(store: Store, *, after: str | None = None) -> list[Instant]:
     names = sorted(store.list_folder(TIMELINE_FOLDER, after=after).files)
     parsed = (parse_instant(name) for name in names)
     return [instant for instant in parsed if instant is not None]
+
+
+def content_of(store: Store, instant: Instant) -> bytes:
+    """What an instant of a listing holds. Raises CorruptFileError when it is gone since, or is no file."""
+    try:
+        return store.get(instant.path).to_pybytes()
+    except FileNotFoundError as error:
+        raise CorruptFileError(
+            f"{instant.path} vanished while it was read",
+            fix="Read again; an archiver may have moved it. If it stays so, restore it from a copy of the table.",
+        ) from error
 
 
 def read_timeline(store: Store) -> Timeline:

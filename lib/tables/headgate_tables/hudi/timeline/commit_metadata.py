@@ -1,5 +1,6 @@
 """The content of a completed write: HoodieCommitMetadata as an Avro container."""
 
+import base64
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +8,16 @@ from functools import cache
 from typing import NamedTuple
 
 from headgate_tables.commitlog.fields import Fields, Json, json_map, list_of, map_of, nullable, number, text, texts
-from headgate_tables.face.files import WriteStat
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.operation import Compacted
 from headgate_tables.hudi.log.names import parse_base_name
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 from headgate_tables.hudi.timeline.compaction_plan import base_instant
 
+_DIGESTS_KEY = "headgate.sha256"
+_DIGEST_BYTES = 16
+_SHA256_DIGITS = 64
 _LONGS_IN_ORDER = "numWrites numDeletes numUpdateWrites totalWriteBytes totalWriteErrors"
 _LOG_LONGS = "totalLogRecords totalLogFiles totalUpdatedRecordsCompacted numInserts totalLogBlocks totalCorruptLogBlock"
 
@@ -93,13 +98,27 @@ class CommitMetadata:
         """The files of all partitions."""
         return itertools.chain.from_iterable(self.files.values())
 
+    def digests(self) -> dict[str, str]:
+        """The first half of each file's SHA-256, as hex digits, by path; empty where the commit does not say."""
+        paths = [file.path for file in self.written()]
+        try:
+            halves = base64.b64decode(self.extra.get(_DIGESTS_KEY, "")).hex()
+        except ValueError:
+            return {}
+        digits = 2 * _DIGEST_BYTES
+        if len(halves) != digits * len(paths):
+            return {}
+        return {path: halves[at * digits : (at + 1) * digits] for at, path in enumerate(paths)}
 
-def encode_commit(instant: str, stats: Sequence[WriteStat], schema: str, operation: str, extra: Mapping[str, str]) -> bytes:
+
+def encode_commit(instant: str, statuses: Sequence[WriteStatus], schema: str, operation: str, extra: Mapping[str, str]) -> bytes:
     """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6)."""
-    by_partition: dict[str, list[Json]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition, []).append(_encode_stat(stat, instant))
-    return _encode(by_partition, False, {**extra, "schema": schema}, operation)
+    by_partition: dict[str, list[WriteStatus]] = {}
+    for status in statuses:
+        by_partition.setdefault(status.stat.partition, []).append(status)
+    stats = {partition: [_encode_stat(each.stat, instant) for each in part] for partition, part in by_partition.items()}
+    files = [status.file for part in by_partition.values() for status in part]
+    return _encode(stats, False, {**extra, **_digests(files), "schema": schema}, operation)
 
 
 def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) -> bytes:
@@ -107,13 +126,25 @@ def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) 
 
     Raises ValueError for a file without the instant in its name: no reader would take it for this compaction's.
     """
-    by_partition: dict[str, list[Json]] = {}
+    by_partition: dict[str, list[Compacted]] = {}
     for each in finished:
         name = parse_base_name(each.operation.output)
         if name is None or name.instant != instant:
             raise ValueError(f"{each.operation.output} is not a base file of instant {instant}")
-        by_partition.setdefault(each.operation.partition, []).append(_compaction_stat(each))
-    return _encode(by_partition, True, {"schema": schema}, "COMPACT")
+        by_partition.setdefault(each.operation.partition, []).append(each)
+    stats = {partition: [_compaction_stat(each) for each in part] for partition, part in by_partition.items()}
+    files = [each.file for part in by_partition.values() for each in part]
+    return _encode(stats, True, {**_digests(files), "schema": schema}, "COMPACT")
+
+
+def _digests(files: Sequence[DataFile]) -> dict[str, str]:
+    """For ``verify``, which finds no other checksum of a file once its slot was deleted (rule G3). No other program looks at it.
+
+    Half of each SHA-256, in the order in which the metadata have the files: nobody has to read the slot's longer ones twice.
+    """
+    halves = b"".join(bytes.fromhex(file.sha256)[:_DIGEST_BYTES] for file in files if len(file.sha256) == _SHA256_DIGITS)
+    whole = len(halves) == _DIGEST_BYTES * len(files) > 0
+    return {_DIGESTS_KEY: base64.b64encode(halves).decode()} if whole else {}
 
 
 def _compaction_stat(compacted: Compacted) -> dict[str, Json]:

@@ -4,7 +4,7 @@ Readers need it when files are older than the active timeline: a log's slice fol
 archiving. Nothing in a file of the history ever becomes wrong; a file is only missing or superseded.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -62,6 +62,18 @@ def archived_metadata(store: Store, history_folder: str, instants: Collection[st
             rows = rows.filter(pc.and_(pc.is_in(rows["instantTime"], wanted), pc.is_valid(rows["metadata"])))
             found.update(metadata_of(rows))
     return found
+
+
+def archived_contents(store: Store, history_folder: str) -> Iterator[tuple[str, str, bytes]]:
+    """Instant time, action and bytes of the completed file of every archived instant that has them, one file of the history in
+    memory at a time. Raises CorruptFileError.
+    """
+    folder = HistoryFolder(store, history_folder)
+    for file in folder.named(folder.names()).files:
+        rows = folder.read(file.name, ["instantTime", "action", "metadata"]).to_pydict()
+        for instant, action, metadata in zip(rows["instantTime"], rows["action"], rows["metadata"], strict=True):
+            if action is not None and metadata is not None:
+                yield instant, action, metadata
 
 
 def append_history(store: Store, history_folder: str, entries: Sequence[Archived]) -> None:
@@ -191,4 +203,7 @@ def _create(store: Store, path: str, content: bytes) -> bool:
     outcome = store.create(path, [content], durable=True)
     if outcome is Outcome.UNKNOWN:
         raise StoreUnavailableError(f"the store did not say whether {path} was created", fix="Archive again.")
-    return outcome is Outcome.CREATED or store.get(path).to_pybytes() == content
+    try:
+        return outcome is Outcome.CREATED or store.get(path).to_pybytes() == content
+    except FileNotFoundError:
+        return False
