@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,24 @@ def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(
         with refused(CorruptFileError, fold.name, "Restore"):
             damaged.upsert(rows(("b", 1, "x")))
     assert hudi.open_table(table.url).upsert(rows(("b", 1, "x"))).upserted == 1
+
+
+READERS: dict[str, Callable[[hudi.Table], object]] = {
+    "instants": lambda table: table.instants(),
+    "archive": lambda table: table.archive(),
+    "scan": lambda table: hudi.open_table(table.url).scan(since="20200101000000000"),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_instant_that_is_listed_and_no_file_is_named(table: hudi.Table, read: Callable[[hudi.Table], object]) -> None:
+    table.configure({"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    table.compact()
+    first = table.commits()[0]
+    name = f".hoodie/timeline/{first.instant}_{first.completion}.deltacommit"
+    file = full(table, name)
+    file.rename(file.with_suffix(".aside"))
+    file.symlink_to("nowhere")
+    with refused(CorruptFileError, f"{name} vanished while it was read", "restore it from a copy"):
+        read(table)
+    assert name in wrong_paths(hudi.open_table(table.url))

@@ -1,7 +1,7 @@
 """The active timeline for people: every instant, and what its commit wrote."""
 
 from headgate_tables.face.results import InstantInfo
-from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.active import content_of, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant
 from headgate_tables.storage.store import Store
@@ -18,7 +18,7 @@ def _describe(store: Store, instant: Instant) -> InstantInfo:
     known = (instant.time, instant.action, str(instant.state), instant.completion or None)
     if not instant.completion or instant.action not in WRITE_ACTIONS:
         return InstantInfo(*known)
-    metadata = decode_commit(store.get(instant.path).to_pybytes(), instant.path)
+    metadata = decode_commit(content_of(store, instant), instant.path)
     files = list(metadata.written())
     rows, deletes = sum(file.rows for file in files), sum(file.deletes for file in files)
     return InstantInfo(*known, files=len(files), rows=rows, deletes=deletes, bytes=sum(file.size for file in files))

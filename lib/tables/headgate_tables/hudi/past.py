@@ -5,10 +5,9 @@ Asks the timeline alone, so that a handle that only reads knows it of any writer
 
 from collections.abc import Callable
 
-from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.leases import leased_points
-from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.hudi.timeline.active import Timeline, content_of
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean
 from headgate_tables.hudi.timeline.history import archived_completions
 from headgate_tables.hudi.timeline.history_files import HistoryFolder, completions_of
@@ -67,7 +66,7 @@ class Past:
     def cleaned(self, instant: Instant) -> Cleaned:
         """What a completed cleaning removed. Raises CorruptFileError."""
         if instant.time not in self._cleaned:
-            self._cleaned[instant.time] = _read(self._store, instant)
+            self._cleaned[instant.time] = decode_clean(content_of(self._store, instant), instant.path)
         return self._cleaned[instant.time]
 
 
@@ -82,15 +81,6 @@ def kept_since(cleaned: Cleaned, timeline: Timeline) -> str:
         return ""
     last = cleaned.earliest or cleaned.last_completed or cleaned.instant
     return max((write.completion for write in timeline.writes() if write.time <= last), default="")
-
-
-def _read(store: Store, instant: Instant) -> Cleaned:
-    try:
-        return decode_clean(store.get(instant.path).to_pybytes(), instant.path)
-    except FileNotFoundError as error:
-        raise CorruptFileError(
-            f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it."
-        ) from error
 
 
 def _cleanings(timeline: Timeline) -> list[Instant]:

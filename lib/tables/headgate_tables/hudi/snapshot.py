@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.past import Past
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.schema.evolved import shown
 from headgate_tables.hudi.schema.meta_columns import without_meta
-from headgate_tables.hudi.timeline.active import Timeline, read_timeline
+from headgate_tables.hudi.timeline.active import Timeline, content_of, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from headgate_tables.hudi.timeline.history import archived_completions
 from headgate_tables.hudi.timeline.instant import Instant, State
@@ -187,12 +186,7 @@ class Snapshots:
 
     def metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says of its files. Raises CorruptFileError."""
-        try:
-            found = decode_commit(self._store.get(instant.path).to_pybytes(), instant.path)
-        except FileNotFoundError as error:
-            raise CorruptFileError(
-                f"{instant.path} vanished while it was read", fix="Read again; an archiver may have moved it."
-            ) from error
+        found = decode_commit(content_of(self._store, instant), instant.path)
         if self._fixed_schema is not None and not self._is_ours(instant):
             self._schemas[instant.time] = found.extra.get("schema", "")
         return found

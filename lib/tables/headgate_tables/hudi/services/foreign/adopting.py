@@ -15,7 +15,7 @@ from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, format_time, parse_time
-from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, UnsupportedTableError
+from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -29,6 +29,7 @@ from headgate_tables.hudi.services.foreign.sampled_keys import sample
 from headgate_tables.hudi.services.foreign.work import ForeignChanges, ListedTable
 from headgate_tables.hudi.services.savepoints import savepoint_files
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
+from headgate_tables.hudi.timeline.active import content_of
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
@@ -140,7 +141,7 @@ def _late_outputs(store: Store, layout: Layout, foreign: ForeignChanges, state: 
     base file beside theirs would make the table unreadable (rule FI3).
     """
     late = foreign_work.plan_outputs(state, {*foreign.finished, *foreign.removed})
-    contents = {time: store.get(foreign.completed[time].path).to_pybytes() for time in late if time in foreign.completed}
+    contents = {time: content_of(store, foreign.completed[time]) for time in late if time in foreign.completed}
     contents |= archived_metadata(store, layout.history_folder, [time for time in foreign.archived if time in late])
     commits = [decode_commit(content, f"the metadata of {time}") for time, content in contents.items()]
     theirs = {file.path for each in commits for file in each.written()}
@@ -254,7 +255,7 @@ def _savepoint(instant: Instant, listed: ListedTable, state: LogState) -> Savepo
 def _cleanings(store: Store, foreign: ForeignChanges) -> Iterator[Cleaned]:
     for each in foreign.completed.values():
         if each.action == "clean":
-            yield decode_clean(store.get(each.path).to_pybytes(), each.path)
+            yield decode_clean(content_of(store, each), each.path)
     for each in foreign.pending:
         # Some of its files may already be deleted.
         if each.action == "clean" and each.state is State.INFLIGHT:
@@ -293,4 +294,7 @@ def set_utc(store: Store) -> None:
 
 
 def _properties(store: Store) -> dict[str, str]:
-    return parse(store.get(PROPERTIES_PATH).to_pybytes(), PROPERTIES_PATH)
+    try:
+        return parse(store.get(PROPERTIES_PATH).to_pybytes(), PROPERTIES_PATH)
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table.") from error

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_tables.errors import TablesError, UnsupportedTableError
-from headgate_tables.hudi.base_reader import BaseFile
+from headgate_tables.hudi.base_reader import BaseFile, gone
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.entries import one_array
 from headgate_tables.hudi.keys.bucket import Hashes, bucket_of, record_hashes
@@ -81,10 +81,17 @@ def _rows(store: Store, definition: Definition, path: str) -> Iterator[pa.Table]
             yield rows.slice(0, ROWS)
             return
         return
-    for block in read_log_file(store.get(path), path, lambda _: True):
+    for block in read_log_file(_log(store, path), path, lambda _: True):
         if isinstance(block, RowsBlock) and not block.partial:
             yield conform(block.read(columns).slice(0, ROWS), target, path)
             return
+
+
+def _log(store: Store, path: str) -> pa.Buffer:
+    try:
+        return store.get(path)
+    except FileNotFoundError as error:
+        raise gone(path) from error
 
 
 def _hashes(rows: pa.Table, definition: Definition, path: str) -> Hashes:

@@ -17,6 +17,7 @@ from headgate_tables.hudi.schema.evolved import check_stored
 from headgate_tables.hudi.services.foreign.adopting import check_clock, survey
 from headgate_tables.hudi.services.foreign.sampled_keys import Sample, sample
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
+from headgate_tables.hudi.timeline.active import content_of
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
@@ -87,7 +88,7 @@ def _schema(store: Store, snapshot: Snapshot) -> pa.Schema:
     if not schema.names:
         raise UnsupportedTableError("the table has no commit that names its columns", fix="Write some rows with its own program.")
     check_stored(schema)
-    if writes and decode_commit(store.get(writes[-1].path).to_pybytes(), writes[-1].path).extra.get("latest_schema"):
+    if writes and decode_commit(content_of(store, writes[-1]), writes[-1].path).extra.get("latest_schema"):
         raise UnsupportedTableError(
             "the table's columns were renamed or changed in place (hoodie.schema.on.read.enable)",
             fix="Load its rows into a new table.",

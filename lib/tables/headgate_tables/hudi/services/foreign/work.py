@@ -14,7 +14,7 @@ from headgate_tables.face.operation import Operation
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.log.names import BaseName, LogName, base_name, parse_base_name, parse_log_name
-from headgate_tables.hudi.timeline.active import Timeline, list_instants
+from headgate_tables.hudi.timeline.active import Timeline, content_of, list_instants
 from headgate_tables.hudi.timeline.avro_container import decode
 from headgate_tables.hudi.timeline.compaction_plan import decode_plan
 from headgate_tables.hudi.timeline.history import archived_completions
@@ -69,7 +69,7 @@ def list_table(store: Store, layout: Layout, state: LogState) -> ListedTable:
 
 
 def _undone_by(store: Store, instant: Instant) -> list[str]:
-    data = store.get(instant.path).to_pybytes()
+    data = content_of(store, instant)
     if instant.action == "rollback":
         return decode(
             data, instant.path, ["HoodieRollbackMetadata"], lambda fields: list(fields.required("commitsRollback", texts))

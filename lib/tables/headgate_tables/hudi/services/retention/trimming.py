@@ -10,7 +10,7 @@ from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
 from headgate_tables.hudi.services.retention.horizon import earliest_retained
-from headgate_tables.hudi.timeline.active import list_instants
+from headgate_tables.hudi.timeline.active import content_of, list_instants
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean, encode_clean_plan
 from headgate_tables.hudi.timeline.history import append_history, obsolete_history
 from headgate_tables.hudi.timeline.history_files import Archived
@@ -125,6 +125,6 @@ def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
 def _archived(owned: Owned, done: Instant, files: Sequence[Instant]) -> Archived:
     """The instant with the bytes of its completed file, and of the plan that a service left in its requested file."""
     requested = next((each for each in files if each.time == done.time and each.state is State.REQUESTED), None)
-    plan = owned.store.get(requested.path).to_pybytes() if requested else b""
-    metadata = owned.store.get(done.path).to_pybytes()
+    plan = content_of(owned.store, requested) if requested else b""
+    metadata = content_of(owned.store, done)
     return Archived(done.time, done.completion, done.action, metadata, plan or None)
