@@ -64,7 +64,7 @@ async def serve(settings: CompactorSettings, drain: asyncio.Event, world: World)
 async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Compactor]:
     """Connects to coordinators and takes attempts until the block ends. Drops attempts that still run then."""
     process = world.ids.token()
-    runner = AttemptRunner(process, settings.storage_options, SystemIds())
+    runner = AttemptRunner(process, settings.storage_options, SystemIds(), settings.store)
     hello = wire.CompactorHello(process=process, host=world.host)
     with (
         ThreadPoolExecutor(settings.operations, "compact") as threads,

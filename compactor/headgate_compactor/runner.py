@@ -52,10 +52,11 @@ class RunningAttempt:
 class AttemptRunner:
     """Stages outputs in the folder of ``process``. ``run`` is called from several threads."""
 
-    def __init__(self, process: str, storage_options: Mapping[str, str], ids: Ids) -> None:
+    def __init__(self, process: str, storage_options: Mapping[str, str], ids: Ids, store: str = "") -> None:
         self._process = process
         self._options = storage_options
         self._ids = ids
+        self._store = store
 
     def run(self, running: RunningAttempt) -> wire.WorkRequest:
         """Returns the report. Raises SyncFailedError: this process must not write any more (hazard H14)."""
@@ -79,7 +80,7 @@ class AttemptRunner:
 
     def _compact(self, running: RunningAttempt) -> Compacted:
         order = running.order
-        folder = open_folder(order.url, self._options, self._ids)
+        folder = open_folder(order.url, self._options, self._ids, self._store)
         operation = read_operation(order.operation)
         task = compaction_task(
             folder,

@@ -1,6 +1,7 @@
 """What becomes of an attempt, by what the merge met: as its coordinator hears it. The merge itself is a fake."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,11 @@ def test_a_failed_sync_is_nobodys_report(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with pytest.raises(SyncFailedError):
         outcome(monkeypatch, merge)
+
+
+def test_an_order_for_a_place_outside_of_the_store_is_refused(tmp_path: Path) -> None:
+    order = wire.RunAttempt(attempt=ATTEMPT, url="file:///etc")
+    runner = AttemptRunner("me", {}, SystemIds(), str(tmp_path))
+    failed = runner.run(RunningAttempt(order)).failed
+    assert (failed.attempt, failed.kind) == (ATTEMPT, wire.FAILURE_KIND_OPERATION)
+    assert failed.why.startswith(f"file:///etc does not lie below {tmp_path}")

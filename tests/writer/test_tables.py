@@ -50,10 +50,10 @@ class Scene:
     def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:
         self.tables.receive_order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
 
-    def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1) -> None:
+    def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, url: str = "") -> None:
         members = [wire.Member(process="me", address="me:1")]
         membership = wire.Membership(checkpoint=1, members=members, assignment=[0] * self.groups)
-        content = wire.Attach(membership=membership, url=self.url, definition=self.definition)
+        content = wire.Attach(membership=membership, url=url or self.url, definition=self.definition)
         self.order(owner, table, epoch, generation, attach=content)
 
 
@@ -64,7 +64,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
         settings = WriterSettings(coordinator=["c:1"])
         parts = WriterResources("me", settings, SystemIds(), World.real(), budget, intake, threads, threads)
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            tables = Tables(parts, {}, group)
+            tables = Tables(parts, str(folder), {}, group)
             try:
                 yield Scene(tables, folder)
             finally:
@@ -138,3 +138,15 @@ async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waite
         assert refused.value.error.code == errors_pb2.CODE_UNAVAILABLE
         writer.ask_checkpoint()
         assert len(owner.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc", "{folder}", "{folder}/../elsewhere", "s3://bucket/table", "http://169.254.169.254/a"]
+)
+async def test_a_table_outside_of_the_store_is_not_attached_and_others_are(tmp_path: Path, url: str) -> None:
+    async with scene(tmp_path) as here:
+        owner = Owner()
+        here.attach(owner, "elsewhere", url=url.format(folder=tmp_path))
+        here.attach(owner, "t")
+        assert here.tables.writer_of("elsewhere") is None
+        assert here.tables.writer_of("t") is not None

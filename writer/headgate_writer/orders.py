@@ -28,8 +28,8 @@ def read_definition(message: TableDefinition) -> Definition:
     return define(schema=read_schema(message.schema), **fields)
 
 
-def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:
-    """Returns the table of ``order.attach``. Raises OptionError when the url and our storage options do not fit,
+def read_attach(order: wire.TableOrder, store: str, storage_options: Mapping[str, str], ids: Ids) -> AttachedTable:
+    """Returns the table of ``order.attach``. Raises OptionError when the url and our settings do not fit,
     UnknownMessageError for a missing or unknown field of the definition.
     """
     return AttachedTable(
@@ -38,6 +38,6 @@ def read_attach(order: wire.TableOrder, storage_options: Mapping[str, str], ids:
         generation=order.generation,
         url=order.attach.url,
         definition=read_definition(order.attach.definition),
-        store=open_folder(order.attach.url, storage_options, ids),
+        store=open_folder(order.attach.url, storage_options, ids, store),
         restored=order.attach.restored,
     )

@@ -96,7 +96,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
     ):
         async with asyncio.TaskGroup() as group:
             parts = WriterResources(process, settings, SystemIds(), world, budget, ingest_budget, cpu, flushing)
-            tables = Tables(parts, settings.storage_options, group)
+            tables = Tables(parts, settings.store, settings.storage_options, group)
             WriterMetrics(registry, tables, refusals, budget)
             hello = wire.Hello(process=process)
             handler = ControlHandler(hello, tables, world)

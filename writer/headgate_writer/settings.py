@@ -23,6 +23,11 @@ class WriterSettings(ServiceSettings):
     coordinator: Words = Field(
         [], description="host:port of one or more coordinators, separated by commas; the others are found through them"
     )
+    store: str = Field(
+        "",
+        description="root below which all tables lie that this process opens, the same as the coordinators'; an order for a "
+        "table elsewhere is refused. Empty: whatever a coordinator names is opened, with this process's rights",
+    )
     storage_options: NamedValues = Field(
         default_factory=dict,
         description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "

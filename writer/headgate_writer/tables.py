@@ -13,6 +13,7 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_runtime.logs import get_logger
+from headgate_tables.errors import TablesError
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.metrics import TableTotals
 from headgate_writer.orders import read_attach, read_membership
@@ -27,10 +28,11 @@ _Order: TypeAlias = Literal[
 
 
 class Tables:
-    """``group`` owns the tables' tasks. ``storage_options``: of the store that holds the tables."""
+    """``group`` owns the tables' tasks. ``store``: the root below which tables lie, or ""; ``storage_options``: of it."""
 
-    def __init__(self, parts: WriterResources, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
+    def __init__(self, parts: WriterResources, store: str, storage_options: Mapping[str, str], group: asyncio.TaskGroup) -> None:
         self._parts = parts
+        self._store = store
         self._storage_options = storage_options
         self._group = group
         self._writers: dict[str, TableWriter] = {}
@@ -109,7 +111,12 @@ class Tables:
 
     def _attach(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
         current = self._writers.get(order.table)
-        attached = read_attach(order, self._storage_options, self._parts.ids)
+        try:
+            attached = read_attach(order, self._store, self._storage_options, self._parts.ids)
+        except TablesError as error:
+            # Other tables go on; the owner of this one notices that it gets no reports.
+            _log.error("a table is not attached: " + str(error), table=order.table)
+            return
         uuid, seen = self._seen.get(order.table, (attached.definition.table_uuid, (0, 0)))
         if uuid != attached.definition.table_uuid:
             seen = (0, 0)  # another table has the name now, and its epochs begin anew

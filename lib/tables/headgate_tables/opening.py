@@ -12,7 +12,7 @@ from headgate_tables.hudi.definition import Definition as HudiDefinition
 from headgate_tables.hudi.definition import read_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
-from headgate_tables.storage.open import open_store
+from headgate_tables.storage.open import check_below, open_store
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Ids
 
@@ -38,8 +38,13 @@ define = _with_definition(HudiDefinition)
 """A table's definition from its fields, as its owner sends them; the schema with ``read_schema``."""
 
 
-def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids) -> Store:
-    """A table's folder, for a process that writes files in it. Raises OptionError when url and options do not fit."""
+def open_folder(url: str, storage_options: Mapping[str, str] | None, ids: Ids, root: str = "") -> Store:
+    """A table's folder, for a process that writes files in it. ``root``: below which it has to lie, "" for anywhere.
+
+    Raises OptionError when url and options do not fit, and for a url elsewhere.
+    """
+    if root:
+        check_below(url, root)
     return open_store(url, storage_options, ids, anchor=LOG_LAYOUT.root)
 
 

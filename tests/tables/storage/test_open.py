@@ -4,7 +4,7 @@ import pytest
 
 from headgate_tables.errors import OptionError
 from headgate_tables.storage.address import Scheme, read_address
-from headgate_tables.storage.open import open_store
+from headgate_tables.storage.open import check_below, open_store
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import SystemIds
 from support.s3 import S3Endpoint
@@ -140,6 +140,10 @@ def test_another_scheme_is_refused_with_those_that_work(url: str) -> None:
         "abfss://c/a",
         "abfss://c@a/b",
         "a\0b",
+        "s3://169.254.169.254#/a",
+        "s3://bucket:80/a",
+        "s3://user@host/a",
+        "abfss://c?@a.dfs.core.windows.net/a",
     ],
 )
 def test_an_address_that_names_nothing_is_refused(url: str) -> None:
@@ -165,3 +169,43 @@ def test_a_setting_that_is_unknown_or_unreadable_is_named(options: dict[str, str
 def test_a_setting_that_a_service_does_not_know_is_named(url: str) -> None:
     with pytest.raises(OptionError, match=r"regoin.*obstore's names"):
         open_store(url, {"regoin": "x"}, SystemIds())
+
+
+@pytest.mark.parametrize("host", ["evil.example", "169.254.169.254.nip.io", "core.windows.net.evil.example", "localhost"])
+def test_an_address_takes_no_credentials_to_a_host_that_is_no_cloud(host: str) -> None:
+    with pytest.raises(OptionError, match=rf"{host} is not a cloud of Azure's\. .*give its endpoint in storage_options"):
+        open_store(f"abfss://c@account.dfs.{host}/table", {"account_key": "c2VjcmV0"}, SystemIds())
+
+
+BELOW = [
+    ("/data/tables/t", "/data/tables"),
+    ("file:///data/tables/p/t", "/data/tables/"),
+    ("/data/x/../tables/t", "file:///data/tables"),
+    ("s3://bucket/a/b", "s3://bucket/a"),
+    ("s3://bucket/a", "S3://bucket"),
+    ("abfss://c@account.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net"),
+]
+ELSEWHERE = [
+    ("/data/tables", "/data/tables"),
+    ("/data/tables/../t", "/data/tables"),
+    ("file:///data/tables/%2e%2e/t", "/data/tables"),
+    ("/data/tables-of-others/t", "/data/tables"),
+    ("file:///etc", "/data/tables"),
+    ("s3://bucket/a", "/data/tables"),
+    ("s3://other/a/b", "s3://bucket/a"),
+    ("s3://bucket/ab", "s3://bucket/a"),
+    ("gs://bucket/a/b", "s3://bucket/a"),
+    ("abfss://c@another.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net"),
+    ("http://169.254.169.254/latest", "/"),
+]
+
+
+@pytest.mark.parametrize(("url", "root"), BELOW)
+def test_what_lies_below_the_root_is_opened(url: str, root: str) -> None:
+    check_below(url, root)
+
+
+@pytest.mark.parametrize(("url", "root"), ELSEWHERE)
+def test_what_lies_elsewhere_is_not(url: str, root: str) -> None:
+    with pytest.raises(OptionError, match=r"does not lie below|is not supported"):
+        check_below(url, root)

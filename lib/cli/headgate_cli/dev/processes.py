@@ -72,7 +72,7 @@ def service_processes(cluster: Cluster) -> list[ProcessSpec]:
         argv += ["--name", f"coordinator-{number}", "--store", cluster.store]
         processes.append(_service(cluster, "coordinator", number, argv, COORDINATORS, {"HEADGATE_REDIS": cluster.redis.url}))
     for kind, count in (("writer", cluster.writers), ("compactor", cluster.compactors)):
-        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(among_services)]
+        argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(among_services), "--store", cluster.store]
         argv += ["--cluster-listen", "127.0.0.1:0"] if kind == "writer" else []
         processes += [_service(cluster, kind, number, argv, WORKERS) for number in range(1, count + 1)]
     return processes

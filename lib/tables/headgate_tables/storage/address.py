@@ -49,6 +49,9 @@ FORMS = {
 
 _ACCOUNT = re.compile(r"([a-z0-9]+)\.dfs\.([a-z0-9.-]+)")
 _PUBLIC_CLOUD = "core.windows.net"
+_CLOUDS = (_PUBLIC_CLOUD, "core.chinacloudapi.cn", "core.usgovcloudapi.net")
+"""Hosts that an address may name: requests to any other would take this process's credentials where a stranger wants them."""
+_BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]*")
 
 
 def scheme_of(name: str) -> Scheme | None:
@@ -75,6 +78,8 @@ def read_address(url: str, scheme: Scheme) -> Address:
     if not place or (prefix and any(part in ("", ".", "..") for part in prefix.split("/"))):
         raise _no_address(url, scheme)
     whole = f"{scheme.value}://{place}/{prefix}".rstrip("/")
+    if not _BUCKET.fullmatch(place.partition("@")[0] if scheme is Scheme.ABFSS else place):
+        raise _no_address(url, scheme)
     if scheme is not Scheme.ABFSS:
         return Address(service_of(scheme), place, prefix, whole, {})
     container, _, host = place.partition("@")
@@ -82,6 +87,12 @@ def read_address(url: str, scheme: Scheme) -> Address:
     if not container or not found:
         raise _no_address(url, scheme)
     account, cloud = found.groups()
+    if cloud not in _CLOUDS:
+        raise OptionError(
+            f"{url}: {cloud} is not a cloud of Azure's",
+            fix=f"An address may name {', '.join(_CLOUDS)}. For another server write {FORMS[Scheme.AZ]} and give its endpoint in "
+            "storage_options.",
+        )
     # obstore speaks with the account's blob endpoint. Left out for the public cloud, so that the environment can name another.
     endpoint = {} if cloud == _PUBLIC_CLOUD else {"endpoint": f"https://{account}.blob.{cloud}"}
     return Address(Service.AZURE, container, prefix, whole, {"account_name": account, **endpoint})

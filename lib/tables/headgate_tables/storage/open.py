@@ -36,23 +36,55 @@ def open_store(url: str, storage_options: Mapping[str, str] | None, ids: Ids, *,
     ``anchor``: see ``LocalStore``.
     Raises OptionError for another scheme, an incomplete address or a setting that is unknown, missing or unreadable.
     """
+    address = _address_in_bucket(url)
+    if address is not None:
+        return _open_bucket(address, storage_options or {})
+    if storage_options:
+        raise OptionError(
+            f"{url}: storage_options given for a local folder", fix="Leave them out, or name the bucket as s3://bucket/prefix."
+        )
+    return LocalStore(_local_path(url), ids, anchor=anchor)
+
+
+def check_below(url: str, root: str) -> None:
+    """Raises OptionError unless ``url`` lies below ``root``, both as ``open_store`` takes them. Opens nothing."""
+    (kind, path), (wanted, above) = _parts(url), _parts(root)
+    if kind != wanted or path[: len(above)] != above or len(path) == len(above):
+        raise OptionError(
+            f"{url} does not lie below {root}, and nothing else is opened here",
+            fix="Correct the setting `store`, or find out which process named that address.",
+        )
+
+
+def _parts(url: str) -> tuple[tuple[object, ...], list[str]]:
+    """What has to be equal, and the path in it."""
+    address = _address_in_bucket(url)
+    if address is None:
+        return (), [part for part in _local_path(url).split("/") if part]
+    return (address.service, address.bucket, *sorted(address.settings.items())), [
+        part for part in address.prefix.split("/") if part
+    ]
+
+
+def _address_in_bucket(url: str) -> Address | None:
+    """None for a folder of this machine."""
     found = _SCHEME.match(url)
     name = found[1].lower() if found else None
     if name and (scheme := scheme_of(name)):
-        return _open_bucket(read_address(url, scheme), storage_options or {})
+        return read_address(url, scheme)
     if name not in (None, "file"):
         raise OptionError(
             f"{url}: the scheme {name} is not supported",
             fix=f"Use {', '.join(FORMS.values())}, file:///absolute/path or a plain path.",
         )
-    if storage_options:
-        raise OptionError(
-            f"{url}: storage_options given for a local folder", fix="Leave them out, or name the bucket as s3://bucket/prefix."
-        )
-    path = _path_of_file_url(url) if name else url
+    return None
+
+
+def _local_path(url: str) -> str:
+    path = _path_of_file_url(url) if _SCHEME.match(url) else url
     if not path or "\0" in path:
         raise OptionError(f"{url!r} names no folder", fix="Give the path of the table's folder.")
-    return LocalStore(os.path.abspath(path), ids, anchor=anchor)
+    return os.path.abspath(path)
 
 
 def _path_of_file_url(url: str) -> str:
