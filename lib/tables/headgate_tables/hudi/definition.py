@@ -135,7 +135,7 @@ class Definition:
         if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
             raise OptionError(f"buckets={self.buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
         if not 1 <= self.key_groups < 1 << 15:
-            raise OptionError(f"key_groups={self.key_groups}", fix=f"Leave it at {KEY_GROUPS}.")
+            raise OptionError(f"a table of {self.key_groups} key groups", fix=f"Every table has {KEY_GROUPS} of them.")
         if not self.name or any(character in self.name for character in "/\\\0"):
             raise OptionError(f"{self.name!r} is not a table name", fix="Pass name=..., without slashes.")
         used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
