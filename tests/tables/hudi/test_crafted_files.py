@@ -21,6 +21,8 @@ from headgate_tables.errors import MOST_CHARACTERS, CorruptFileError, Unsupporte
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log import avro_rows
 from headgate_tables.hudi.log.avro_binary import varint
+from headgate_tables.hudi.log.block import BlockKind, encode_block
+from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
 from headgate_tables.hudi.properties import parse
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
@@ -179,6 +181,21 @@ def test_a_page_that_says_it_is_two_gigabytes_takes_no_such_memory(tmp_path: Pat
     with changed(file, crafted), refused(CorruptFileError, re.escape(path), "Restore"):
         table.scan(meta_columns=True).to_table()
     assert (pool.max_memory() or 0) - (before or 0) < 64 << 20
+
+
+def test_a_block_of_more_rows_than_its_bytes_can_have_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    table = hudi.open_table(str(layered_table(tmp_path)))
+    path = path_of(table, "rows")
+    content = full(table, path).read_bytes()
+    [block] = read_log_file(pa.py_buffer(content), path, lambda _: True)
+    assert isinstance(block, RowsBlock)
+    row = block.read(["_hoodie_record_key"]).slice(0, 1)
+    sink = pa.BufferOutputStream()
+    pq.write_table(row.take(pa.array([0] * 1_400_000)), sink, store_schema=False)
+    pieces = encode_block(BlockKind.PARQUET_DATA, block.block.headers, [sink.getvalue()])
+    crafted = b"".join(bytes(memoryview(piece)) for piece in pieces)
+    with changed(full(table, path), crafted), refused(CorruptFileError, "1400000 rows in [0-9]+ bytes", "Restore"):
+        table.scan().to_table()
 
 
 def test_a_message_that_quotes_a_file_is_cut() -> None:

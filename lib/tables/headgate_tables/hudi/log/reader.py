@@ -17,6 +17,9 @@ PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What pyarrow raises for damaged Parquet; the last for a column name that is not text."""
 
 _ROLLBACK = "0"
+_MOST_ROWS = 1 << 20
+_MOST_ROWS_PER_BYTE = 64
+"""Every row has a key of its own, and no encoding stores a thousand of those in as few bytes. A block is decoded whole."""
 _AT_ONCE = 4 << 20
 """Bytes of a file. More: more memory for a reader that wants a column of it."""
 
@@ -73,9 +76,12 @@ class RowsBlock(_LogBlock):
         if self.block.kind is not BlockKind.PARQUET_DATA:
             return None
         try:
-            return open_parquet(pa.BufferReader(self.block.content))
+            opened = open_parquet(pa.BufferReader(self.block.content))
         except PARQUET_ERRORS as error:
             raise _damaged(self, error) from error
+        if opened.metadata.num_rows > _MOST_ROWS + _MOST_ROWS_PER_BYTE * self.block.content.size:
+            raise _damaged(self, f"{opened.metadata.num_rows} rows in {self.block.content.size} bytes")
+        return opened
 
     def read(self, columns: Collection[str] | None = None) -> pa.Table:
         """Rows of these columns (None = all; names that the block lacks are left out), in stored types and order.
