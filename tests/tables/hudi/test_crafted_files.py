@@ -111,7 +111,7 @@ def test_a_schema_of_many_columns_is_not() -> None:
 
 
 def test_a_schema_of_more_characters_than_any_is_refused() -> None:
-    with refused(CorruptFileError, "no Avro schema", "Restore"):
+    with refused(CorruptFileError, "not an Avro schema", "Restore"):
         arrow_schema(" " * (17 << 20), "log")
 
 
