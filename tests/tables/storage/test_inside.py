@@ -77,6 +77,13 @@ def test_a_table_may_be_reached_by_a_link(store: Store, tmp_path: Path) -> None:
     assert store.get("inner/new/file").to_pybytes() == b"x", "the link leads elsewhere since"
 
 
+def test_a_file_in_the_root_is_spooled_without_a_stage(store: Store) -> None:
+    with store.spool("file", "") as spool:
+        spool.file.write(b"x")
+        spool.create()
+    assert store.get("file").to_pybytes() == b"x"
+
+
 @pytest.mark.parametrize("call", [*READS.values(), *WRITES.values()], ids=[*READS, *WRITES])
 @pytest.mark.parametrize("folder", ["away", "along"])
 def test_behind_a_link_nothing_is_read_or_changed(

@@ -125,7 +125,7 @@ class LocalStore:
     @contextlib.contextmanager
     def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
         target, folder = self._at(path), _folder(path)
-        full = self._at(staged or f"{folder}/{TEMP_PREFIX}{self._ids.token()}")
+        full = self._at(staged or f"{folder}/{TEMP_PREFIX}{self._ids.token()}".lstrip("/"))
         steps = (lambda: self._make_folder(os.path.dirname(target)), lambda: self._sync_folder(folder))
         with contextlib.ExitStack() as open_file:
             with errors_of_writes(full):
