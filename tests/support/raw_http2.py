@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_UNKNOWN: Final = 0xFA
 _ACK: Final = 1
 _END_STREAM: Final = 1
 _END_HEADERS: Final = 4
@@ -82,6 +83,10 @@ class RawConnection:
                 await self._writer.drain()
             elif content:
                 await self._moved.wait()
+
+    def send_ignored(self, nbytes: int) -> None:
+        """Sends a frame of a kind that no server knows, and that it therefore passes over (RFC 9113, 5.5)."""
+        self._frame(_UNKNOWN, 0, 0, bytes(nbytes))
 
     async def drain(self) -> None:
         """Until the socket has taken what was sent."""

@@ -34,7 +34,7 @@ class DoorLimits:
 
     Health checks need no token: ``stranger_bytes`` and ``stranger_seconds`` are the same for them; one more ends the oldest.
     So it does with more than ``watchers`` streams of the health service. ``connections``: more are closed at once; each takes
-    20 KiB, and a file descriptor, of which many systems allow a process 1,024.
+    70 KiB, and a file descriptor, of which many systems allow a process 1,024.
     """
 
     message_bytes: int = MAX_MESSAGE_BYTES
