@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -152,10 +153,10 @@ def message_start(declared: int) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def raw_connection(address: str) -> AsyncIterator[RawConnection]:
+async def raw_connection(address: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
     """A connection whose settings the server has sent, or has refused; it is closed at the end of the block."""
     host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
     made = RawConnection(reader, writer)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(made.serve())
