@@ -21,6 +21,7 @@ from bench.tables.scratch import scratch_folder
 from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
+from support.access import write_access
 from support.arrow_batches import batch
 from support.cluster import Cluster
 
@@ -47,9 +48,8 @@ def measure(figures: Figures, *, quick: bool) -> None:
 
 @contextlib.contextmanager
 def _cluster(folder: Path) -> Iterator[Cluster]:
-    tokens = folder / "tokens"
-    tokens.write_text("alice alice-token\nbob bob-token\n", encoding="utf-8")
-    flags = ["--tokens", str(tokens)]
+    access = write_access(folder / "access.toml", {"alice-token": "alice", "bob-token": "bob"})
+    flags = ["--access", str(access)]
     options = {"coordinator": flags, "writer": flags}
     with Cluster(folder / "cluster", writers=1, options=options, env={"HEADGATE_CLUSTER_TOKEN": "cluster-token"}) as cluster:
         yield cluster

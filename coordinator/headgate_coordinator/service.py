@@ -65,12 +65,12 @@ async def serve(
     figures.writers.set_function(lambda: len(state.writers))
     figures.compactors.set_function(lambda: len(state.compactors))
     with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
-        server = Server(settings)
-        tables = TableService(state, storage, threads, created)
+        server = Server(settings, clock=world.clock)
+        tables = TableService(state, storage, threads, created, lambda: server.access.alarms)
         add_TableServiceServicer_to_server(tables, server.grpc)
         if server.cluster is not server.grpc:
             add_TableServiceServicer_to_server(tables, server.cluster)
-        maintenance = MaintenanceService(state, storage, threads, created, settings.operators, world.clock)
+        maintenance = MaintenanceService(state, storage, threads, created, world.clock)
         add_MaintenanceServiceServicer_to_server(maintenance, server.grpc)
         add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.cluster)
         compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
@@ -87,9 +87,9 @@ async def serve(
             for problem in filter(None, (plaintext_problem(settings.redis), await leases.setup_problem())):
                 _log.warning("redis is not set up for leases", problem=problem)
             async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(threads.failed())
+                watching = [tasks.create_task(threads.failed()), tasks.create_task(server.access.run())]
                 owning = tasks.create_task(elections.run(draining))
-                owning.add_done_callback(lambda _: watching.cancel())
+                owning.add_done_callback(lambda _: [task.cancel() for task in watching])
                 await elections.first_look_done.wait()
                 await server.health.set(True, *SERVICES)
                 ready(bound)

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import ByteSize, Duration, NamedValues, Words
+from headgate_runtime.values import ByteSize, Duration, NamedValues
 
 _NAME = re.compile(r"[!-~]{1,255}")
 
@@ -88,11 +88,6 @@ class CoordinatorSettings(ServiceSettings):
         10.0,
         gt=0,
         description="on SIGTERM, how long checkpoints may take to commit before their tables are handed over regardless",
-    )
-    operators: Words = Field(
-        default_factory=list,
-        description="principals that may compact, clean, restore, adopt and configure tables, separated by commas; "
-        "empty: every principal that may send rows",
     )
     service_interval: Duration = Field(
         1.0,

@@ -49,7 +49,7 @@ def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: Pri
 
 def test_flags_and_reprs_hold_no_secret(credentials: Credentials) -> None:
     secret = credentials.token
-    assert len(secret) == 64
+    assert len(secret) == 67
     flags = [word for role in ROLES for word in credentials.flags(role)]
     assert secret not in repr(credentials) + repr(credentials.profile) + " ".join(flags)
 

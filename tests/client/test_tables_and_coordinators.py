@@ -102,6 +102,8 @@ async def test_coordinators_that_point_at_each_other_end_with_the_timeout(cluste
         (err.CODE_TABLE_QUARANTINED, headgate.TableQuarantinedError),
         (err.CODE_INTERNAL, headgate.InternalError),
         (err.CODE_CHANNEL_FORBIDDEN, headgate.ChannelForbiddenError),
+        (err.CODE_UNAUTHENTICATED, headgate.UnauthenticatedError),
+        (err.CODE_PERMISSION_DENIED, headgate.PermissionDeniedError),
         (err.CODE_CORRUPT_BATCH, headgate.FixCall),
         (39, headgate.FixCall),
         (99, headgate.GiveUp),

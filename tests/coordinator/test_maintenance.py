@@ -16,6 +16,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import create_table, open_table
+from support.access import role, write_access
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
@@ -119,14 +120,14 @@ async def known(coordinator: Running) -> str:
 
 
 async def test_only_operators_may_ask(tmp_path: Path, redis: str) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("ann ann-token\nbob bob-token\n", encoding="utf-8")
-    guarded: dict[str, Any] = {"tokens": str(tokens), "operators": "ann", "cluster_token": "us"}
+    tokens = {"ann-token": "ann", "bob-token": "bob"}
+    access = write_access(tmp_path / "access.toml", tokens, role("ann", "operate"), role("bob", "write", "create"))
+    guarded: dict[str, Any] = {"access": str(access), "cluster_token": "us"}
     async with running_coordinator(tmp_path / "store", redis, **guarded) as running:
         ask = api.ConfigureRequest(table=T)
         error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer bob-token"),)))
-        assert error.code == errors_pb2.CODE_UNAUTHENTICATED
-        assert "'bob' is not an operator" in error.message
+        assert error.code == errors_pb2.CODE_PERMISSION_DENIED
+        assert "'bob' lacks the right `operate`" in error.message
         error = await refused(owner(running).Configure(ask, metadata=(("authorization", "Bearer ann-token"),)))
         assert error.code == errors_pb2.CODE_TABLE_NOT_FOUND
 

@@ -18,13 +18,14 @@ import grpc
 
 import headgate.aio
 from fuzz.calls import SCHEMA, TABLE, Caller
+from support.access import write_access
 from support.cluster import Cluster
 from support.methods import SERVED
 from support.readers import read_by_hudi_rs
 
 VICTIM = "victim"
 STRANGER_TOKEN, VICTIM_TOKEN, CLUSTER_TOKEN = "stranger-token", "victim-token", "cluster-token"
-COORDINATOR = ["--operators", "victim", "--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+COORDINATOR = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
 
 
 def main() -> None:
@@ -41,9 +42,8 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace, folder: Path) -> int:
-    tokens = folder / "tokens"
-    tokens.write_text(f"stranger {STRANGER_TOKEN}\nvictim {VICTIM_TOKEN}\n", encoding="utf-8")
-    flags = ["--tokens", str(tokens)]
+    tokens = {STRANGER_TOKEN: "stranger", VICTIM_TOKEN: "victim"}
+    flags = ["--access", str(write_access(folder / "access.toml", tokens)), "--audit-log", "none"]
     with Cluster(
         folder / "cluster",
         compactors=1,

@@ -280,7 +280,7 @@ TLS: Mapping[str, str] = {"tls_cert": "c", "tls_key": "k"}
         ({**PEM, "cluster_listen": "127.0.0.1:0", "cluster_token": "t"}, "leave cluster_token out"),
         ({**PEM}, "cluster_listen and cluster_cert belong together"),
         ({"cluster_listen": "127.0.0.1:0"}, "cluster_listen and cluster_cert belong together"),
-        ({"tokens": "t"}, "cluster_cert or cluster_token"),
+        ({"access": "t"}, "cluster_cert or cluster_token"),
         ({"cluster_token": "t", "listen": "0.0.0.0:1", "insecure": True}, "in plaintext: set cluster_listen"),
     ],
 )
@@ -290,8 +290,8 @@ def test_settings_that_would_leave_services_without_safe_credentials_are_refused
 
 
 def test_certificates_or_a_token_with_tls_are_enough_for_others_to_reach_a_service() -> None:
-    ServiceSettings(listen="0.0.0.0:1", tokens="t", cluster_listen="0.0.0.0:2", **TLS, **PEM)
-    ServiceSettings(listen="0.0.0.0:1", tokens="t", cluster_token="t", **TLS)
+    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_listen="0.0.0.0:2", **TLS, **PEM)
+    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_token="t", **TLS)
     found = ServiceSettings(cluster_listen="0.0.0.0:2", cluster_advertise="w.example:0", **PEM)
     assert found.cluster_advertised("0.0.0.0:77") == "w.example:77"
     assert ServiceSettings(advertise="w.example:0").cluster_advertised("0.0.0.0:77") == "w.example:77"

@@ -118,7 +118,7 @@ def test_a_flag_is_not_guessed_from_its_beginning(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "10.1.2.3:70", "[::]:0", "example.com:70"])
 def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
     tls = ["--tls-cert", "c", "--tls-key", "k"]
-    tokens = ["--tokens", "t", "--cluster-token", "secret"]
+    tokens = ["--access", "t", "--cluster-token", "secret"]
     assert "insecure" in refused(capsys, "--listen", listen)
     assert "insecure" in refused(capsys, "--listen", listen, *tls)
     for flags in (tokens, [*tokens, "--insecure"]):
@@ -145,7 +145,7 @@ def test_this_machines_own_addresses_need_nothing(listen: str) -> None:
     [
         ["--tls-cert", "c"],
         ["--tls-key", "k"],
-        ["--tokens", "t"],
+        ["--access", "t"],
         ["--listen", "7070"],
         ["--advertise", "host"],
         ["--listen", "h:99999"],

@@ -14,6 +14,7 @@ from headgate_runtime.errors import from_call
 from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.limits import DoorLimits
 from headgate_runtime.settings import ServiceSettings, load_settings
+from support.access import role, write_access
 from support.raw_http2 import RawConnection, raw_connection
 
 TOKENS = {name: f"{name}-token" for name in ("alice", "bob")}
@@ -61,9 +62,9 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def serving(folder: Path, limits: DoorLimits) -> AsyncIterator[Served]:
-    tokens = folder / "tokens"
-    tokens.write_text("".join(f"{name} {token}\n" for name, token in TOKENS.items()), encoding="utf-8")
-    server = Server(settings("--tokens", str(tokens), "--cluster-token", "c-token"), limits=limits)
+    roles = [role(name, "admin") for name in TOKENS]
+    access = write_access(folder / "access.toml", {token: name for name, token in TOKENS.items()}, *roles)
+    server = Server(settings("--access", str(access), "--audit-log", "none", "--cluster-token", "c-token"), limits=limits)
     tables_pb2_grpc.add_TableServiceServicer_to_server(_made(Tables), server.grpc)
     maintenance_pb2_grpc.add_MaintenanceServiceServicer_to_server(_made(Maintenance), server.grpc)
     ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(), server.grpc)

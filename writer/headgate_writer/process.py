@@ -101,14 +101,14 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             hello = wire.Hello(process=process)
             handler = ControlHandler(hello, tables, world)
             coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
-            server = Server(settings, limits=door_limits(settings))
+            server = Server(settings, limits=door_limits(settings), clock=world.clock)
             budgets, in_flight = (ingest_budget, budget), _in_flight(settings)
             shared = StreamResources(Admission(Limits()), budgets, server.budget, cpu, refusals, in_flight, world.reached)
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.cluster)
             address = hello.address = settings.advertised(await server.start())
             hello.exchange_address = settings.cluster_advertised(server.cluster_address)
-            running = [group.create_task(each) for each in (coordinators.run(), flushing.failed())]
+            running = [group.create_task(each) for each in (coordinators.run(), flushing.failed(), server.access.run())]
             try:
                 yield Writer(settings, server, address, metrics_address, tables, coordinators, budget)
             finally:

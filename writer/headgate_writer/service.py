@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
 from headgate_runtime.descriptions import describe
-from headgate_runtime.door import caller_of
 from headgate_runtime.errors import RpcError, rpc_error
-from headgate_runtime.grpc_server import principal
+from headgate_runtime.grpc_server import call
 from headgate_runtime.part_reader import PartReader
 from headgate_writer.channels import Hold
 from headgate_writer.client_stream import AppendContext, ClientStream, Requests, StreamResources
@@ -37,25 +37,27 @@ class IngestService(IngestServiceServicer):
         context: AppendContext,
     ) -> None:
         """Serves one channel (``ingest.proto``). Answers `ended` whenever this side ends the stream."""
-        caller = caller_of(principal(context), context)
-        requests = PartReader(context, ingest_pb2.AppendRequest.FromString, self._shared.receiving, caller)
+        requests = PartReader(context, ingest_pb2.AppendRequest.FromString, self._shared.receiving, call(context).sharer)
         try:
             await self._serve(requests, context)
         finally:
             requests.release()
 
     async def _serve(self, requests: Requests, context: AppendContext) -> None:
+        caller = call(context)
         try:
             opening = _opening(await requests.read())
-            writer = await self._writer(opening.table)
-            hold = await writer.open_channel(opening.channel, opening.incarnation, principal(context))
+            with caller.on_table(opening.table, opening.channel):
+                writer = await self._writer(opening.table)
+                hold = await writer.open_channel(opening.channel, opening.incarnation, caller.identity.principal)
         except RpcError as refused:
             await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
             return
         try:
             self._shared.reached("channel_opened")
             if await _answer(context, ingest_pb2.AppendResponse(opened=self._opened(hold, writer))):
-                await ClientStream(requests, context, hold, writer, self._shared).serve()
+                with caller.while_allowed(opening.table, opening.channel, partial(writer.end_hold, hold)):
+                    await ClientStream(requests, context, hold, writer, self._shared).serve()
         finally:
             writer.release_hold(hold)
 

@@ -178,6 +178,11 @@ class TableWriter:
                 hold.end()
             self._report(wire.ChannelEnded(channel=hold.channel, hold=hold.hold, uncommitted=hold.uncommitted))
 
+    def end_hold(self, hold: Hold, error: errors_pb2.Error) -> None:
+        """Its client may not send rows any more. What was accepted stays."""
+        if hold.hold in self._holds:
+            self._end(hold, error)
+
     def move_clients(self) -> None:
         """Sends clients to other writers, because this process leaves. Accepted rows are still committed here."""
         self._takes_rows = False

@@ -1,7 +1,7 @@
 """MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Final, TypeVar, assert_never
 
@@ -35,9 +35,7 @@ _SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice
 
 
 class MaintenanceService(rpc.MaintenanceServiceServicer):
-    """``operators``: principals that may call it; empty: all. ``created`` is set with each new table. ``threads`` runs blocking
-    calls.
-    """
+    """``created`` is set with each new table. ``threads`` runs blocking calls."""
 
     def __init__(
         self,
@@ -45,7 +43,6 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         storage: TableStorage,
         threads: Executor,
         created: asyncio.Event,
-        operators: Sequence[str],
         clock: Clock,
     ) -> None:
         self._state = state
@@ -53,7 +50,6 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         self._storage = storage
         self._threads = threads
         self._created = created
-        self._operators = operators
 
     async def Compact(
         self, request: api.CompactRequest, context: ServicerContext[api.CompactRequest, api.CompactResponse]
@@ -124,7 +120,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         name = request.table
         if request.future_times:
             return await self._accept_future_times(request, principal(context))
-        self._check_operator(principal(context), name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
+        _log_request(principal(context), name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
 
         def call(table: Table) -> AdoptResult:
             return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
@@ -149,7 +145,7 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
     async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
         """Accepts times in the future. Channels stay open: checkpoints wait meanwhile, and go on."""
         name = request.table
-        self._check_operator(caller, name, "acceptance of times in the future")
+        _log_request(caller, name, "acceptance of times in the future")
         if request.buckets or request.roll_back:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT,
@@ -204,22 +200,12 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         return await _asked(owned.call_table(call))
 
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
-        """Returns the table. Raises RpcError if it is not owned here, or the caller may not call this."""
-        self._check_operator(caller, table, what, **details)
+        """Returns the table. Raises RpcError if it is not owned here."""
+        _log_request(caller, table, what, **details)
         owned = self._state.owned.get(table)
         if owned is None:
             raise RpcError(await self._why_not_here(table))
         return owned
-
-    def _check_operator(self, caller: str, table: str, what: str, **details: object) -> None:
-        if self._operators and caller not in self._operators:
-            _log.warning("request of a principal that is not an operator", table=table, request=what, principal=caller)
-            raise rpc_error(
-                errors_pb2.CODE_UNAUTHENTICATED,
-                f"{caller!r} is not an operator of this cluster",
-                "Use an operator's token, or add the principal to the coordinators' setting `operators`.",
-            )
-        _log.info("request of an operator", table=table, request=what, principal=caller, **details)
 
     async def _why_not_here(self, table: str) -> errors_pb2.Error:
         """Returns the error for a table that is not owned here. Asks the storage too: the state may not know a new table yet."""
@@ -229,6 +215,10 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _log_request(caller: str, table: str, what: str, **details: object) -> None:
+    _log.info("request of an operator", table=table, request=what, principal=caller, **details)
 
 
 def _plan(table: Table) -> list[Plan]:

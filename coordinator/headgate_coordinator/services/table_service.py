@@ -1,7 +1,7 @@
 """TableService: tables, writers for a client's rows, and the state of the cluster. Calls of the storage run on threads."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -13,8 +13,10 @@ from headgate_coordinator.services.schemas import read_schema
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
+from headgate_runtime.access.rights import Right
 from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, from_tables
+from headgate_runtime.grpc_server import call
 from headgate_tables.errors import FixCall, TablesError
 
 _log = structlog.get_logger()
@@ -22,10 +24,21 @@ _T = TypeVar("_T")
 
 
 class TableService(rpc.TableServiceServicer):
-    """``created`` is set with each new table, so that it is served before the next scan. ``threads`` runs blocking calls."""
+    """``created`` is set with each new table, so that it is served before the next scan. ``threads`` runs blocking calls.
 
-    def __init__(self, state: CoordinatorState, storage: TableStorage, threads: Executor, created: asyncio.Event) -> None:
+    ``access_alarms``: of the server's access control.
+    """
+
+    def __init__(
+        self,
+        state: CoordinatorState,
+        storage: TableStorage,
+        threads: Executor,
+        created: asyncio.Event,
+        access_alarms: Callable[[], Sequence[str]],
+    ) -> None:
         self._state = state
+        self._access_alarms = access_alarms
         self._storage = storage
         self._threads = threads
         self._created = created
@@ -44,10 +57,14 @@ class TableService(rpc.TableServiceServicer):
         return api.DescribeTableResponse(table=_description(described))
 
     async def ListTables(
-        self, _request: api.ListTablesRequest, _context: ServicerContext[api.ListTablesRequest, api.ListTablesResponse]
+        self, _request: api.ListTablesRequest, context: ServicerContext[api.ListTablesRequest, api.ListTablesResponse]
     ) -> api.ListTablesResponse:
+        caller = call(context)
         described, unreadable = await self._blocking(self._storage.list)
-        return api.ListTablesResponse(tables=map(_description, described), unreadable=unreadable)
+        return api.ListTablesResponse(
+            tables=[_description(table) for table in described if caller.may(Right.READ, table.name)],
+            unreadable=[name for name in unreadable if caller.may(Right.READ, name)],
+        )
 
     async def FindWriters(
         self, _request: api.FindWritersRequest, _context: ServicerContext[api.FindWritersRequest, api.FindWritersResponse]
@@ -55,10 +72,11 @@ class TableService(rpc.TableServiceServicer):
         return api.FindWritersResponse(addresses=[session.address for session in self._state.writers.by_load()])
 
     async def Status(
-        self, request: api.StatusRequest, _context: ServicerContext[api.StatusRequest, api.StatusResponse]
+        self, request: api.StatusRequest, context: ServicerContext[api.StatusRequest, api.StatusResponse]
     ) -> api.StatusResponse:
-        state = self._state
-        tables = [request.table] if request.table else [*state.owned, *state.troubles]
+        caller, state = call(context), self._state
+        asked = [request.table] if request.table else [*state.owned, *state.troubles]
+        tables = [table for table in asked if caller.may(Right.READ, table)]
         return api.StatusResponse(
             coordinator=state.own.name,
             coordinators=[api.CoordinatorStatus(name=each.name, address=each.address) for each in state.coordinators],
@@ -83,8 +101,12 @@ class TableService(rpc.TableServiceServicer):
             ],
             tables=[state.table_status(table) for table in sorted(tables)],
             redis_reachable=state.redis_reachable,
-            alarms=[alarm] if (alarm := state.listing_outage.alarm) else [],
+            alarms=self._alarms() if caller.may(Right.OPERATE, None) else [],
         )
+
+    def _alarms(self) -> list[str]:
+        listing = self._state.listing_outage.alarm
+        return [*([listing] if listing else []), *self._access_alarms()]
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         try:

@@ -20,7 +20,8 @@ HeadgateError
 └── GiveUp                       something outside the program has to change first
     ├── ChannelTakenOverError        a newer producer opened this channel; never retried
     ├── ChannelForbiddenError        the channel belongs to another principal
-    ├── UnauthenticatedError         no token, a wrong one, or one without the right
+    ├── UnauthenticatedError         no token, or one that is not known, has expired or was revoked
+    ├── PermissionDeniedError        the token's principal lacks a right on the table; the message names it
     ├── TableQuarantinedError        another program wrote to the table
     ├── ProtocolViolationError       a server's answer contradicts what was sent; the channel ignored it and stopped
     ├── UnknownOutcomeError          a call that must not be made twice broke off: check whether it was carried out
@@ -193,7 +194,11 @@ class ChannelForbiddenError(GiveUp):
 
 
 class UnauthenticatedError(GiveUp):
-    """No token, a wrong one, or one without the right to do this."""
+    """No token, or one that is not known, has expired or was revoked."""
+
+
+class PermissionDeniedError(GiveUp):
+    """The token's principal lacks the right to do this to this table; the message names the right."""
 
 
 class TableQuarantinedError(GiveUp):
@@ -223,6 +228,7 @@ _BY_CODE: dict[int, type[HeadgateError]] = {
     wire.CODE_CHANNEL_TAKEN_OVER: ChannelTakenOverError,
     wire.CODE_CHANNEL_FORBIDDEN: ChannelForbiddenError,
     wire.CODE_UNAUTHENTICATED: UnauthenticatedError,
+    wire.CODE_PERMISSION_DENIED: PermissionDeniedError,
     wire.CODE_TABLE_QUARANTINED: TableQuarantinedError,
     wire.CODE_INTERNAL: InternalError,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 from grpc import aio
 
-from headgate.errors import HeadgateError, InternalError, UnauthenticatedError, UnavailableError, from_wire
+from headgate.errors import HeadgateError, InternalError, PermissionDeniedError, UnauthenticatedError, UnavailableError, from_wire
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _STREAMS_A_CONNECTION = 64
@@ -124,8 +124,10 @@ def failure_of_status(status: grpc.StatusCode, details: str, trailing: aio.Metad
         if key == "headgate-error-bin" and isinstance(value, bytes):
             return failure_of(wire.Error.FromString(value))
     what = f"{address}: {status.name} {details}".rstrip()
-    if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-        return Failure(UnauthenticatedError(what, fix="Use a token whose principal may do this."), wire.ACTION_GIVE_UP)
+    if status is grpc.StatusCode.UNAUTHENTICATED:
+        return Failure(UnauthenticatedError(what, fix="Use a token that the cluster knows."), wire.ACTION_GIVE_UP)
+    if status is grpc.StatusCode.PERMISSION_DENIED:
+        return Failure(PermissionDeniedError(what, fix="Use a token whose principal may do this."), wire.ACTION_GIVE_UP)
     if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
         return Failure(InternalError(what, fix="Check that the server is Headgate, of this version."), wire.ACTION_GIVE_UP)
     unavailable = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")

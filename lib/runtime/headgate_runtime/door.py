@@ -17,7 +17,6 @@ from headgate_runtime.call_quota import CallQuota
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
-from headgate_runtime.principals import ANONYMOUS
 from headgate_runtime.read_budget import ReadBudget
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -29,39 +28,40 @@ _CLUSTER_SERVICES: Final = "/headgate.cluster."
 
 
 class Door:
-    """The limits of one server, and what of them is in use."""
+    """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name."""
 
-    def __init__(self, limits: DoorLimits) -> None:
+    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str]) -> None:
         self._limits = limits
+        self._sharer = sharer
         self._calls = CallQuota(limits.calls)
         self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)
 
-    def serve(self, handler: Any, method: str, principal: str) -> Any:
-        """The handler that serves a call of ``method`` by ``principal`` behind the limits; always one of a stream."""
+    def serve(self, handler: Any, method: str) -> Any:
+        """The handler that serves a call of ``method`` behind the limits; always one of a stream."""
         answer = _answering(handler)
         serve: Serve
         if method.startswith(_HEALTH):
             serve = self._stranger(handler, method, answer)
         else:
-            serve = answer if handler.request_streaming else self._one_request(handler, method, principal, answer)
+            serve = answer if handler.request_streaming else self._one_request(handler, method, answer)
             if not method.startswith(_CLUSTER_SERVICES):
-                serve = self._counted(serve, principal)
+                serve = self._counted(serve)
         return grpc.stream_stream_rpc_method_handler(
             serve, handler.request_deserializer if handler.request_streaming else None, handler.response_serializer
         )
 
-    def _counted(self, serve: Serve, principal: str) -> Serve:
+    def _counted(self, serve: Serve) -> Serve:
         async def counted(requests: Any, context: Context) -> None:
-            with self._calls.counted(caller_of(principal, context)):
+            with self._calls.counted(self._sharer(context)):
                 await serve(requests, context)
 
         return counted
 
-    def _one_request(self, handler: Any, method: str, principal: str, answer: Serve) -> Serve:
+    def _one_request(self, handler: Any, method: str, answer: Serve) -> Serve:
         async def serve(_requests: Any, context: Context) -> None:
-            async with self.budget.reserved(caller_of(principal, context), self._limits.message_bytes):
+            async with self.budget.reserved(self._sharer(context), self._limits.message_bytes):
                 try:
                     async with asyncio.timeout(self._limits.read_seconds):
                         request = await _read(handler, method, context)
@@ -79,11 +79,6 @@ class Door:
                 await answer(request, context)
 
         return serve
-
-
-def caller_of(principal: str, context: Context) -> str:
-    """Who shares limits with others of the same name: a principal, or a connection where there are no tokens."""
-    return principal if principal != ANONYMOUS else context.peer()
 
 
 async def _read(handler: Any, method: str, context: Context) -> Any:

@@ -172,6 +172,7 @@ _STATUS: Final[dict[CodeValue, grpc.StatusCode]] = {
     errors_pb2.CODE_CHANNEL_TAKEN_OVER: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_CHANNEL_FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     errors_pb2.CODE_UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    errors_pb2.CODE_PERMISSION_DENIED: grpc.StatusCode.PERMISSION_DENIED,
     errors_pb2.CODE_TABLE_QUARANTINED: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_INTERNAL: grpc.StatusCode.INTERNAL,
 }

@@ -1,7 +1,10 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from contextvars import ContextVar
+from inspect import isasyncgenfunction
 from typing import Any
 
 import grpc
@@ -11,24 +14,37 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.access.audit import NONE, AuditLog, audit_log
+from headgate_runtime.access.call import Call, admitted_call, refused_call
+from headgate_runtime.access.control import AccessControl
+from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
+from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.limits import DoorLimits, server_options
 from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
-from headgate_runtime.principals import ANONYMOUS, Principals, ServicesOnly
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
 from headgate_runtime.world import Clock, Ids, SystemClock, SystemIds
 
-_principal: ContextVar[str] = ContextVar("principal", default=ANONYMOUS)
+_call: ContextVar[Call] = ContextVar("call")
 _log = structlog.get_logger()
 
 
-def principal(context: object) -> str:  # noqa: ARG001 - says whose, and leaves room for another way
-    """Who makes this call; "anonymous" without tokens. For servicer methods: it is that of the task that serves the call."""
-    return _principal.get()
+def call(context: object) -> Call:  # noqa: ARG001 - says whose, and leaves room for another way
+    """For servicer methods: who makes this call, and what it may do. It is that of the task that serves the call."""
+    return _call.get()
+
+
+def principal(context: object) -> str:
+    """Who makes this call; "anonymous" where nobody has to say."""
+    return call(context).identity.principal
+
+
+def _sharer(context: Context) -> str:
+    return call(context).sharer
 
 
 class Server:
@@ -49,15 +65,17 @@ class Server:
     ) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
-        limits, ids = limits or DoorLimits(), ids or SystemIds()
-        door, requests = Door(limits), RequestReader(clock or SystemClock())
+        limits, ids, clock = limits or DoorLimits(), ids or SystemIds(), clock or SystemClock()
+        self.access = AccessControl(settings, clock)
+        self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
+        door, requests = Door(limits, _sharer), RequestReader(clock)
         self.budget = door.budget
-        self.grpc = _server(_Guard(Principals(settings), peer_rule(settings), door, requests, ids), limits)
+        self.grpc = _server(_Guard(self.access, self._audit, peer_rule(settings), door, requests, ids), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
-            self.cluster = _server(_Guard(ServicesOnly(), rule, Door(limits), requests, ids), limits)
+            self.cluster = _server(_Guard(self.access, self._audit, rule, Door(limits, _sharer), requests, ids, CLUSTER), limits)
         self.address = self.cluster_address = ""
         self.health = Health(self.grpc)
         self._settings = settings
@@ -81,6 +99,7 @@ class Server:
         async with asyncio.TaskGroup() as tasks:
             for server in {self.grpc, self.cluster}:
                 tasks.create_task(server.stop(grace_s))
+        self._audit.close()
 
 
 class Health:
@@ -109,50 +128,64 @@ class Health:
 
 
 class _Guard(grpc.aio.ServerInterceptor):
-    """Before each call: who is it, and may it be made from there (``rule``). Around it: errors become status and
-    trailing metadata.
+    """Before each call: who is it, may it be made from there (``rule``), and may it. Around it: errors become status and trailing
+    metadata. ``identity``: that of every caller whom the rule lets in; None: by the call's credentials.
     """
 
-    def __init__(self, principals: Principals, rule: PeerRule, door: Door, requests: RequestReader, ids: Ids) -> None:
-        self._principals = principals
+    def __init__(
+        self,
+        access: AccessControl,
+        audit: AuditLog,
+        rule: PeerRule,
+        door: Door,
+        requests: RequestReader,
+        ids: Ids,
+        identity: Identity | None = None,
+    ) -> None:
+        self._access = access
+        self._audit = audit
         self._rule = rule
         self._door = door
         self._requests = requests
         self._ids = ids
+        self._identity = identity
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
-        """Runs when a call's headers are there. A refused call gets a handler that reads nothing of it."""
+        """Runs when a call's headers are there."""
         handler = await continuation(handler_call_details)
+        path = handler_call_details.method
         if handler is None:
             return None
-        try:
-            metadata = dict(handler_call_details.invocation_metadata or ())
-            caller = self._principals.of(handler_call_details.method, metadata.get("authorization"))
-        except RpcError as refused:
-            return self._refusal(refused)
-        handler = handler._replace(request_deserializer=self._requests.of_method(handler_call_details.method))
-        serving = self._door.serve(handler, handler_call_details.method, caller)
-        return serving._replace(stream_stream=self._guarded(serving.stream_stream, handler_call_details.method, caller))
+        if path.startswith(HEALTH) or method_access(path) is not None:  # of others nothing is read
+            handler = handler._replace(request_deserializer=self._requests.of_method(path))
+        if path.startswith(HEALTH):
+            serving = self._door.serve(handler, path)
+            return serving._replace(stream_stream=self._guarded(serving.stream_stream, path))
+        serving = self._door.serve(_checked(handler), path)
+        metadata = dict(handler_call_details.invocation_metadata or ())
+        serve = self._admitted(serving.stream_stream, path, str(metadata.get("authorization", "")))
+        return serving._replace(stream_stream=self._guarded(serve, path))
 
-    def _refusal(self, refused: RpcError) -> Any:
-        """A streaming handler, also of a unary method, whose whole request gRPC would read before it calls the handler."""
+    def _admitted(self, serve: Serve, path: str, authorization: str) -> Serve:
+        """Of a refused call nothing is read."""
 
-        async def refuse(_requests: object, context: Context) -> None:
-            await self._abort(context, refused)
+        async def admitted(requests: object, context: Context) -> None:
+            credentials = Credentials(authorization, context.auth_context())
+            if (refusal := self._rule(path, peer_of(context))) is not None:
+                raise refused_call(self._audit, path, context.peer(), refusal)
+            _call.set(admitted_call(self._access, self._audit, path, credentials, context.peer(), self._identity))
+            await serve(requests, context)
 
-        return grpc.stream_stream_rpc_method_handler(refuse)
+        return admitted
 
-    def _guarded(self, serve: Serve, method: str, caller: str) -> Serve:
+    def _guarded(self, serve: Serve, path: str) -> Serve:
         async def guarded(requests: object, context: Context) -> None:
             try:
-                if (refusal := self._rule(method, peer_of(context))) is not None:
-                    raise RpcError(refusal)
-                _principal.set(caller)
                 await serve(requests, context)
             except grpc.aio.BaseError:
                 raise
             except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
-                await self._abort(context, _only_rpc_error(e) or self._internal(e, method))
+                await self._abort(context, _only_rpc_error(e) or self._internal(e, path))
 
         return guarded
 
@@ -184,6 +217,28 @@ def _listen(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCreden
     except RuntimeError as e:
         raise OSError(f"cannot listen on {address}; is another process there?") from e
     return str(address._replace(port=port))
+
+
+def _checked(handler: Any) -> Any:
+    """The same handler, which asks once it has a request whether the caller may do that, and logs what comes of it."""
+    for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
+        if (serve := getattr(handler, kind)) is not None:
+            return handler._replace(**{kind: _checked_behaviour(serve)})
+    raise AssertionError("the handler has no behaviour")
+
+
+def _checked_behaviour(serve: Any) -> Any:
+    async def one(request: object, context: Context) -> Any:
+        with call(context).running(request):
+            return await serve(request, context)
+
+    async def several(request: object, context: Context) -> AsyncIterator[Any]:
+        with call(context).running(request):
+            async with aclosing(serve(request, context)) as answers:
+                async for answer in answers:
+                    yield answer
+
+    return several if isasyncgenfunction(serve) else one
 
 
 def _leave_unregistered(service_name: str, method_handlers: object) -> None:

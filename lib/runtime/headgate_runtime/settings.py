@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from headgate_runtime.values import Address, LocalAddress, as_written
+from headgate_runtime.values import Address, Duration, LocalAddress, as_written
 
 PREFIX = "HEADGATE_"
 _PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]+@")
@@ -38,8 +38,21 @@ class ServiceSettings(BaseSettings):
     tls_ca: str = Field(
         default="", description="PEM file of the authority that signed the other services' certificates; empty: no TLS to them"
     )
-    tokens: str = Field(
-        default="", description='file with a line "PRINCIPAL TOKEN" for each client; empty: every client is "anonymous"'
+    access: str = Field(
+        default="",
+        description="TOML file of tokens and roles (`headgate access`, docs/operations.md); without it every client is "
+        '"anonymous" and may do everything',
+    )
+    access_reload: Duration = Field(
+        default=2.0,
+        gt=0,
+        description="how often the access file is read again; within this time a token that was revoked or has expired ends its "
+        "open channels. Shorter: sooner, for one small read each time",
+    )
+    audit_log: str = Field(
+        default="stderr",
+        description="where lines go about calls that change something and those that are refused, with `access`: stderr, none, "
+        "or a file, which may be moved away at any time",
     )
     cluster_token: SecretStr = Field(
         default=SecretStr(""),
@@ -84,10 +97,10 @@ class ServiceSettings(BaseSettings):
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("tls_cert and tls_key belong together: give both or none")
         self._check_cluster()
-        guarded = self.tls_cert and self.tokens
+        guarded = self.tls_cert and self.access
         if not (Address.parse(self.listen).is_loopback or guarded or self.insecure):
             raise ValueError(
-                f"others can reach listen={self.listen}: set tls_cert, tls_key, tokens and cluster_cert or cluster_token, "
+                f"others can reach listen={self.listen}: set tls_cert, tls_key, access and cluster_cert or cluster_token, "
                 "or insecure"
             )
         return self
@@ -101,8 +114,8 @@ class ServiceSettings(BaseSettings):
             raise ValueError("cluster_token and cluster_cert: services show either the one or the other; leave cluster_token out")
         if self.serves_services and bool(self.cluster_cert) != bool(self.cluster_listen):
             raise ValueError("cluster_listen and cluster_cert belong together: other services are served there, by certificates")
-        if self.tokens and not (self.cluster_token or self.cluster_cert):
-            raise ValueError("tokens without cluster_cert or cluster_token: the services could not talk to each other")
+        if self.access and not (self.cluster_token or self.cluster_cert):
+            raise ValueError("access without cluster_cert or cluster_token: the services could not talk to each other")
         if self.cluster_token and not (self.tls_cert or Address.parse(self.listen).is_loopback):
             raise ValueError(
                 f"cluster_token would be sent to listen={self.listen} in plaintext: set cluster_listen, cluster_cert, "

@@ -9,15 +9,25 @@ from pathlib import Path
 from headgate.profiles import PROFILES, Profile, lock_profile
 from headgate_cli.dev.certificates import Certificates, certificates_in
 from headgate_cli.dev.private import PrivateFolder
+from headgate_runtime.access.tokens import digest_of, new_token
 from headgate_tables.system import System
 
 PRINCIPAL = "dev"
 """Of this user's programs: channels belong to it."""
 
+_ACCESS = f"""[tokens]
+"{{digest}}" = {{{{ principal = "{PRINCIPAL}" }}}}
+
+[[roles]]
+principals = ["{PRINCIPAL}"]
+may = ["admin"]
+tables = ["*"]
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """``token``: of clients, in ``token_file``, too. ``tokens``: the file by which services know it.
+    """``token``: of clients, in ``token_file``, too. ``access``: the file by which services know it.
 
     Services know each other by their certificates.
     """
@@ -25,12 +35,12 @@ class Credentials:
     certificates: Certificates
     token: str = field(repr=False)
     token_file: Path
-    tokens: Path
+    access: Path
 
     def flags(self, role: str) -> Sequence[str]:
         """For a service of this role. They name files, and hold no secret."""
         server, own = self.certificates.server, self.certificates.roles[role]
-        files = {"tls-cert": server.cert, "tls-key": server.key, "tokens": self.tokens}
+        files = {"tls-cert": server.cert, "tls-key": server.key, "access": self.access}
         files |= {"cluster-cert": own.cert, "cluster-key": own.key, "cluster-ca": self.certificates.authority}
         return [word for name, path in files.items() for word in (f"--{name}", str(path))]
 
@@ -47,10 +57,10 @@ def credentials_in(folder: PrivateFolder, system: System) -> Credentials:
     try:
         token = token_file.read_text().strip()
     except OSError:
-        token = system.ids.token() + system.ids.token()
+        token = new_token(system.ids)
         folder.write(token_file.name, token + "\n")
-    tokens = folder.write("tokens", f"{PRINCIPAL} {token}\n")
-    return Credentials(certificates, token, token_file, tokens)
+    access = folder.write("access.toml", _ACCESS.format(digest=digest_of(token)))
+    return Credentials(certificates, token, token_file, access)
 
 
 @contextlib.contextmanager

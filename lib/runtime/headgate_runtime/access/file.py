@@ -49,6 +49,11 @@ class TokenEntry:
     expires_ms: int | None
     line: int
 
+    @property
+    def credential(self) -> str:
+        """Names the token in the audit log and in lists, and is no secret."""
+        return self.digest[: len(DIGEST) + 12]
+
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
@@ -65,7 +70,8 @@ def read_access_file(text: str) -> AccessFile:
     except tomllib.TOMLDecodeError as error:
         raise AccessFileError(0, str(error)) from error
     _only(found, ("tokens", "groups", "roles"), 1, "the file")
-    tokens = [_token(key, value, _line_of(text, key)) for key, value in _table(found, "tokens", text).items()]
+    lines = _digest_lines(text)
+    tokens = [_token(key, value, lines.get(key) or _line_of(text, key)) for key, value in _table(found, "tokens", text).items()]
     groups = {key: _names(value, _line_of(text, key), key) for key, value in _table(found, "groups", text).items()}
     return AccessFile(Policy(_roles(found.get("roles", []), text), _by_principal(groups)), tokens)
 
@@ -142,6 +148,11 @@ def _principal(value: object, line: int) -> str:
     return value
 
 
+def is_principal(name: str) -> bool:
+    """Whether the file may give a token to a principal of this name."""
+    return name not in RESERVED and _NAME.fullmatch(name) is not None
+
+
 def _names(value: object, line: int, what: str) -> Sequence[str]:
     names = _texts(value, line, what)
     for name in names:
@@ -152,7 +163,8 @@ def _names(value: object, line: int, what: str) -> Sequence[str]:
 
 def _by_principal(groups: Mapping[str, Sequence[str]]) -> Mapping[str, frozenset[str]]:
     principals = {principal for members in groups.values() for principal in members}
-    return {each: frozenset(group for group, members in groups.items() if each in members) for each in principals}
+    sets = {group: frozenset(members) for group, members in groups.items()}
+    return {each: frozenset(group for group, members in sets.items() if each in members) for each in principals}
 
 
 # --- values of TOML ---
@@ -177,6 +189,15 @@ def _texts(value: object, line: int, what: str) -> Sequence[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise AccessFileError(line, f'{what} wants a list of texts, such as ["a", "b"]')
     return value
+
+
+def _digest_lines(text: str) -> Mapping[str, int]:
+    """Of all digests at once: there may be thousands."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        for digest in _DIGEST.findall(line.partition("#")[0]):
+            lines.setdefault(digest, number)
+    return lines
 
 
 def _line_of(text: str, key: str) -> int:

@@ -1,10 +1,10 @@
 """What an identity may do: roles on tables, and the decision about one right on one table. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, TypeAlias
 
 from headgate_runtime.access.identity import Identity, Kind
@@ -73,9 +73,11 @@ class Denied:
 Decision: TypeAlias = Allowed | Denied
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policy:
-    """All roles, and the groups that the access file puts principals into."""
+    """All roles, in the order of the file, and the groups that it puts principals into. A decision looks at the caller's roles
+    alone, however many there are.
+    """
 
     roles: Sequence[Role] = ()
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -103,14 +105,27 @@ class Policy:
             return _wrong_channel(identity, table, channel, fitting)
         return _denied(identity, right, table)
 
-    def roles_of(self, identity: Identity) -> Iterator[Role]:
+    def roles_of(self, identity: Identity) -> Sequence[Role]:
         """In the order of the file."""
-        groups = self.groups_of(identity)
-        return (role for role in self.roles if identity.principal in role.principals or groups & role.groups)
+        groups = identity.groups | self.groups.get(identity.principal, frozenset())
+        positions = {*self._by_principal.get(identity.principal, ())}.union(*(self._by_group.get(each, ()) for each in groups))
+        return [self.roles[position] for position in sorted(positions)]
 
-    def groups_of(self, identity: Identity) -> frozenset[str]:
-        """By its authenticator and by the access file."""
-        return identity.groups | self.groups.get(identity.principal, frozenset())
+    @cached_property
+    def _by_principal(self) -> Mapping[str, Sequence[int]]:
+        return _positions(role.principals for role in self.roles)
+
+    @cached_property
+    def _by_group(self) -> Mapping[str, Sequence[int]]:
+        return _positions(role.groups for role in self.roles)
+
+
+def _positions(names_of_roles: Iterable[Iterable[str]]) -> Mapping[str, Sequence[int]]:
+    found: dict[str, list[int]] = {}
+    for position, names in enumerate(names_of_roles):
+        for name in names:
+            found.setdefault(name, []).append(position)
+    return found
 
 
 @cache

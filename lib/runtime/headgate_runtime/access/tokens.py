@@ -11,7 +11,6 @@ from headgate_runtime.world import Ids
 
 _PREFIX: Final = "hg_"
 """Begins each token, so that a scanner of repositories knows one."""
-_SHOWN: Final = len(DIGEST) + 12
 
 
 def new_token(ids: Ids) -> str:
@@ -64,4 +63,4 @@ class ClusterToken:
 
 
 def _identity(entry: TokenEntry) -> Identity:
-    return Identity(entry.principal, expires_ms=entry.expires_ms, credential=entry.digest[:_SHOWN])
+    return Identity(entry.principal, expires_ms=entry.expires_ms, credential=entry.credential)

@@ -103,9 +103,12 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     CODE_CHANNEL_FORBIDDEN: _Code.ValueType  # 41
     """the channel belongs to another principal"""
     CODE_UNAUTHENTICATED: _Code.ValueType  # 42
+    """no credentials, or some that are not known, have expired or were revoked"""
     CODE_TABLE_QUARANTINED: _Code.ValueType  # 43
     """another program wrote to the table"""
     CODE_INTERNAL: _Code.ValueType  # 44
+    CODE_PERMISSION_DENIED: _Code.ValueType  # 45
+    """the principal is known and lacks a right; the message names it"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 
@@ -155,9 +158,12 @@ a newer producer of this name; never retried
 CODE_CHANNEL_FORBIDDEN: Code.ValueType  # 41
 """the channel belongs to another principal"""
 CODE_UNAUTHENTICATED: Code.ValueType  # 42
+"""no credentials, or some that are not known, have expired or were revoked"""
 CODE_TABLE_QUARANTINED: Code.ValueType  # 43
 """another program wrote to the table"""
 CODE_INTERNAL: Code.ValueType  # 44
+CODE_PERMISSION_DENIED: Code.ValueType  # 45
+"""the principal is known and lacks a right; the message names it"""
 Global___Code: _TypeAlias = Code  # noqa: Y015
 
 @_typing.final

@@ -55,6 +55,9 @@ class IngestServiceServicer(object):
         Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
         the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
         A stream that ends without `ended` ends as with ACTION_RESUME.
+
+        `ended` with UNAUTHENTICATED or PERMISSION_DENIED also comes while rows are sent: the credential has expired or was revoked, or the
+        right was taken away.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,6 +42,9 @@ class IngestServiceStub:
     Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
     the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
     A stream that ends without `ended` ends as with ACTION_RESUME.
+
+    `ended` with UNAUTHENTICATED or PERMISSION_DENIED also comes while rows are sent: the credential has expired or was revoked, or the
+    right was taken away.
     """
 
 @_typing.type_check_only
@@ -58,6 +61,9 @@ class IngestServiceAsyncStub(IngestServiceStub):
     Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
     the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
     A stream that ends without `ended` ends as with ACTION_RESUME.
+
+    `ended` with UNAUTHENTICATED or PERMISSION_DENIED also comes while rows are sent: the credential has expired or was revoked, or the
+    right was taken away.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -77,6 +83,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         Retry: after any break, open again with the incarnation that `opened` gave, anywhere, and send again all batches behind
         the committed offset, with the same boundaries. Each row is committed once, however often it was sent.
         A stream that ends without `ended` ends as with ACTION_RESUME.
+
+        `ended` with UNAUTHENTICATED or PERMISSION_DENIED also comes while rows are sent: the credential has expired or was revoked, or the
+        right was taken away.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

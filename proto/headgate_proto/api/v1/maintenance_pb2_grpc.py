@@ -29,8 +29,8 @@ class MaintenanceServiceStub(object):
     """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
     owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
-    are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED, PERMISSION_DENIED
+    (the right that the method wants, on the table). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
 
@@ -91,8 +91,8 @@ class MaintenanceServiceServicer(object):
     """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
     owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
-    are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED, PERMISSION_DENIED
+    (the right that the method wants, on the table). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
 
@@ -234,8 +234,8 @@ class MaintenanceService(object):
     """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
     owner's address, or UNAVAILABLE while the table has no owner. Commits of rows continue (except during Restore and Adopt).
 
-    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED (for principals that
-    are not among the coordinator's `operators`). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
+    Errors of every call: NOT_OWNER, UNAVAILABLE, TABLE_NOT_FOUND, TABLE_QUARANTINED (all but Adopt), UNAUTHENTICATED, PERMISSION_DENIED
+    (the right that the method wants, on the table). After UNAVAILABLE in an answer nothing was done; a call that broke off without an
     answer may have been carried out, and each call says below whether it may then be sent again.
     """
 

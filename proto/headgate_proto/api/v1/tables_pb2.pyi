@@ -291,7 +291,9 @@ class StatusResponse(_message.Message):
     def compactors(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactorStatus]: ...
     @_builtins.property
     def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Alarms of the coordinator itself, such as a store that cannot be listed; one sentence each."""
+        """Alarms of the coordinator itself, such as a store that cannot be listed; one sentence each. Empty for callers that may operate
+        no table.
+        """
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if _version_not_supported:
 
 class TableServiceStub(object):
     """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
     """
 
     def __init__(self, channel):
@@ -64,6 +66,8 @@ class TableServiceStub(object):
 
 class TableServiceServicer(object):
     """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
     """
 
     def CreateTable(self, request, context):
@@ -82,7 +86,7 @@ class TableServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListTables(self, request, context):
-        """By name, all of them. Retry: safe.
+        """By name, all that the caller may read. Retry: safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,7 +100,7 @@ class TableServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """The state of the cluster and of the tables that this coordinator owns. Retry: safe.
+        """The state of the cluster and of the tables that this coordinator owns and the caller may read. Retry: safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,6 +144,8 @@ def add_TableServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class TableService(object):
     """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
     """
 
     @staticmethod

@@ -27,7 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TableServiceStub:
-    """Tables and where to send rows. Served by every coordinator; any of them answers for every table."""
+    """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -40,15 +43,18 @@ class TableServiceStub:
     DescribeTable: _grpc.UnaryUnaryMultiCallable[_tables_pb2.DescribeTableRequest, _tables_pb2.DescribeTableResponse]
     """Errors: TABLE_NOT_FOUND. Retry: safe."""
     ListTables: _grpc.UnaryUnaryMultiCallable[_tables_pb2.ListTablesRequest, _tables_pb2.ListTablesResponse]
-    """By name, all of them. Retry: safe."""
+    """By name, all that the caller may read. Retry: safe."""
     FindWriters: _grpc.UnaryUnaryMultiCallable[_tables_pb2.FindWritersRequest, _tables_pb2.FindWritersResponse]
     """The writers that take channels now, least loaded first; may be empty. Retry: safe."""
     Status: _grpc.UnaryUnaryMultiCallable[_tables_pb2.StatusRequest, _tables_pb2.StatusResponse]
-    """The state of the cluster and of the tables that this coordinator owns. Retry: safe."""
+    """The state of the cluster and of the tables that this coordinator owns and the caller may read. Retry: safe."""
 
 @_typing.type_check_only
 class TableServiceAsyncStub(TableServiceStub):
-    """Tables and where to send rows. Served by every coordinator; any of them answers for every table."""
+    """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTable: _aio.UnaryUnaryMultiCallable[_tables_pb2.CreateTableRequest, _tables_pb2.CreateTableResponse]  # type: ignore[assignment]
@@ -58,14 +64,17 @@ class TableServiceAsyncStub(TableServiceStub):
     DescribeTable: _aio.UnaryUnaryMultiCallable[_tables_pb2.DescribeTableRequest, _tables_pb2.DescribeTableResponse]  # type: ignore[assignment]
     """Errors: TABLE_NOT_FOUND. Retry: safe."""
     ListTables: _aio.UnaryUnaryMultiCallable[_tables_pb2.ListTablesRequest, _tables_pb2.ListTablesResponse]  # type: ignore[assignment]
-    """By name, all of them. Retry: safe."""
+    """By name, all that the caller may read. Retry: safe."""
     FindWriters: _aio.UnaryUnaryMultiCallable[_tables_pb2.FindWritersRequest, _tables_pb2.FindWritersResponse]  # type: ignore[assignment]
     """The writers that take channels now, least loaded first; may be empty. Retry: safe."""
     Status: _aio.UnaryUnaryMultiCallable[_tables_pb2.StatusRequest, _tables_pb2.StatusResponse]  # type: ignore[assignment]
-    """The state of the cluster and of the tables that this coordinator owns. Retry: safe."""
+    """The state of the cluster and of the tables that this coordinator owns and the caller may read. Retry: safe."""
 
 class TableServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Tables and where to send rows. Served by every coordinator; any of them answers for every table."""
+    """Tables and where to send rows. Served by every coordinator; any of them answers for every table.
+
+    Errors of every call: UNAUTHENTICATED, PERMISSION_DENIED (the right that the method wants, also for tables that there are not).
+    """
 
     @_abc_1.abstractmethod
     def CreateTable(
@@ -91,7 +100,7 @@ class TableServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tables_pb2.ListTablesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tables_pb2.ListTablesResponse, _abc.Awaitable[_tables_pb2.ListTablesResponse]]:
-        """By name, all of them. Retry: safe."""
+        """By name, all that the caller may read. Retry: safe."""
 
     @_abc_1.abstractmethod
     def FindWriters(
@@ -107,6 +116,6 @@ class TableServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tables_pb2.StatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tables_pb2.StatusResponse, _abc.Awaitable[_tables_pb2.StatusResponse]]:
-        """The state of the cluster and of the tables that this coordinator owns. Retry: safe."""
+        """The state of the cluster and of the tables that this coordinator owns and the caller may read. Retry: safe."""
 
 def add_TableServiceServicer_to_server(servicer: TableServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from headgate_proto.api.v1 import access_pb2 as headgate__proto_dot_api_dot_v1_dot_access__pb2
 from headgate_proto.api.v1 import parts_pb2 as headgate__proto_dot_api_dot_v1_dot_parts__pb2
 from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\"\xa1\x01\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x12%\n\x04part\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"~\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\x1c\n\x05\x65poch\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ngeneration\x18\x03 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"\xa1\x01\n\x05\x46rame\x12\x1d\n\x06number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ncheckpoint\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12 \n\x07\x62\x61rrier\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\"9\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x19\n\x06\x62ucket\x18\x02 \x01(\rB\t\xaa\xbb\x18\x05\x10\xfe\xc1\xd7/\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\",\n\x06Resume\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"H\n\x06\x43redit\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1a\n\x05\x62ytes\x18\x02 \x01(\x04\x42\x0b\xaa\xbb\x18\x07\x10\x80\x80\x80\x80\x80 \"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2n\n\x0f\x45xchangeService\x12[\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(headgate_proto/cluster/v1/exchange.proto\x12\x13headgate.cluster.v1\x1a\"headgate_proto/api/v1/access.proto\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\"\xa1\x01\n\x0f\x45xchangeRequest\x12/\n\x04name\x18\x01 \x01(\x0b\x32\x1f.headgate.cluster.v1.StreamNameH\x00\x12+\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.FrameH\x00\x12%\n\x04part\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"~\n\nStreamName\x12\r\n\x05table\x18\x01 \x01(\t\x12\x1c\n\x05\x65poch\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ngeneration\x18\x03 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x10\n\x08receiver\x18\x05 \x01(\t\"\xa1\x01\n\x05\x46rame\x12\x1d\n\x06number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ncheckpoint\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12)\n\x04rows\x18\x03 \x01(\x0b\x32\x19.headgate.cluster.v1.RowsH\x00\x12 \n\x07\x62\x61rrier\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10H\x00\x42\t\n\x07\x63ontent\"E\n\x04Rows\x12.\n\x06groups\x18\x01 \x03(\x0b\x32\x1e.headgate.cluster.v1.GroupName\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x0c\"9\n\tGroupName\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x19\n\x06\x62ucket\x18\x02 \x01(\rB\t\xaa\xbb\x18\x05\x10\xfe\xc1\xd7/\"\xac\x01\n\x10\x45xchangeResponse\x12-\n\x06resume\x18\x01 \x01(\x0b\x32\x1b.headgate.cluster.v1.ResumeH\x00\x12-\n\x06\x63redit\x18\x02 \x01(\x0b\x32\x1b.headgate.cluster.v1.CreditH\x00\x12/\n\x07refused\x18\x03 \x01(\x0b\x32\x1c.headgate.cluster.v1.RefusedH\x00\x42\t\n\x07message\",\n\x06Resume\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"H\n\x06\x43redit\x12\"\n\x0blast_number\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1a\n\x05\x62ytes\x18\x02 \x01(\x04\x42\x0b\xaa\xbb\x18\x07\x10\x80\x80\x80\x80\x80 \"\x16\n\x07Refused\x12\x0b\n\x03why\x18\x01 \x01(\t2v\n\x0f\x45xchangeService\x12\x63\n\x08\x45xchange\x12$.headgate.cluster.v1.ExchangeRequest\x1a%.headgate.cluster.v1.ExchangeResponse\"\x06\xea\xe0\x18\x02\x08\x06(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,24 +52,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CREDIT'].fields_by_name['last_number']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
   _globals['_CREDIT'].fields_by_name['bytes']._loaded_options = None
   _globals['_CREDIT'].fields_by_name['bytes']._serialized_options = b'\252\273\030\007\020\200\200\200\200\200 '
-  _globals['_EXCHANGEREQUEST']._serialized_start=137
-  _globals['_EXCHANGEREQUEST']._serialized_end=298
-  _globals['_STREAMNAME']._serialized_start=300
-  _globals['_STREAMNAME']._serialized_end=426
-  _globals['_FRAME']._serialized_start=429
-  _globals['_FRAME']._serialized_end=590
-  _globals['_ROWS']._serialized_start=592
-  _globals['_ROWS']._serialized_end=661
-  _globals['_GROUPNAME']._serialized_start=663
-  _globals['_GROUPNAME']._serialized_end=720
-  _globals['_EXCHANGERESPONSE']._serialized_start=723
-  _globals['_EXCHANGERESPONSE']._serialized_end=895
-  _globals['_RESUME']._serialized_start=897
-  _globals['_RESUME']._serialized_end=941
-  _globals['_CREDIT']._serialized_start=943
-  _globals['_CREDIT']._serialized_end=1015
-  _globals['_REFUSED']._serialized_start=1017
-  _globals['_REFUSED']._serialized_end=1039
-  _globals['_EXCHANGESERVICE']._serialized_start=1041
-  _globals['_EXCHANGESERVICE']._serialized_end=1151
+  _globals['_EXCHANGESERVICE'].methods_by_name['Exchange']._loaded_options = None
+  _globals['_EXCHANGESERVICE'].methods_by_name['Exchange']._serialized_options = b'\352\340\030\002\010\006'
+  _globals['_EXCHANGEREQUEST']._serialized_start=173
+  _globals['_EXCHANGEREQUEST']._serialized_end=334
+  _globals['_STREAMNAME']._serialized_start=336
+  _globals['_STREAMNAME']._serialized_end=462
+  _globals['_FRAME']._serialized_start=465
+  _globals['_FRAME']._serialized_end=626
+  _globals['_ROWS']._serialized_start=628
+  _globals['_ROWS']._serialized_end=697
+  _globals['_GROUPNAME']._serialized_start=699
+  _globals['_GROUPNAME']._serialized_end=756
+  _globals['_EXCHANGERESPONSE']._serialized_start=759
+  _globals['_EXCHANGERESPONSE']._serialized_end=931
+  _globals['_RESUME']._serialized_start=933
+  _globals['_RESUME']._serialized_end=977
+  _globals['_CREDIT']._serialized_start=979
+  _globals['_CREDIT']._serialized_end=1051
+  _globals['_REFUSED']._serialized_start=1053
+  _globals['_REFUSED']._serialized_end=1075
+  _globals['_EXCHANGESERVICE']._serialized_start=1077
+  _globals['_EXCHANGESERVICE']._serialized_end=1195
 # @@protoc_insertion_point(module_scope)
