@@ -26,6 +26,7 @@ _COMMANDS: Mapping[str, str] = {
     "savepoint": "headgate_cli.maintenance.savepoint:savepoint",
     "restore": "headgate_cli.maintenance.savepoint:restore",
     "configure": "headgate_cli.maintenance.configure:configure",
+    "access": "headgate_cli.access.command:access",
 }
 
 
