@@ -189,6 +189,24 @@ async def test_who_sends_a_large_message_without_a_known_token_gets_the_reason(t
             await tables_pb2_grpc.TableServiceStub(channel).CreateTable(request)
 
 
+async def test_a_method_whose_contract_declares_no_right_is_served_to_nobody(tokens: list[str]) -> None:
+    async def answers(request: object, context: object) -> bytes:
+        return b"secret"
+
+    for flags in ([], tokens):
+        server = Server(settings(*flags))
+        handlers = {"Ask": grpc.unary_unary_rpc_method_handler(answers)}
+        server.grpc.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("new.Service", handlers),))
+        address = await server.start()
+        try:
+            for own in ("", "c-token"):
+                async with connect(address, settings("--cluster-token", own)) as channel:
+                    with failing(errors_pb2.CODE_PERMISSION_DENIED):
+                        await channel.unary_unary("/new.Service/Ask")(b"")
+        finally:
+            await server.stop(0)
+
+
 async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: list[str]) -> None:
     async with serving(*tokens) as (_, address):
         async with connect(address, settings()) as outsider:

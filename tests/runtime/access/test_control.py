@@ -208,6 +208,17 @@ async def test_a_stream_ends_when_its_role_is_taken_away(left: str, path: Path) 
             assert stream.ended == ["CODE_PERMISSION_DENIED"]
 
 
+async def test_an_identity_that_no_token_of_the_file_proves_follows_its_roles(path: Path) -> None:
+    async with door(path, WRITES) as made:
+        stream, signed = Stream(), Identity("ann", credential="signed by an issuer")
+        with made.control.ended_without_right(signed, Right.WRITE, T, "c", stream.end):
+            await made.write(access_text({}, role("ann", "write")))
+            await made.clock.tick()
+            assert stream.ended == []
+            await made.write(access_text({}, role("ann", "read")))
+            assert stream.ended == ["CODE_PERMISSION_DENIED"]
+
+
 async def test_a_stream_that_has_ended_by_itself_is_not_ended_again(path: Path) -> None:
     async with door(path, WRITES) as made:
         stream = Stream()

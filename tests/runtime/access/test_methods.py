@@ -1,5 +1,7 @@
 """What contracts declare of their methods, as the server reads it."""
 
+from grpc_health.v1 import health_pb2
+
 from headgate_proto.api.v1 import ingest_pb2, maintenance_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2
 from headgate_runtime.access.methods import MethodAccess, method_access
@@ -35,5 +37,6 @@ def test_a_method_of_the_cluster_wants_no_right_of_a_client() -> None:
 
 
 def test_nobody_may_call_what_no_contract_declares() -> None:
+    assert health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"]
     for path in ("/grpc.health.v1.Health/Check", "/headgate.api.v1.TableService/Nothing", "/nothing.Service/Method", "", "/"):
         assert method_access(path) is None
