@@ -1,17 +1,16 @@
 """Messages that never end, with and without a token: what a process keeps of them, and what others notice."""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
-from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from bench.attacks.attacked import attacked_cluster
 from bench.attacks.attacker import ATTACKS, TOKEN, Metadata
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures
@@ -33,18 +32,8 @@ _VICTIM: Final[Metadata] = (("authorization", "Bearer bob-token"),)
 def measure(figures: Figures, *, quick: bool) -> None:
     """One round. A fresh cluster for each attack: memory that an allocator keeps is no part of the next one's."""
     for name, attack in ATTACKS.items():
-        with scratch_folder("attacks") as folder, _cluster(folder) as cluster:
+        with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, attack.streams // (8 if quick else 1)))
-
-
-@contextlib.contextmanager
-def _cluster(folder: Path) -> Iterator[Cluster]:
-    tokens = folder / "tokens"
-    tokens.write_text("alice alice-token\nbob bob-token\n", encoding="utf-8")
-    flags = ["--tokens", str(tokens)]
-    options = {"coordinator": flags, "writer": flags}
-    with Cluster(folder / "cluster", writers=1, options=options, env={"HEADGATE_CLUSTER_TOKEN": "cluster-token"}) as cluster:
-        yield cluster
 
 
 async def _measure(figures: Figures, name: str, cluster: Cluster, streams: int) -> None:

@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +13,7 @@ import psutil
 import pyarrow as pa
 
 import headgate.aio
+from bench.attacks.attacked import attacked_cluster
 from bench.attacks.flood import FLOODS, SECONDS, TABLE
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures
@@ -21,7 +21,6 @@ from bench.tables.scratch import scratch_folder
 from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
-from support.access import write_access
 from support.arrow_batches import batch
 from support.cluster import Cluster
 
@@ -42,17 +41,8 @@ Call: TypeAlias = Callable[[], Awaitable[None]]
 def measure(figures: Figures, *, quick: bool) -> None:
     """One round: each flood against a fresh cluster."""
     for name in FLOODS:
-        with scratch_folder("attacks") as folder, _cluster(folder) as cluster:
+        with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, SECONDS / (4 if quick else 1)))
-
-
-@contextlib.contextmanager
-def _cluster(folder: Path) -> Iterator[Cluster]:
-    access = write_access(folder / "access.toml", {"alice-token": "alice", "bob-token": "bob"})
-    flags = ["--access", str(access)]
-    options = {"coordinator": flags, "writer": flags}
-    with Cluster(folder / "cluster", writers=1, options=options, env={"HEADGATE_CLUSTER_TOKEN": "cluster-token"}) as cluster:
-        yield cluster
 
 
 async def _measure(figures: Figures, name: str, cluster: Cluster, seconds: float) -> None:

@@ -10,6 +10,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_proto.parts import PART_BYTES
+from support.access import write_access
 from support.certificates import Certificate, self_signed
 from support.cluster import Cluster
 from support.envoy import sidecar
@@ -29,9 +30,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("behind")
-    tokens = folder / "tokens"
-    tokens.write_text("alice alice-token\n", encoding="utf-8")
-    flags = ["--tokens", str(tokens)]
+    flags = ["--access", str(write_access(folder / "access.toml", {"alice-token": "alice"}))]
     options = {"coordinator": flags, "writer": flags}
     with Cluster(folder / "cluster", writers=1, options=options, env={"HEADGATE_CLUSTER_TOKEN": "c"}) as made:
         yield made
