@@ -137,7 +137,7 @@ def break_streams(cluster: Cluster, producers: Producers) -> None:
 @pytest.mark.slow
 def test_a_cluster_whose_duplicate_check_is_off_is_found_out(tmp_path: Path) -> None:
     options = {"coordinator": ["--checkpoint-interval", "2s"]}
-    plant = {"coordinator": ("grants_at_once",), **ALL_ROWS}
+    plant = {"coordinator": ("grants_at_once", "compares_nothing"), **ALL_ROWS}
     told: dict[str, Any] = {"options": options, "links": True, "drop_beaten": False}
     with pytest.raises(AssertionError, match="'doubled': "):
         under(tmp_path, Workload(deletes=False), break_streams, plant=plant, **told)

@@ -48,11 +48,17 @@ class Guarded:
 
     def restore(self, **changed: str) -> None:
         """Everybody's role, but for those that are changed."""
-        self.access.write_text(access_text(TOKENS, *{**ROLES, **changed}.values()))
+        self.replace_access(access_text(TOKENS, *{**ROLES, **changed}.values()))
 
     def revoke(self, token: str) -> None:
         left = {each: principal for each, principal in TOKENS.items() if each != token}
-        self.access.write_text(access_text(left, *ROLES.values()))
+        self.replace_access(access_text(left, *ROLES.values()))
+
+    def replace_access(self, text: str) -> None:
+        """All at once: services would also read half a file, and every token that is not in it yet would be revoked."""
+        whole = self.access.with_suffix(".new")
+        whole.write_text(text)
+        whole.replace(self.access)
 
     def connect(self, principal: str) -> headgate.Headgate:
         return headgate.connect(self.cluster.address, token=f"{principal}-token", timeout=30)
@@ -201,13 +207,13 @@ def test_a_second_token_takes_over_from_the_first(guarded: Guarded) -> None:
     with guarded.connect("ann") as hg, hg.table("ann_own").channel("ann/rotated") as channel:
         channel.upsert([{"id": "by the old", **ROW}])
     both = {**TOKENS, "new-ann-token": "ann"}
-    guarded.access.write_text(access_text(both, *ROLES.values()))
+    guarded.replace_access(access_text(both, *ROLES.values()))
     with headgate.connect(guarded.cluster.address, token="new-ann-token", timeout=30) as hg:
         table = until(lambda: hg.table("ann_own"))
         with guarded.connect("ann") as old:
             old.table("ann_own")
         del both["ann-token"]
-        guarded.access.write_text(access_text(both, *ROLES.values()))
+        guarded.replace_access(access_text(both, *ROLES.values()))
         with guarded.connect("ann") as old:
             until_refused(lambda: old.table("ann_own"), headgate.UnauthenticatedError)
         with until(lambda: table.channel("ann/rotated")) as channel:
@@ -218,7 +224,7 @@ def test_a_second_token_takes_over_from_the_first(guarded: Guarded) -> None:
 
 def test_a_wrong_access_file_is_an_alarm_for_operators_and_what_it_said_before_holds(guarded: Guarded) -> None:
     text = guarded.access.read_text()
-    guarded.access.write_text(text + '\n[[roles]]\nprincipals = ["bob"]\nmay = ["everything"]\ntables = ["*"]\n')
+    guarded.replace_access(text + '\n[[roles]]\nprincipals = ["bob"]\nmay = ["everything"]\ntables = ["*"]\n')
     line = text.count("\n") + 2
     with guarded.connect("ops") as ops, guarded.connect("ann") as ann:
         for _ in again():

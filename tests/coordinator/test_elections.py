@@ -9,6 +9,7 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 
+from headgate_coordinator.core.channels import MAX_INCARNATION
 from headgate_coordinator.leadership.elections import rank
 from headgate_coordinator.leadership.leases import Holder
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -100,17 +101,18 @@ async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_t
 
 
 async def test_a_lease_that_another_holds_is_an_ownership_given_up(tmp_path: Path, redis: str, client: Redis) -> None:
+    lease = Holder("other", "p", "other:1").encode()
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "attach")
-        await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
+        await client.set(await lease_of(client, FLIGHTS), lease)
         await writer.order(FLIGHTS, "detach")
         status = await coordinator.until(FLIGHTS, state="elsewhere")
         assert status.owner == "other"
         writer.ask_open(FLIGHTS, "c")
         refused = await writer.order(FLIGHTS, "open_refused")
         assert (refused.error.code, refused.error.address) == (errors_pb2.CODE_NOT_OWNER, "other:1")
-        assert await client.get(await lease_of(client, FLIGHTS)) == "other p other:1", "a lease of another was freed"
+        assert await client.get(await lease_of(client, FLIGHTS)) == lease, "a lease of another was freed"
 
 
 async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, redis: str, client: Redis) -> None:
@@ -258,7 +260,7 @@ async def test_an_incarnation_that_was_never_issued_ends_nothing(tmp_path: Path,
         await writer.order(FLIGHTS, "attach")
         grant = await writer.open(FLIGHTS, "c")
         for channel in ("c", "new"):
-            writer.ask_open(FLIGHTS, channel, incarnation=2**64 - 1)
+            writer.ask_open(FLIGHTS, channel, incarnation=MAX_INCARNATION)
             refused = await writer.order(FLIGHTS, "open_refused")
             assert refused.error.code == errors_pb2.CODE_INVALID_ARGUMENT
         again = await writer.open(FLIGHTS, "c")

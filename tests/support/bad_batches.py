@@ -137,9 +137,7 @@ SCHEMAS: _Table = {
         "'note' has an extension type",
         "storage type",
     ),
-    "a view": Bad(
-        _column("note", "a", "b", kind=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's schema"
-    ),
+    "a view": Bad(_column("note", "a", "b", kind=pa.string_view()), wire.CODE_SCHEMA, "'note'", "types of the table's schema"),
     "too many columns": Bad(
         _schema(*((f"c{n}", pa.int8()) for n in range(2001))), wire.CODE_TOO_LARGE, "columns.* 2,000", "narrower schema"
     ),

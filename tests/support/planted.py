@@ -25,6 +25,19 @@ def grants_at_once() -> None:
     ChannelRegistry.end_hold = ended  # type: ignore[method-assign,assignment]
 
 
+def compares_nothing() -> None:
+    """The owner believes what writers report (rule RO10 is off), or it would keep the rows that other bugs double or lose."""
+    from headgate_coordinator.core.checkpoints import Checkpoint
+
+    def offsets(self: Checkpoint) -> dict[str, int]:
+        """Two writers may report one channel: the larger offset counts."""
+        reports = [report.offsets for report in self._passed.values()]
+        return {name: max(each.get(name, 0) for each in reports) for report in reports for name in report}
+
+    Checkpoint.reconcile = lambda self: []  # type: ignore[method-assign]
+    Checkpoint.offsets = property(offsets)  # type: ignore[method-assign,assignment]
+
+
 def encodes_slowly() -> None:
     """Each writer writes 5,000 rows a second: far less than clients send."""
     from headgate_tables.hudi.change_writer import ChangeWriter
@@ -80,5 +93,6 @@ ALL_ROWS: Mapping[str, tuple[str, ...]] = {"writer": (keeps_beaten_rows.__name__
 """For ``Cluster``: every row that a writer took is in its files."""
 
 PLANTS: Mapping[str, Callable[[], None]] = {
-    plant.__name__: plant for plant in (grants_at_once, encodes_slowly, drops_frames, forgets_files, keeps_beaten_rows)
+    plant.__name__: plant
+    for plant in (grants_at_once, compares_nothing, encodes_slowly, drops_frames, forgets_files, keeps_beaten_rows)
 }

@@ -157,7 +157,7 @@ def test_de1_a_delete_of_ordering_value_zero_is_refused_where_hudi_takes_it_for_
 
 @pytest.mark.parametrize("deletes", [pa.array([True, None]), pa.array([True]), pa.array([1, 0])], ids=["null", "short", "int"])
 def test_deletes_that_do_not_fit_the_rows_are_refused(deletes: Any) -> None:
-    with pytest.raises(OptionError, match="each of 2 rows"):
+    with pytest.raises(OptionError, match="no value for some of 2 rows"):
         place(loose(row("a"), row("b")), deletes, defined())
 
 
