@@ -82,6 +82,7 @@ class Server:
 
     async def start(self) -> str:
         """Serves from now on; returns the host:port really bound. Raises OSError if the address is taken."""
+        await self.access.begin()
         settings = self._settings
         credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
         self.address = self.cluster_address = _listen(self.grpc, settings.listen, credentials)

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
+from headgate_runtime.access.https import is_safe
 from headgate_runtime.values import Address, Duration, LocalAddress, as_written
 
 PREFIX = "HEADGATE_"
@@ -48,6 +49,31 @@ class ServiceSettings(BaseSettings):
         gt=0,
         description="how often the access file is read again; within this time a token that was revoked or has expired ends its "
         "open channels. Shorter: sooner, for one small read each time",
+    )
+    jwt_issuer: str = Field(
+        default="",
+        description="https:// address of the issuer of signed tokens (OpenID Connect), as their claim iss has it; empty: none "
+        "are taken. Its keys are fetched in the background. Wants `jwt_audience` and `access`, whose roles count",
+    )
+    jwt_audience: str = Field(default="", description="what the claim aud has to name: this cluster, as the issuer knows it")
+    jwt_keys: str = Field(
+        default="", description="https:// address of the issuer's key set (JWKS); empty: its discovery document says where"
+    )
+    jwt_refresh: Duration = Field(
+        default=300.0,
+        ge=10,
+        description="how often the issuer's keys are fetched, besides once a token names an unknown one (every 10s at most); "
+        "within this time a withdrawn key verifies nothing more. Shorter: sooner, for one small request each time",
+    )
+    jwt_principal: str = Field(default="sub", min_length=1, description="the claim that names the principal")
+    jwt_groups: str = Field(
+        default="groups",
+        description="the claim that lists the groups, to which roles of the access file refer; a dot leads inwards",
+    )
+    jwt_prefix: str = Field(
+        default="jwt:",
+        description="stands before principals and groups of signed tokens in the access file. Empty: a user who chooses a name "
+        "at the issuer can take that of a principal of the file",
     )
     audit_log: str = Field(
         default="stderr",
@@ -97,6 +123,7 @@ class ServiceSettings(BaseSettings):
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("tls_cert and tls_key belong together: give both or none")
         self._check_cluster()
+        self._check_issuer()
         guarded = self.tls_cert and self.access
         if not (Address.parse(self.listen).is_loopback or guarded or self.insecure):
             raise ValueError(
@@ -121,6 +148,15 @@ class ServiceSettings(BaseSettings):
                 f"cluster_token would be sent to listen={self.listen} in plaintext: set cluster_listen, cluster_cert, "
                 "cluster_key and cluster_ca instead, or tls_cert and tls_key"
             )
+
+    def _check_issuer(self) -> None:
+        if not self.jwt_issuer:
+            return
+        if not (self.jwt_audience and self.access):
+            raise ValueError("jwt_issuer wants jwt_audience, or tokens for others would be taken, and access, whose roles count")
+        for name in ("jwt_issuer", "jwt_keys"):
+            if (value := getattr(self, name)) and not is_safe(value):
+                raise ValueError(f"{name} is no https:// address; http:// only goes on this machine")
 
     def advertised(self, bound: str) -> str:
         """Returns the address for others: ``advertise``, or else ``bound``, the server's. Port 0 becomes the bound port."""

@@ -12,7 +12,9 @@ import structlog
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.file import AccessFile, read_access_file
 from headgate_runtime.access.identity import ANONYMOUS, Authenticator, Credentials, Identity, Kind, Unauthenticated
+from headgate_runtime.access.issuer_keys import IssuerKeys
 from headgate_runtime.access.rights import Denied, Right
+from headgate_runtime.access.signed_tokens import Claims, SignedTokens
 from headgate_runtime.access.tokens import ClusterToken, FileTokens
 from headgate_runtime.errors import wire_error
 from headgate_runtime.settings import ServiceSettings
@@ -65,6 +67,10 @@ class AccessControl:
         self._authenticators: list[Authenticator] = [self._tokens]
         if cluster_token:
             self._authenticators.insert(0, ClusterToken(cluster_token))
+        self._keys: IssuerKeys | None = None
+        if settings.jwt_issuer:
+            self._keys = IssuerKeys(settings.jwt_issuer, settings.jwt_keys, settings.jwt_refresh, clock)
+            self._authenticators.append(SignedTokens(_claims(settings), self._keys))
         self._running: set[_Running] = set()
         self._problem = ""
         if self._path is not None:
@@ -75,8 +81,8 @@ class AccessControl:
 
     @property
     def alarms(self) -> Sequence[str]:
-        """What is wrong with the access file now, one sentence each."""
-        return [self._problem] if self._problem else []
+        """What is wrong with the access file and the issuer's keys now, one sentence each."""
+        return [each for each in (self._problem, self._keys.problem if self._keys else "") if each]
 
     # --- decisions ---
 
@@ -142,8 +148,22 @@ class AccessControl:
 
     # --- the file ---
 
+    async def begin(self) -> None:
+        """Fetches the issuer's keys, so that the first calls find them; returns within seconds, also without them."""
+        if self._keys is not None:
+            await self._keys.fetch()
+
     async def run(self) -> NoReturn:
-        """Reads the file again whenever it has changed, and ends calls whose right has ended, until it is cancelled."""
+        """Reads the file again whenever it has changed, fetches the issuer's keys, and ends calls whose right has ended, until it
+        is cancelled.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            if self._keys is not None:
+                tasks.create_task(self._keys.run())
+            await self._watch()
+        raise AssertionError("watching ended")
+
+    async def _watch(self) -> NoReturn:
         while True:
             await self._clock.sleep(self._interval_s)
             if self._path is not None:
@@ -168,6 +188,11 @@ class AccessControl:
         if found is not None:
             self._text, self._file = found
             self._tokens.replace(self._file.tokens)
+
+
+def _claims(settings: ServiceSettings) -> Claims:
+    names = (settings.jwt_principal, settings.jwt_groups, settings.jwt_prefix)
+    return Claims(settings.jwt_issuer, settings.jwt_audience, *names)
 
 
 def refusal_error(refusal: Refusal) -> errors_pb2.Error:
