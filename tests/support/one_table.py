@@ -78,10 +78,12 @@ class OneTable:
 
     # Events of the generation that is now.
 
-    def opens(self, writer: str, channel: str, *, incarnation: int = 0, principal: str = "ann") -> OpenRequested:
-        """With a request number of its own."""
+    def opens(
+        self, writer: str, channel: str, *, incarnation: int = 0, principal: str = "ann", channels: int = 0
+    ) -> OpenRequested:
+        """With a request number of its own. ``channels``: the principal's quota."""
         self._requests += 1
-        return OpenRequested(writer, self.core.generation, self._requests, channel, incarnation, principal)
+        return OpenRequested(writer, self.core.generation, self._requests, channel, incarnation, principal, channels)
 
     def ended(self, writer: str, channel: str, hold: int, *, uncommitted: bool) -> ChannelEnded:
         """A hold is given back."""

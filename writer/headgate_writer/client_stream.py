@@ -17,6 +17,7 @@ from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Hold, Verdict
 from headgate_writer.metrics import Refusals
+from headgate_writer.principal_rates import PrincipalRate, PrincipalRates, UsageNow
 from headgate_writer.table_writer import TableWriter
 
 Requests: TypeAlias = PartReader[ingest_pb2.AppendRequest]
@@ -47,17 +48,33 @@ class StreamResources:
     receiving: ReadBudget
     cpu: Executor
     refusals: Refusals
+    rates: PrincipalRates
     max_in_flight: int
     reached: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Of the principal whose stream it is."""
+
+    rate: PrincipalRate
+    usage: UsageNow
 
 
 class ClientStream:
     """``requests`` are those of ``context``, the servicer's, whose write it uses."""
 
     def __init__(
-        self, requests: Requests, context: AppendContext, hold: Hold, writer: TableWriter, shared: StreamResources
+        self,
+        requests: Requests,
+        context: AppendContext,
+        hold: Hold,
+        writer: TableWriter,
+        shared: StreamResources,
+        quota: Quota,
     ) -> None:
         self._requests = requests
+        self._quota = quota
         self._context = context
         self._hold = hold
         self._writer = writer
@@ -124,6 +141,7 @@ class ClientStream:
                 # Meanwhile an earlier batch may have failed, or the table may have been stopped; no batch is taken after that.
                 verdict = self._judge(after, offset)
                 if verdict is Verdict.TAKE:
+                    self._quota.rate.count(admitted.rows.num_rows, admitted.nbytes, self._quota.usage())
                     self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
                     return
         except RpcError as refused:
@@ -152,9 +170,11 @@ class ClientStream:
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
 
     async def _room(self) -> None:
-        """Waits until the next batch may be read (rule CH7): memory and the filling checkpoint have room, the table's rate allows
-        it, and less than ``max_in_flight`` bytes of the stream are in flight. From half of these it asks for a checkpoint.
+        """Waits until the next batch may be read (rule CH7): memory and the filling checkpoint have room, the rates of the table
+        and of the principal allow it, and less than ``max_in_flight`` bytes of the stream are in flight. From half of these it
+        asks for a checkpoint.
         """
+        await self._quota.rate.wait_for_turn(self._quota.usage)
         await self._writer.rate.wait_for_turn()
         await self._writer.window.wait_open()
         for budget in self._shared.budgets:

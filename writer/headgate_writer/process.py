@@ -27,6 +27,7 @@ from headgate_writer.control import ControlClient, ControlHandler
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.ipc_limits import Limits
 from headgate_writer.metrics import Refusals, WriterMetrics
+from headgate_writer.principal_rates import PrincipalRates
 from headgate_writer.service import IngestService
 from headgate_writer.settings import PROCESS_BYTES, WriterSettings
 from headgate_writer.table_writer import WriterResources
@@ -102,8 +103,16 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             handler = ControlHandler(hello, tables, world)
             coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
             server = Server(settings, limits=door_limits(settings), clock=world.clock)
-            budgets, in_flight = (ingest_budget, budget), _in_flight(settings)
-            shared = StreamResources(Admission(Limits()), budgets, server.budget, cpu, refusals, in_flight, world.reached)
+            shared = StreamResources(
+                Admission(Limits()),
+                (ingest_budget, budget),
+                server.budget,
+                cpu,
+                refusals,
+                PrincipalRates(world.clock),
+                _in_flight(settings),
+                world.reached,
+            )
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
             add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.cluster)
             address = hello.address = settings.advertised(await server.start())

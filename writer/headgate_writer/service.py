@@ -1,6 +1,7 @@
 """Serves clients: opens a channel of a table for each stream, and hands the stream over."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -8,12 +9,13 @@ import grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
+from headgate_runtime.access.quotas import Usage
 from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import call
 from headgate_runtime.part_reader import PartReader
 from headgate_writer.channels import Hold
-from headgate_writer.client_stream import AppendContext, ClientStream, Requests, StreamResources
+from headgate_writer.client_stream import AppendContext, ClientStream, Quota, Requests, StreamResources
 from headgate_writer.control import ControlClient
 from headgate_writer.refusal import find_refusal
 from headgate_writer.table_writer import TableWriter, moved_error
@@ -45,19 +47,23 @@ class IngestService(IngestServiceServicer):
 
     async def _serve(self, requests: Requests, context: AppendContext) -> None:
         caller = call(context)
+        principal = caller.identity.principal
         try:
             opening = _opening(await requests.read())
             with caller.on_table(opening.table, opening.channel):
                 writer = await self._writer(opening.table)
-                hold = await writer.open_channel(opening.channel, opening.incarnation, caller.identity.principal)
+                hold = await writer.open_channel(opening.channel, opening.incarnation, principal, _channel_quota(caller.usage()))
         except RpcError as refused:
             await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
             return
         try:
             self._shared.reached("channel_opened")
             if await _answer(context, ingest_pb2.AppendResponse(opened=self._opened(hold, writer))):
-                with caller.while_allowed(opening.table, opening.channel, partial(writer.end_hold, hold)):
-                    await ClientStream(requests, context, hold, writer, self._shared).serve()
+                with (
+                    caller.while_allowed(opening.table, opening.channel, partial(writer.end_hold, hold)),
+                    self._shared.rates.stream_of(principal, caller.usage) as rate,
+                ):
+                    await ClientStream(requests, context, hold, writer, self._shared, Quota(rate, caller.usage)).serve()
         finally:
             writer.release_hold(hold)
 
@@ -88,6 +94,11 @@ class IngestService(IngestServiceServicer):
             max_in_flight_bytes=self._shared.max_in_flight,
             restored=attached.restored,
         )
+
+
+def _channel_quota(usage: Usage) -> int:
+    """As the owner takes it; 0: no quota."""
+    return 0 if math.isinf(usage.channels) else int(usage.channels)
 
 
 async def _answer(context: AppendContext, answer: ingest_pb2.AppendResponse) -> bool:

@@ -142,14 +142,20 @@ class TableWriter:
 
     # For clients.
 
-    async def open_channel(self, channel: str, incarnation: int, principal: str) -> Hold:
-        """Returns the hold that the owner grants. Raises RpcError if the owner refuses, or the table changes hands meanwhile."""
+    async def open_channel(self, channel: str, incarnation: int, principal: str, channels: int = 0) -> Hold:
+        """Returns the hold that the owner grants. ``channels``: how many the principal may have; 0: any number.
+
+        Raises RpcError if the owner refuses, or the table changes hands meanwhile.
+        """
         if not self._takes_rows:
             raise RpcError(moved_error())
         request = self.owner.next_request()
         opening: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
         self._opens[request] = opening
-        self._report(wire.OpenRequest(request=request, channel=channel, incarnation=incarnation, principal=principal))
+        asked = wire.OpenRequest(
+            request=request, channel=channel, incarnation=incarnation, principal=principal, channels=channels
+        )
+        self._report(asked)
         try:
             return await opening
         except asyncio.CancelledError:

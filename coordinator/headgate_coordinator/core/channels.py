@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
+from headgate_coordinator.core.channel_counts import ChannelCounts
 from headgate_coordinator.core.events import ChannelEnded, OpenRequested
 from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
 from headgate_coordinator.core.refusals import (
@@ -76,6 +77,7 @@ class ChannelRegistry:
 
     def __init__(self, records: Mapping[str, Sequence[int | str]]) -> None:
         self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
+        self._counts = ChannelCounts(record.principal for record in self._records.values())
         self._live: dict[str, LiveChannel] = {}
         self._restless: dict[str, None] = {}
         self._ending: dict[str, Hold] = {}
@@ -142,6 +144,8 @@ class ChannelRegistry:
         The slot also proves that nobody else has issued incarnations since: what is above the newest one was never issued.
         """
         for name, request in self._answered(number).items():
+            if request.incarnation == 0 and name not in self._records:
+                self._counts.add(request.principal)
             if request.incarnation == 0:
                 self._records[name] = self._raised(name, request)
             live = self._live.get(name)
@@ -250,7 +254,7 @@ class ChannelRegistry:
             return TAKEN_OVER
         if record is not None and request.incarnation == 0 and record.incarnation >= MAX_INCARNATION:
             return USED_UP
-        return None
+        return self._counts.refusal(request, {**self._raises, **self._in_slot}) if record is None else None
 
     def _is_news(self, request: OpenRequested) -> bool:
         """A new producer, or an incarnation that our slots do not have: a newer owner's if we are an outdated one, else a

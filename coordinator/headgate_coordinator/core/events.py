@@ -145,7 +145,10 @@ class LeaseRecreated:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequested:
-    """A client opens a channel at this writer; ``incarnation`` 0 = a new producer."""
+    """A client opens a channel at this writer; ``incarnation`` 0 = a new producer.
+
+    ``channels``: how many of the table the principal may have; 0: any number.
+    """
 
     process: str
     generation: int
@@ -153,6 +156,7 @@ class OpenRequested:
     channel: str
     incarnation: int
     principal: str
+    channels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,9 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
             return events.CheckpointAsked(process, generation)
         case "open":
             asked = report.open
-            return events.OpenRequested(process, generation, asked.request, asked.channel, asked.incarnation, asked.principal)
+            return events.OpenRequested(
+                process, generation, asked.request, asked.channel, asked.incarnation, asked.principal, asked.channels
+            )
         case "channel_ended":
             ended = report.channel_ended
             return events.ChannelEnded(process, generation, ended.channel, ended.hold, ended.uncommitted)

@@ -169,6 +169,10 @@ class TooLargeError(FixCall):
     """One row, or a batch with an offset of its own, exceeds the limit of a message."""
 
 
+class QuotaError(FixCall):
+    """A quota of the principal is used up; the message names it."""
+
+
 class TableNotFoundError(FixCall):
     """The cluster has no table of this name."""
 
@@ -223,6 +227,7 @@ _BY_CODE: dict[int, type[HeadgateError]] = {
     wire.CODE_INVALID_ARGUMENT: InvalidArgumentError,
     wire.CODE_SCHEMA: SchemaError,
     wire.CODE_TOO_LARGE: TooLargeError,
+    wire.CODE_QUOTA: QuotaError,
     wire.CODE_TABLE_NOT_FOUND: TableNotFoundError,
     wire.CODE_TABLE_EXISTS: TableExistsError,
     wire.CODE_CHANNEL_TAKEN_OVER: ChannelTakenOverError,

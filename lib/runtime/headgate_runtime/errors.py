@@ -163,6 +163,7 @@ def from_tables(error: TablesErrorLike) -> Error:
 
 _STATUS: Final[dict[CodeValue, grpc.StatusCode]] = {
     errors_pb2.CODE_OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors_pb2.CODE_QUOTA: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors_pb2.CODE_TABLE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     errors_pb2.CODE_TABLE_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
     errors_pb2.CODE_OFFSET_OVERLAP: grpc.StatusCode.FAILED_PRECONDITION,

@@ -17,6 +17,7 @@ from headgate_runtime.access.audit import AuditLog, Entry
 from headgate_runtime.access.control import AccessControl, refusal_error
 from headgate_runtime.access.identity import Credentials, Identity, Kind, Unauthenticated
 from headgate_runtime.access.methods import MethodAccess, method_access
+from headgate_runtime.access.quotas import Usage
 from headgate_runtime.access.rights import Denied, Right
 from headgate_runtime.errors import RpcError
 
@@ -78,6 +79,10 @@ class Call:
         finally:
             if self.method.is_logged:
                 self.log(outcome, table, channel, details=details_of(request, self.method) if request is not None else {})
+
+    def usage(self) -> Usage:
+        """How much its principal may use, by the access file as it is now."""
+        return self.control.usage_of(self.identity)
 
     def while_allowed(self, table: str, channel: str, end: Callable[[errors_pb2.Error], None]) -> AbstractContextManager[None]:
         """Inside the block ``end`` is called, once, when the right has ended (AccessControl.ended_without_right)."""

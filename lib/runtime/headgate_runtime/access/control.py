@@ -13,6 +13,7 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.file import AccessFile, read_access_file
 from headgate_runtime.access.identity import ANONYMOUS, Authenticator, Credentials, Identity, Kind, Unauthenticated
 from headgate_runtime.access.issuer_keys import IssuerKeys
+from headgate_runtime.access.quotas import UNLIMITED, Usage, usage_of
 from headgate_runtime.access.rights import Denied, Right
 from headgate_runtime.access.signed_tokens import Claims, SignedTokens
 from headgate_runtime.access.tokens import ClusterToken, FileTokens
@@ -109,6 +110,11 @@ class AccessControl:
             return None
         decision = self._file.policy.decide(identity, right, table, channel)
         return decision if isinstance(decision, Denied) else None
+
+    def usage_of(self, identity: Identity) -> Usage:
+        """Its quotas, of which the smallest count; none without an access file."""
+        quotas = self._file.quotas
+        return usage_of(quotas, identity.principal, self._file.policy.groups_of(identity)) if quotas else UNLIMITED
 
     # --- calls that run for long ---
 

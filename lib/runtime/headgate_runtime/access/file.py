@@ -11,6 +11,10 @@ groups = ["ingest"]
 may = ["write"]
 tables = ["raw_*"]
 channels = ["{principal}/"]
+
+[[quotas]]
+groups = ["ingest"]
+rows_per_s = 50000
 """
 
 import re
@@ -21,6 +25,8 @@ from datetime import datetime
 from typing import Final
 
 from headgate_runtime.access.identity import RESERVED
+from headgate_runtime.access.quotas import KEYS as QUOTAS
+from headgate_runtime.access.quotas import Quota, Usage
 from headgate_runtime.access.rights import OWN, Policy, Right, Role
 
 DIGEST: Final = "sha256:"
@@ -29,7 +35,6 @@ DIGEST: Final = "sha256:"
 _DIGEST: Final = re.compile(rf"{DIGEST}[0-9a-f]{{64}}")
 _NAME: Final = re.compile(r"[!-~]{1,128}")
 _PATTERN: Final = re.compile(r"[A-Za-z0-9_.*?-]{1,128}")
-_ROLE_LINE: Final = re.compile(r"^[ \t]*\[\[[ \t]*roles[ \t]*\]\]", re.MULTILINE)
 
 
 class AccessFileError(ValueError):
@@ -61,6 +66,7 @@ class AccessFile:
 
     policy: Policy = field(default_factory=Policy)
     tokens: Sequence[TokenEntry] = ()
+    quotas: Sequence[Quota] = ()
 
 
 def read_access_file(text: str) -> AccessFile:
@@ -69,11 +75,12 @@ def read_access_file(text: str) -> AccessFile:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise AccessFileError(0, str(error)) from error
-    _only(found, ("tokens", "groups", "roles"), 1, "the file")
+    _only(found, ("tokens", "groups", "roles", "quotas"), 1, "the file")
     lines = _digest_lines(text)
     tokens = [_token(key, value, lines.get(key) or _line_of(text, key)) for key, value in _table(found, "tokens", text).items()]
     groups = {key: _names(value, _line_of(text, key), key) for key, value in _table(found, "groups", text).items()}
-    return AccessFile(Policy(_roles(found.get("roles", []), text), _by_principal(groups)), tokens)
+    policy = Policy(_roles(found.get("roles", []), text), _by_principal(groups))
+    return AccessFile(policy, tokens, _quotas(found.get("quotas", []), text))
 
 
 def _token(key: str, value: object, line: int) -> TokenEntry:
@@ -93,11 +100,45 @@ def _expiry(value: object, line: int) -> int | None:
 
 
 def _roles(value: object, text: str) -> Sequence[Role]:
+    return [_role(entry, line) for entry, line in _entries(value, "roles", text)]
+
+
+def _entries(value: object, key: str, text: str) -> Sequence[tuple[object, int]]:
+    """Each with the line on which it begins."""
     entries = value if isinstance(value, list) else [value]
-    lines = [text.count("\n", 0, found.start()) + 1 for found in _ROLE_LINE.finditer(text)]
+    begins = re.compile(rf"^[ \t]*\[\[[ \t]*{key}[ \t]*\]\]", re.MULTILINE)
+    lines = [text.count("\n", 0, found.start()) + 1 for found in begins.finditer(text)]
     if len(lines) != len(entries):
-        raise AccessFileError(_line_of(text, "roles"), "begin each role with [[roles]] on a line of its own")
-    return [_role(entry, line) for entry, line in zip(entries, lines, strict=True)]
+        raise AccessFileError(_line_of(text, key), f"begin each {key[:-1]} with [[{key}]] on a line of its own")
+    return list(zip(entries, lines, strict=True))
+
+
+def _quotas(value: object, text: str) -> Sequence[Quota]:
+    return [_quota(entry, line) for entry, line in _entries(value, "quotas", text)]
+
+
+def _quota(value: object, line: int) -> Quota:
+    entry = _mapping(value, line, "a quota")
+    _only(entry, ("principals", "groups", *QUOTAS), line, "a quota")
+    principals, groups = _subjects(entry, line)
+    given = {key: _count(entry[key], line, key) for key in QUOTAS if key in entry}
+    if not ((principals or groups) and given):
+        raise AccessFileError(line, f"the quota wants principals or groups, and one or more of {', '.join(QUOTAS)}")
+    return Quota(line, Usage(**given), principals, groups)
+
+
+def _count(value: object, line: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 31:
+        raise AccessFileError(line, f"{what} is {str(value)[:40]!r}: want a whole number from 1 to {(1 << 31) - 1:,}")
+    return value
+
+
+def _subjects(entry: Mapping[str, object], line: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Principals and groups of a role or a quota."""
+    return (
+        frozenset(_principal(name, line) for name in _texts(entry.get("principals", []), line, "principals")),
+        frozenset(_names(entry.get("groups", []), line, "groups")),
+    )
 
 
 def _role(value: object, line: int) -> Role:
@@ -108,8 +149,7 @@ def _role(value: object, line: int) -> Role:
         line,
         rights,
         tuple(_pattern(name, line) for name in _texts(entry.get("tables", []), line, "tables")),
-        frozenset(_principal(name, line) for name in _texts(entry.get("principals", []), line, "principals")),
-        frozenset(_names(entry.get("groups", []), line, "groups")),
+        *_subjects(entry, line),
         tuple(_prefix(name, line) for name in _texts(entry.get("channels", []), line, "channels")),
     )
     if not (role.principals or role.groups):

@@ -107,9 +107,13 @@ class Policy:
 
     def roles_of(self, identity: Identity) -> Sequence[Role]:
         """In the order of the file."""
-        groups = identity.groups | self.groups.get(identity.principal, frozenset())
+        groups = self.groups_of(identity)
         positions = {*self._by_principal.get(identity.principal, ())}.union(*(self._by_group.get(each, ()) for each in groups))
         return [self.roles[position] for position in sorted(positions)]
+
+    def groups_of(self, identity: Identity) -> frozenset[str]:
+        """By its authenticator and by the access file."""
+        return identity.groups | self.groups.get(identity.principal, frozenset())
 
     @cached_property
     def _by_principal(self) -> Mapping[str, Sequence[int]]:

@@ -96,6 +96,8 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """an earlier batch of the channel was refused; correct it or skip it"""
     CODE_SLICE_SET_ASIDE: _Code.ValueType  # 32
     """some rows belong to a file slice that takes none for now; send the others alone"""
+    CODE_QUOTA: _Code.ValueType  # 33
+    """a quota of the principal is used up; the message names it"""
     CODE_CHANNEL_TAKEN_OVER: _Code.ValueType  # 40
     """GIVE_UP
     a newer producer of this name; never retried
@@ -151,6 +153,8 @@ CODE_AFTER_FAILED_BATCH: Code.ValueType  # 31
 """an earlier batch of the channel was refused; correct it or skip it"""
 CODE_SLICE_SET_ASIDE: Code.ValueType  # 32
 """some rows belong to a file slice that takes none for now; send the others alone"""
+CODE_QUOTA: Code.ValueType  # 33
+"""a quota of the principal is used up; the message names it"""
 CODE_CHANNEL_TAKEN_OVER: Code.ValueType  # 40
 """GIVE_UP
 a newer producer of this name; never retried

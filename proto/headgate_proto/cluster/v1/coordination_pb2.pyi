@@ -598,12 +598,15 @@ class OpenRequest(_message.Message):
     CHANNEL_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
     request: _builtins.int
     """Unique on this control stream; the answer carries it."""
     channel: _builtins.str
     incarnation: _builtins.int
     """0: a new producer."""
     principal: _builtins.str
+    channels: _builtins.int
+    """How many channels of the table the principal may have, by the access file of the writer; 0: any number."""
     def __init__(
         self,
         *,
@@ -611,10 +614,11 @@ class OpenRequest(_message.Message):
         channel: _builtins.str = ...,
         incarnation: _builtins.int = ...,
         principal: _builtins.str = ...,
+        channels: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "incarnation", b"incarnation", "principal", b"principal", "request", b"request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "channels", b"channels", "incarnation", b"incarnation", "principal", b"principal", "request", b"request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

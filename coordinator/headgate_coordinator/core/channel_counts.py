@@ -1,0 +1,33 @@
+"""How many channels of a table belong to each principal, so that none takes more than its quota."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from headgate_coordinator.core.events import OpenRequested
+from headgate_coordinator.core.instructions import Refusal
+
+
+class ChannelCounts:
+    """``recorded``: principals of the channels that slots record, one for each channel."""
+
+    def __init__(self, recorded: Iterable[str]) -> None:
+        self._recorded = Counter(recorded)
+
+    def add(self, principal: str) -> None:
+        """A slot records one more."""
+        self._recorded[principal] += 1
+
+    def refusal(self, request: OpenRequested, waiting: Mapping[str, OpenRequested]) -> Refusal | None:
+        """Of the open of a channel without a record. ``waiting``: opens of others that are about to be recorded."""
+        if not request.channels or request.incarnation:  # an incarnation that was never issued is recorded by no slot
+            return None
+        count = self._recorded[request.principal]
+        if count < request.channels:
+            count += sum(each.principal == request.principal for each in waiting.values())
+        if count < request.channels:
+            return None
+        return Refusal(
+            "CODE_QUOTA",
+            f"the principal has {count} channels of this table, and its quota `channels` is {request.channels}",
+            "Use one of its channels again, have the operators raise the quota, or wait until idle channels are forgotten.",
+        )

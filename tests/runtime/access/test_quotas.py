@@ -1,0 +1,74 @@
+"""Quotas: which count for a principal, what the access file may say of them, and what is owed at a rate."""
+
+import math
+
+import pytest
+
+from headgate_runtime.access.debt import Debt
+from headgate_runtime.access.file import AccessFileError, read_access_file
+from headgate_runtime.access.quotas import UNLIMITED, Usage, usage_of
+
+TEXT = """
+[groups]
+g = ["ann"]
+
+[[quotas]]
+principals = ["ann", "bob"]
+rows_per_s = 100
+channels = 5
+
+[[quotas]]
+groups = ["g"]
+rows_per_s = 10
+bytes_per_s = 2000
+"""
+
+
+def test_of_several_quotas_the_smallest_figures_count() -> None:
+    quotas = read_access_file(TEXT).quotas
+    assert usage_of(quotas, "ann", frozenset({"g"})) == Usage(10, 2000, 5)
+    assert usage_of(quotas, "bob", frozenset()) == Usage(100, math.inf, 5)
+    assert usage_of(quotas, "eve", frozenset({"other"})) == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("quota", "message"),
+    [
+        ('principals = ["a"]', "one or more of rows_per_s, bytes_per_s, channels"),
+        ("channels = 5", "wants principals or groups"),
+        ('principals = ["a"]\nchannels = 0', "channels is '0': want a whole number from 1"),
+        ('principals = ["a"]\nchannels = true', "channels is 'True'"),
+        ('principals = ["a"]\nrows_per_s = 1.5', "rows_per_s is '1.5'"),
+        ('principals = ["a"]\nchannels = 2147483648', "channels is '2147483648'"),
+        ('principals = ["a"]\ntables = 5', "a quota has an unknown key 'tables'"),
+        ('principals = ["cluster"]\nchannels = 5', "the cluster's own"),
+    ],
+)
+def test_a_quota_that_is_not_understood_is_refused_by_its_line(quota: str, message: str) -> None:
+    with pytest.raises(AccessFileError, match="line 2:") as refused:
+        read_access_file(f"\n[[quotas]]\n{quota}\n")
+    assert message in str(refused.value)
+
+
+def test_what_was_taken_is_paid_off_at_the_rate() -> None:
+    debt = Debt(100.0)
+    assert debt.delay(10, 100.0) == 0
+    debt.take(50, 10, 100.0)
+    assert debt.delay(10, 102.0) == pytest.approx(3)
+    debt.take(10, 10, 102.0)
+    assert debt.delay(10, 102.0) == pytest.approx(4)
+    assert debt.delay(10, 200.0) == 0
+
+
+def test_time_without_a_debt_is_no_credit() -> None:
+    debt = Debt(0.0)
+    debt.take(10, 10, 1000.0)
+    assert debt.delay(10, 1000.0) == pytest.approx(1)
+
+
+def test_a_rate_that_is_lifted_forgives_the_debt() -> None:
+    debt = Debt(0.0)
+    debt.take(1000, 1, 0.0)
+    assert debt.delay(math.inf, 0.0) == 0
+    debt.take(1000, math.inf, 0.0)
+    assert debt.delay(1, 0.0) == 0
