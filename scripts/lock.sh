@@ -26,6 +26,10 @@ printf '%s\n' hatchling editables setuptools wheel | lock requirements-build.loc
 # ./task setup: what runs, tests, checks and shows.
 lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pyproject.toml:codegen --constraints requirements-build.lock
 
+# What users install: the part of it that is not for development. ./task sbom and ./task audit read it.
+lock requirements-runtime.lock "${projects[@]}" --constraints requirements.lock
+printf '%s\n' cyclonedx-bom pip-audit | lock requirements-audit.lock -
+
 # ./task interop: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
 printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
     lock requirements-interop.lock lib/tables/pyproject.toml - --constraints requirements.lock
