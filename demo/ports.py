@@ -1,13 +1,18 @@
 """Ports of 127.0.0.1 for servers that are about to be started."""
 
 import socket
+from random import SystemRandom
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that was free a moment ago.
+
+    It is below those that the system gives to connections and to port 0: by the time a server listens there, one of these may
+    well have been given to somebody else. No seed of a test makes two processes choose the same.
+    """
+    while not is_free(port := SystemRandom().randrange(10_000, 30_000)):
+        pass
+    return port
 
 
 def is_free(port: int) -> bool:
