@@ -22,6 +22,7 @@ from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.limits import DoorLimits, server_options
+from headgate_runtime.listening import listen
 from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.settings import ServiceSettings
@@ -85,10 +86,10 @@ class Server:
         await self.access.begin()
         settings = self._settings
         credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
-        self.address = self.cluster_address = _listen(self.grpc, settings.listen, credentials)
+        self.address = self.cluster_address = listen(self.grpc, Address.parse(settings.listen), credentials)
         if self.cluster is not self.grpc:
             own = server_credentials(settings.cluster_cert, settings.cluster_key, settings.cluster_ca)
-            self.cluster_address = _listen(self.cluster, settings.cluster_listen, own)
+            self.cluster_address = listen(self.cluster, Address.parse(settings.cluster_listen), own)
             await self.cluster.start()
         await self.health.begin()
         await self.grpc.start()
@@ -208,16 +209,6 @@ def _server(guard: _Guard, limits: DoorLimits) -> grpc.aio.Server:
     # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
     server.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]
     return server
-
-
-def _listen(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCredentials | None) -> str:
-    """Returns the host:port really bound. Raises OSError."""
-    address = Address.parse(listen)
-    try:
-        port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
-    except RuntimeError as e:
-        raise OSError(f"cannot listen on {address}; is another process there?") from e
-    return str(address._replace(port=port))
 
 
 def _checked(handler: Any) -> Any:
