@@ -6,7 +6,7 @@ calls it, while of a stream nothing is read until somebody asks.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
 from typing import Any, Final, TypeAlias
 
@@ -22,17 +22,23 @@ from headgate_runtime.read_budget import ReadBudget
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Serve: TypeAlias = Callable[[Any, Context], Awaitable[None]]
 """Of a stream: takes the requests and the context, and has written all answers when it returns."""
+Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]
+"""Around a method: takes its request, or the iterator of a stream of requests, and the context. It may refuse the call."""
 
 _HEALTH: Final = "/grpc.health."
 _CLUSTER_SERVICES: Final = "/headgate.cluster."
 
 
 class Door:
-    """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name."""
+    """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name.
 
-    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str]) -> None:
+    ``running``: around all methods but those of the health service.
+    """
+
+    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running) -> None:
         self._limits = limits
         self._sharer = sharer
+        self._running = running
         self._calls = CallQuota(limits.calls)
         self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
@@ -40,11 +46,11 @@ class Door:
 
     def serve(self, handler: Any, method: str) -> Any:
         """The handler that serves a call of ``method`` behind the limits; always one of a stream."""
-        answer = _answering(handler)
         serve: Serve
         if method.startswith(_HEALTH):
-            serve = self._stranger(handler, method, answer)
+            serve = self._stranger(handler, method, _answering(handler, _without_a_right))
         else:
+            answer = _answering(handler, self._running)
             serve = answer if handler.request_streaming else self._one_request(handler, method, answer)
             if not method.startswith(_CLUSTER_SERVICES):
                 serve = self._counted(serve)
@@ -95,25 +101,37 @@ async def _read(handler: Any, method: str, context: Context) -> Any:
     return handler.request_deserializer(received)
 
 
-def _answering(handler: Any) -> Serve:
-    """``handler``'s method, whatever its kind, as a coroutine that writes its answers."""
+def _answering(handler: Any, running: Running) -> Serve:
+    """``handler``'s method, whatever its kind, inside ``running``, as a coroutine that writes its answers."""
     if not handler.response_streaming:
         one = handler.stream_unary if handler.request_streaming else handler.unary_unary
 
         async def write_one(request: Any, context: Context) -> None:
-            await context.write(await one(request, context))
+            with running(request, context):
+                answer = await one(request, context)
+            await context.write(answer)
 
         return write_one
     several = handler.stream_stream if handler.request_streaming else handler.unary_stream
-    if not isasyncgenfunction(several):
-        return several  # type: ignore[no-any-return]
+    if isasyncgenfunction(several):
 
-    async def write_all(request: Any, context: Context) -> None:
-        async with aclosing(several(request, context)) as answers:
-            async for answer in answers:
-                await context.write(answer)
+        async def write_all(request: Any, context: Context) -> None:
+            with running(request, context):
+                async with aclosing(several(request, context)) as answers:
+                    async for answer in answers:
+                        await context.write(answer)
 
-    return write_all
+        return write_all
+
+    async def run(request: Any, context: Context) -> None:
+        with running(request, context):
+            await several(request, context)
+
+    return run
+
+
+def _without_a_right(_request: object, _context: Context) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def _too_slow(seconds: float) -> Exception:

@@ -1,10 +1,8 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from inspect import isasyncgenfunction
 from typing import Any
 
 import grpc
@@ -48,6 +46,10 @@ def _sharer(context: Context) -> str:
     return call(context).sharer
 
 
+def _running(request: object, context: Context) -> AbstractContextManager[None]:
+    return call(context).running(request)
+
+
 class Server:
     """Register servicers on ``grpc``, and those for services on ``cluster``, before ``start``.
 
@@ -69,14 +71,16 @@ class Server:
         limits, ids, clock = limits or DoorLimits(), ids or SystemIds(), clock or SystemClock()
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
-        door, requests = Door(limits, _sharer), RequestReader(clock)
+        door, requests = Door(limits, _sharer, _running), RequestReader(clock)
         self.budget = door.budget
         self.grpc = _server(_Guard(self.access, self._audit, peer_rule(settings), door, requests, ids), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
-            self.cluster = _server(_Guard(self.access, self._audit, rule, Door(limits, _sharer), requests, ids, CLUSTER), limits)
+            self.cluster = _server(
+                _Guard(self.access, self._audit, rule, Door(limits, _sharer, _running), requests, ids, CLUSTER), limits
+            )
         self.address = self.cluster_address = ""
         self.health = Health(self.grpc)
         self._settings = settings
@@ -151,28 +155,33 @@ class _Guard(grpc.aio.ServerInterceptor):
         self._requests = requests
         self._ids = ids
         self._identity = identity
+        self._handlers: dict[str, Any] = {}
+        """By path; only methods that are served are here."""
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Runs when a call's headers are there."""
-        handler = await continuation(handler_call_details)
         path = handler_call_details.method
-        if handler is None:
-            return None
+        if path not in self._handlers:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None
+            self._handlers[path] = self._handler(handler, path)
+        return self._handlers[path]
+
+    def _handler(self, handler: Any, path: str) -> Any:
+        """What serves all calls of ``path``."""
         if path.startswith(HEALTH) or method_access(path) is not None:  # of others nothing is read
             handler = handler._replace(request_deserializer=self._requests.of_method(path))
-        if path.startswith(HEALTH):
-            serving = self._door.serve(handler, path)
-            return serving._replace(stream_stream=self._guarded(serving.stream_stream, path))
-        serving = self._door.serve(_checked(handler), path)
-        metadata = dict(handler_call_details.invocation_metadata or ())
-        serve = self._admitted(serving.stream_stream, path, str(metadata.get("authorization", "")))
+        serving = self._door.serve(handler, path)
+        serve = serving.stream_stream if path.startswith(HEALTH) else self._admitted(serving.stream_stream, path)
         return serving._replace(stream_stream=self._guarded(serve, path))
 
-    def _admitted(self, serve: Serve, path: str, authorization: str) -> Serve:
+    def _admitted(self, serve: Serve, path: str) -> Serve:
         """Of a refused call nothing is read."""
 
         async def admitted(requests: object, context: Context) -> None:
-            credentials = Credentials(authorization, context.auth_context())
+            metadata = dict(context.invocation_metadata() or ())
+            credentials = Credentials(str(metadata.get("authorization", "")), context.auth_context())
             if (refusal := self._rule(path, peer_of(context))) is not None:
                 raise refused_call(self._audit, path, context.peer(), refusal)
             _call.set(admitted_call(self._access, self._audit, path, credentials, context.peer(), self._identity))
@@ -209,28 +218,6 @@ def _server(guard: _Guard, limits: DoorLimits) -> grpc.aio.Server:
     # Calls of registered methods would wait in a queue of each method, and the limit of calls that wait holds for a queue.
     server.add_registered_method_handlers = _leave_unregistered  # type: ignore[method-assign]
     return server
-
-
-def _checked(handler: Any) -> Any:
-    """The same handler, which asks once it has a request whether the caller may do that, and logs what comes of it."""
-    for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
-        if (serve := getattr(handler, kind)) is not None:
-            return handler._replace(**{kind: _checked_behaviour(serve)})
-    raise AssertionError("the handler has no behaviour")
-
-
-def _checked_behaviour(serve: Any) -> Any:
-    async def one(request: object, context: Context) -> Any:
-        with call(context).running(request):
-            return await serve(request, context)
-
-    async def several(request: object, context: Context) -> AsyncIterator[Any]:
-        with call(context).running(request):
-            async with aclosing(serve(request, context)) as answers:
-                async for answer in answers:
-                    yield answer
-
-    return several if isasyncgenfunction(serve) else one
 
 
 def _leave_unregistered(service_name: str, method_handlers: object) -> None:
