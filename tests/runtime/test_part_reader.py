@@ -9,7 +9,7 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.parts import PART_BYTES, messages_of, parts_of
 from headgate_runtime.errors import RpcError
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.part_reader import PartReader
@@ -51,7 +51,7 @@ def reader_of(sender: Sender, budget: ReadBudget | None = None, seconds: float =
 
 async def test_requests_whole_and_in_parts_come_as_they_were_sent() -> None:
     sent = [batch(10), batch(PART_BYTES), batch(PART_BYTES + 1), FLUSH, batch(8 << 20), batch(3, offset=9)]
-    messages = [each for request in sent for each in (in_parts(request) if request.ByteSize() > PART_BYTES else [request])]
+    messages = [message for request in sent for message in messages_of(request)]
     assert max(message.ByteSize() for message in messages) < PART_BYTES + 64
     reader = reader_of(Sender(messages), ReadBudget(64 << 20, 1))
     assert [await reader.read() for _ in sent] == sent

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
-from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.parts import messages_of
 
 
 class Producer:
@@ -47,12 +47,8 @@ class Producer:
 
     async def say(self, **content: Any) -> None:
         """Any message, in parts if it is large."""
-        request = ingest_pb2.AppendRequest(**content)
-        if request.ByteSize() <= PART_BYTES:
-            await self._call.write(request)
-            return
-        for part in parts_of(request.SerializeToString()):
-            await self._call.write(ingest_pb2.AppendRequest(part=part))
+        for message in messages_of(ingest_pb2.AppendRequest(**content)):
+            await self._call.write(message)
 
     async def say_at_once(self, **content: Any) -> None:
         """Any message, not in parts however large it is; the server may end the stream meanwhile."""

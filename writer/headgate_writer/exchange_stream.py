@@ -10,7 +10,7 @@ import grpc
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
-from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
@@ -146,7 +146,7 @@ class ExchangeStream:
         while True:
             self._changed.clear()
             while (frame := self._frames.next_frame()) is not None:
-                await _write(call, wire.ExchangeRequest(frame=frame))
+                await _send(call, frame)
             await self._changed.wait()
 
     def _receive(self, answer: wire.ExchangeResponse) -> None:
@@ -180,9 +180,7 @@ class ExchangeStream:
             self._on_broken(f"rows do not reach the writer at {self._member.address}: {why}")
 
 
-async def _write(call: _Call, request: wire.ExchangeRequest) -> None:
-    if request.ByteSize() <= PART_BYTES:
-        await call.write(request)
-        return
-    for part in parts_of(request.SerializeToString()):
-        await call.write(wire.ExchangeRequest(part=part))
+async def _send(call: _Call, frame: wire.Frame) -> None:
+    """Keeps no part of the frame behind it: most streams wait most of the time."""
+    for message in messages_of(wire.ExchangeRequest(frame=frame)):
+        await call.write(message)

@@ -15,7 +15,7 @@ from headgate.system import Clock
 from headgate.transport import Failure, Transport, failure_of, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc
-from headgate_proto.parts import PART_BYTES, parts_of
+from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 
 if TYPE_CHECKING:
@@ -71,16 +71,10 @@ class Stream:
                 if isinstance(message, Pause):
                     await self._clock.sleep(message.seconds)
                 else:
-                    await self._write(call, self._request(message))
+                    for part in messages_of(self._request(message)):
+                        await call.write(part)
         except (aio.AioRpcError, asyncio.InvalidStateError):
             return
-
-    async def _write(self, call: "Call", request: ingest_pb2.AppendRequest) -> None:
-        if request.ByteSize() <= PART_BYTES:
-            await call.write(request)
-            return
-        for part in parts_of(request.SerializeToString()):
-            await call.write(ingest_pb2.AppendRequest(part=part))
 
     def _request(self, message: Entry | Control) -> ingest_pb2.AppendRequest:
         if message is Control.FLUSH:

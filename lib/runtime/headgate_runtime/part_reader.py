@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.parts import PART_BYTES, Request
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
@@ -19,16 +18,6 @@ _COPIES = 2
 """The joined bytes and the request that is made of them exist at once."""
 _SLOWEST = PART_BYTES
 """Bytes a second. A sender that is slower keeps memory from others."""
-
-
-class PartedRequest(Protocol):
-    """A request of a stream that may come in parts."""
-
-    @property
-    def part(self) -> Part: ...
-
-
-Request = TypeVar("Request", bound=PartedRequest)
 
 
 class PartReader(Generic[Request]):
