@@ -14,8 +14,11 @@ from headgate_runtime.errors import RpcError
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
+from headgate_runtime.requests import RequestReader
+from support.hand_clock import HandClock
 
 Message = ingest_pb2.AppendRequest
+APPEND = "/headgate.api.v1.IngestService/Append"
 FLUSH = Message(flush=ingest_pb2.Flush())
 
 
@@ -46,7 +49,7 @@ def in_parts(request: Message) -> Iterator[Message]:
 
 
 def reader_of(sender: Sender, budget: ReadBudget | None = None, seconds: float = 3_600) -> PartReader[Message]:
-    return PartReader(sender, Message.FromString, budget, "alice", seconds)
+    return PartReader(sender, RequestReader(HandClock()).of_method(APPEND), budget, "alice", seconds)
 
 
 async def test_requests_whole_and_in_parts_come_as_they_were_sent() -> None:

@@ -117,7 +117,7 @@ async def receiving(process: str, budget: MemoryBudget | None = None) -> AsyncIt
     attached = Attached()
     with ThreadPoolExecutor(1) as executor:
         server = Server(SETTINGS, limits=_DOOR)
-        service = Watched(attached, process, budget, executor)
+        service = Watched(attached, process, budget, executor, wire.ExchangeRequest.FromString)
         add_ExchangeServiceServicer_to_server(service, server.grpc)
         address = await server.start()
         try:

@@ -325,7 +325,7 @@ async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
 
     context = Context(requests())
     with ThreadPoolExecutor(1) as executor:
-        service = ExchangeService(side_of, "receiver", MemoryBudget(1 << 30, 1 << 30), executor)
+        service = ExchangeService(side_of, "receiver", MemoryBudget(1 << 30, 1 << 30), executor, wire.ExchangeRequest.FromString)
         async with asyncio.timeout(20):
             await service.Exchange(cast(Any, None), context)
     return context

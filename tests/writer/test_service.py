@@ -10,6 +10,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_proto.parts import PART_BYTES
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admission
 from support.arrow_batches import batch
@@ -154,7 +155,9 @@ async def test_a_schema_that_takes_time_to_read_is_read_off_the_loop(tmp_path: P
 
 async def test_an_offset_out_of_range_ends_the_stream_with_its_range_and_what_was_accepted_is_kept(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
-        for number, message in enumerate(({"skip": ingest_pb2.Skip(offset=2**63)}, {"batch": ingest_pb2.Batch(after=2**64 - 1)})):
+        in_parts = ingest_pb2.Batch(after=2**64 - 1, rows=bytes(2 * PART_BYTES))
+        wrong = ({"skip": ingest_pb2.Skip(offset=2**63)}, {"batch": ingest_pb2.Batch(after=2**64 - 1)}, {"batch": in_parts})
+        for number, message in enumerate(wrong):
             channel = await made.channel(f"c{number}")
             await channel.append(rows((f"key {number}", 1, "")))
             await channel.acked(received=1)
@@ -163,7 +166,7 @@ async def test_an_offset_out_of_range_ends_the_stream_with_its_range_and_what_wa
                 pass
             assert answer.ended.error.code == errors_pb2.CODE_INVALID_ARGUMENT
             assert f"between 0 and {2**63 - 1}" in answer.ended.error.message
-        assert await made.commit(1) == {"c0": 1, "c1": 1}
+        assert await made.commit(1) == {"c0": 1, "c1": 1, "c2": 1}
 
 
 async def test_a_null_key_stops_its_channel_only_and_nothing_slips_past_it(tmp_path: Path) -> None:

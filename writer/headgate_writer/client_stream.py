@@ -40,11 +40,13 @@ INLINE_SCHEMA_BYTES = 2 << 10
 class StreamResources:
     """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
 
-    ``receiving``: for requests that come in parts. ``max_in_flight``: wire bytes of one stream that are not yet queryable.
+    ``decode``, ``receiving``: for requests that come in parts. ``max_in_flight``: wire bytes of one stream that are not yet
+    queryable.
     """
 
     admission: Admission
     budgets: Sequence[MemoryBudget]
+    decode: Callable[[bytes], ingest_pb2.AppendRequest]
     receiving: ReadBudget
     cpu: Executor
     refusals: Refusals

@@ -131,20 +131,28 @@ class Attachments(Protocol):
 
 
 class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
-    """The receiving end. Only what ``side`` has taken counts as arrived."""
+    """The receiving end. Only what ``side`` has taken counts as arrived. ``decode``: of requests that come in parts."""
 
-    def __init__(self, attachments: Attachments, process: str, budget: MemoryBudget, executor: Executor) -> None:
+    def __init__(
+        self,
+        attachments: Attachments,
+        process: str,
+        budget: MemoryBudget,
+        executor: Executor,
+        decode: Callable[[bytes], wire.ExchangeRequest],
+    ) -> None:
         self._process = process
         self._attachments = attachments
         self._budget = budget
         self._executor = executor
+        self._decode = decode
 
     async def Exchange(  # type: ignore[override]
         self,
         request_iterator: AsyncIterator[wire.ExchangeRequest],  # noqa: ARG002 - gRPC's
         context: ExchangeContext,
     ) -> None:
-        requests = PartReader(context, wire.ExchangeRequest.FromString, None, "")
+        requests = PartReader(context, self._decode, None, "")
         if (first := await requests.read()) is None:
             return
         try:

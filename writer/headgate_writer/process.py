@@ -40,6 +40,8 @@ _STRANGER_BYTES = 4 << 20
 _FEWEST_CALLS = 64
 """At any memory limit: a program is expected to have so many channels."""
 INGEST = "headgate.api.v1.IngestService"
+_APPEND = f"/{INGEST}/Append"
+_EXCHANGE = "/headgate.cluster.v1.ExchangeService/Exchange"
 _GRACE_S = 1.0
 """For the last answers of streams that have ended."""
 
@@ -106,6 +108,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             shared = StreamResources(
                 Admission(Limits()),
                 (ingest_budget, budget),
+                server.requests.of_method(_APPEND),
                 server.budget,
                 cpu,
                 refusals,
@@ -114,7 +117,8 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
                 world.reached,
             )
             add_IngestServiceServicer_to_server(IngestService(tables, coordinators, shared, settings.attach_timeout), server.grpc)
-            add_ExchangeServiceServicer_to_server(ExchangeService(tables, process, budget, cpu), server.cluster)
+            exchange = ExchangeService(tables, process, budget, cpu, server.requests.of_method(_EXCHANGE))
+            add_ExchangeServiceServicer_to_server(exchange, server.cluster)
             address = hello.address = settings.advertised(await server.start())
             hello.exchange_address = settings.cluster_advertised(server.cluster_address)
             running = [group.create_task(each) for each in (coordinators.run(), flushing.failed(), server.access.run())]

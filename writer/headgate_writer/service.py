@@ -39,7 +39,7 @@ class IngestService(IngestServiceServicer):
         context: AppendContext,
     ) -> None:
         """Serves one channel (``ingest.proto``). Answers `ended` whenever this side ends the stream."""
-        requests = PartReader(context, ingest_pb2.AppendRequest.FromString, self._shared.receiving, call(context).sharer)
+        requests = PartReader(context, self._shared.decode, self._shared.receiving, call(context).sharer)
         try:
             await self._serve(requests, context)
         finally:

@@ -71,15 +71,15 @@ class Server:
         limits, ids, clock = limits or DoorLimits(), ids or SystemIds(), clock or SystemClock()
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
-        door, requests = Door(limits, _sharer, _running), RequestReader(clock)
+        door, self.requests = Door(limits, _sharer, _running), RequestReader(clock)
         self.budget = door.budget
-        self.grpc = _server(_Guard(self.access, self._audit, peer_rule(settings), door, requests, ids), limits)
+        self.grpc = _server(_Guard(self.access, self._audit, peer_rule(settings), door, self.requests, ids), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
             self.cluster = _server(
-                _Guard(self.access, self._audit, rule, Door(limits, _sharer, _running), requests, ids, CLUSTER), limits
+                _Guard(self.access, self._audit, rule, Door(limits, _sharer, _running), self.requests, ids, CLUSTER), limits
             )
         self.address = self.cluster_address = ""
         self.health = Health(self.grpc)

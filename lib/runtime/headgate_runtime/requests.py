@@ -28,8 +28,11 @@ class RequestReader:
         self._quiet_until = clock.monotonic()
         self._unlogged = 0
 
-    def of_method(self, method: str) -> Callable[[bytes], Message]:
-        """Returns what reads a request of ``method`` ("/package.Service/Name"). That raises RpcError (INVALID_ARGUMENT)."""
+    def of_method(self, method: str) -> Callable[[bytes], Any]:
+        """Returns what reads a request of ``method`` ("/package.Service/Name"), also one that came in parts.
+
+        That raises RpcError (INVALID_ARGUMENT).
+        """
         kind = _request_of(method)
 
         def read(content: bytes) -> Message:
