@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.access.methods import HEALTH
 from headgate_runtime.call_quota import CallQuota
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
+from headgate_runtime.peers import CLUSTER_SERVICES
 from headgate_runtime.read_budget import ReadBudget
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -24,9 +26,6 @@ Serve: TypeAlias = Callable[[Any, Context], Awaitable[None]]
 """Of a stream: takes the requests and the context, and has written all answers when it returns."""
 Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]
 """Around a method: takes its request, or the iterator of a stream of requests, and the context. It may refuse the call."""
-
-_HEALTH: Final = "/grpc.health."
-_CLUSTER_SERVICES: Final = "/headgate.cluster."
 
 
 class Door:
@@ -47,12 +46,12 @@ class Door:
     def serve(self, handler: Any, method: str) -> Any:
         """The handler that serves a call of ``method`` behind the limits; always one of a stream."""
         serve: Serve
-        if method.startswith(_HEALTH):
+        if method.startswith(HEALTH):
             serve = self._stranger(handler, method, _answering(handler, _without_a_right))
         else:
             answer = _answering(handler, self._running)
             serve = answer if handler.request_streaming else self._one_request(handler, method, answer)
-            if not method.startswith(_CLUSTER_SERVICES):
+            if not method.startswith(CLUSTER_SERVICES):
                 serve = self._counted(serve)
         return grpc.stream_stream_rpc_method_handler(
             serve, handler.request_deserializer if handler.request_streaming else None, handler.response_serializer
