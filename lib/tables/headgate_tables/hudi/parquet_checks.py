@@ -3,10 +3,15 @@
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables.errors import CorruptFileError
+
+UNMERGEABLE: Final = (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+"""How bytes show that decode and are no values: text that is no Unicode, a number out of its type's range."""
 
 
 def check_columns(found: Sequence[str], schema_json: str, path: str) -> None:

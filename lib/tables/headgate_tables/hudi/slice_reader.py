@@ -18,7 +18,7 @@ from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.log.block import HeaderKey
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.merge import Entries, Positions, Winners, merge_base, merge_logs
-from headgate_tables.hudi.parquet_checks import check_columns, damaged
+from headgate_tables.hudi.parquet_checks import UNMERGEABLE, check_columns, damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, RECORD_KEY
@@ -213,10 +213,10 @@ class SliceReader:
 
 
 def _next_of(merged: Iterator[pa.Table], part: FileSlice) -> pa.Table | None:
-    """None at the end. Bytes that decode may still be no values: text that is no Unicode, a number out of its type's range."""
+    """None at the end."""
     try:
         return next(merged, None)
-    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except UNMERGEABLE as error:
         raise damaged(part.path(part.names[0]), f"it, or a log file on it, holds what cannot be merged ({error})") from error
 
 

@@ -22,7 +22,7 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.merge import Entries, Mask
-from headgate_tables.hudi.parquet_checks import damaged
+from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
@@ -62,7 +62,7 @@ def compact_slice(
     with store.spool(operation.path, staged) as spool:
         try:
             counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)
-        except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        except UNMERGEABLE as error:
             raise damaged(operation.path, f"an input of it holds what cannot be merged ({error})") from error
         outcome = spool.create()
         if outcome is Outcome.CREATED:
