@@ -1,7 +1,7 @@
 """MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from concurrent.futures import Executor
 from typing import Final, TypeVar, assert_never
 
@@ -12,6 +12,7 @@ from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
 from headgate_coordinator.services.following import follow_plans
+from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.storage import TableStorage
@@ -34,22 +35,14 @@ _SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice
 """Names of requests in logs, by the field that is set."""
 
 
-class MaintenanceService(rpc.MaintenanceServiceServicer):
-    """``created`` is set with each new table. ``threads`` runs blocking calls."""
+class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
+    """Of the tables that this coordinator owns; adopts others, too."""
 
     def __init__(
-        self,
-        state: CoordinatorState,
-        storage: TableStorage,
-        threads: Executor,
-        created: asyncio.Event,
-        clock: Clock,
+        self, state: CoordinatorState, storage: TableStorage, threads: Executor, created: asyncio.Event, clock: Clock
     ) -> None:
-        self._state = state
+        super().__init__(state, storage, threads, created)
         self._clock = clock
-        self._storage = storage
-        self._threads = threads
-        self._created = created
 
     async def Compact(
         self, request: api.CompactRequest, context: ServicerContext[api.CompactRequest, api.CompactResponse]
@@ -212,9 +205,6 @@ class MaintenanceService(rpc.MaintenanceServiceServicer):
         if table in self._state.table_names or table in await _asked(self._blocking(self._storage.table_names)):
             return self._state.not_served_error(table)
         return wire_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
-
-    async def _blocking(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 def _log_request(caller: str, table: str, what: str, **details: object) -> None:

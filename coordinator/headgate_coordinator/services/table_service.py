@@ -10,6 +10,7 @@ from grpc.aio import ServicerContext
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services.schemas import read_schema
+from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
@@ -23,11 +24,8 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 
 
-class TableService(rpc.TableServiceServicer):
-    """``created`` is set with each new table, so that it is served before the next scan. ``threads`` runs blocking calls.
-
-    ``access_alarms``: of the server's access control.
-    """
+class TableService(StorageCalls, rpc.TableServiceServicer):
+    """``access_alarms``: of the server's access control."""
 
     def __init__(
         self,
@@ -37,11 +35,8 @@ class TableService(rpc.TableServiceServicer):
         created: asyncio.Event,
         access_alarms: Callable[[], Sequence[str]],
     ) -> None:
-        self._state = state
+        super().__init__(state, storage, threads, created)
         self._access_alarms = access_alarms
-        self._storage = storage
-        self._threads = threads
-        self._created = created
 
     async def CreateTable(
         self, request: api.CreateTableRequest, _context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
@@ -110,7 +105,7 @@ class TableService(rpc.TableServiceServicer):
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            return await super()._blocking(work)
         except TablesError as error:
             if not isinstance(error, FixCall):
                 _log.warning("storage refused a call", error=str(error), kind=type(error).__name__)
