@@ -23,6 +23,7 @@ class CompactorSettings(ServiceSettings):
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
+        repr=False,
         description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); what is left out "
         "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )

@@ -21,6 +21,7 @@ class CoordinatorSettings(ServiceSettings):
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
+        repr=False,
         description="settings of the object store as name=value,… (S3: endpoint, region, access_key_id, …); others "
         "come from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )

@@ -62,6 +62,42 @@ def test_people_get_the_message_and_where_to_look(capsys: pytest.CaptureFixture[
     assert "headgate table scan --help" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--token", "hunter2"],
+        ["--token=hunter2"],
+        ["--storage", "secret_access_key=hunter2"],
+        ["--storage=AZURE_STORAGE_ACCOUNT_KEY=hunter2"],
+        ["--storage", "endpoint=http://user:hunter2@localhost:1"],
+        ["--storage", "hunter2"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("style", [[], ["--json"]], ids=["people", "json"])
+def test_a_secret_is_no_option_and_the_refusal_does_not_repeat_it(
+    option: list[str], style: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every user of the machine can read options of commands."""
+    assert run(["verify", "file:///nowhere", *option, *style]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert option[0].partition("=")[0] in captured.err
+    assert "hunter2" not in captured.out + captured.err
+
+
+def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "token").write_text("hunter2\nhunter3\n")
+    assert run(["table", "list", "--token-file", str(file)]) == ExitCode.USAGE
+    monkeypatch.setenv("HEADGATE_TOKEN", "hunter2 hunter3")
+    assert run(["table", "list"]) == ExitCode.USAGE
+    assert "hunter" not in capsys.readouterr().err
+    with pytest.raises(headgate.InvalidArgumentError) as refused:
+        headgate.connect("localhost:1", token="hunter2\n")
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_cluster_that_is_not_there_is_a_reason_to_try_later(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "list", "--connect", "localhost:1", "--timeout", "0.2", "--json"]) == ExitCode.RETRY_LATER
     assert "headgate dev" in json.loads(capsys.readouterr().err)["error"]["fix"]

@@ -110,6 +110,11 @@ def tls_flags(certificate: Certificate) -> list[str]:
     return ["--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key), "--tls-ca", str(certificate.cert)]
 
 
+def cluster_token(folder: Path) -> list[str]:
+    (config := folder / "config.toml").write_text(f'cluster_token = "{CLUSTER}"')
+    return ["--config", str(config)]
+
+
 def command(kind: str, store: Path, *flags: str) -> list[str]:
     needed = ["--store", str(store)] if kind == "coordinator" else ["--coordinator", "127.0.0.1:1"]
     return [sys.executable, "-m", f"headgate_{kind}", *needed, *flags]
@@ -122,7 +127,7 @@ def test_an_address_that_others_reach_is_refused_without_tls_and_tokens(
 ) -> None:
     """Each alone is not enough; what is missing is named."""
     tls = tls_flags(self_signed(tmp_path / "certificate"))
-    with_tokens = ["--access", str(access), "--cluster-token", CLUSTER]
+    with_tokens = ["--access", str(access), *cluster_token(tmp_path)]
     for flags in ([], tls, with_tokens):
         ended = subprocess.run(
             command(kind, tmp_path, "--listen", address, *flags),
@@ -142,7 +147,7 @@ def test_it_is_served_with_both_or_when_somebody_says_that_it_may_be_insecure(ho
     redis = start_redis(tmp_path / "redis.log")
     flags: Sequence[str] = ["--insecure"]
     if how == "guarded":
-        flags = [*tls_flags(self_signed(tmp_path / "certificate")), "--access", str(access), "--cluster-token", CLUSTER]
+        flags = [*tls_flags(self_signed(tmp_path / "certificate")), "--access", str(access), *cluster_token(tmp_path)]
     flags = [*flags, "--listen", "0.0.0.0:0", "--redis", f"redis://{redis.address}/0"]
     coordinator = Process("coordinator", command("coordinator", tmp_path / "store", *flags), tmp_path / "log")
     try:

@@ -10,6 +10,7 @@ import grpc
 import pytest
 import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from pydantic import SecretStr
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
 from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
@@ -147,7 +148,8 @@ async def test_an_unforeseen_exception_tells_the_client_an_id_and_the_log_everyt
 @pytest.fixture
 def tokens(tmp_path: Path) -> list[str]:
     path = write_access(tmp_path / "access.toml", {"a-token": "alice", "b-token": "bob"})
-    return ["--access", str(path), "--cluster-token", "c-token"]
+    (config := tmp_path / "svc.toml").write_text('cluster_token = "c-token"')
+    return ["--access", str(path), "--config", str(config)]
 
 
 async def test_without_tokens_everybody_is_anonymous() -> None:
@@ -200,7 +202,7 @@ async def test_a_method_whose_contract_declares_no_right_is_served_to_nobody(tok
         address = await server.start()
         try:
             for own in ("", "c-token"):
-                async with connect(address, settings("--cluster-token", own)) as channel:
+                async with connect(address, ServiceSettings(cluster_token=SecretStr(own))) as channel:
                     with failing(errors_pb2.CODE_PERMISSION_DENIED):
                         await channel.unary_unary("/new.Service/Ask")(b"")
         finally:
@@ -215,7 +217,7 @@ async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: li
             with failing(errors_pb2.CODE_PERMISSION_DENIED) as failed:
                 await members(outsider, "a-token")
             assert failed.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        async with connect(address, settings("--cluster-token", "c-token")) as insider:
+        async with connect(address, ServiceSettings(cluster_token=SecretStr("c-token"))) as insider:
             assert await members(insider) == "cluster"
             assert await describe(insider, "known") == "cluster"
             with failing(errors_pb2.CODE_PERMISSION_DENIED):
@@ -224,11 +226,12 @@ async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: li
 
 def test_an_access_file_that_is_wrong_or_not_there_stops_the_start(tmp_path: Path) -> None:
     path = tmp_path / "access.toml"
+    guarded = ServiceSettings(access=str(path), cluster_token=SecretStr("c"))
     with pytest.raises(OSError, match=r"access\.toml"):
-        Server(settings("--access", str(path), "--cluster-token", "c"))
+        Server(guarded)
     path.write_text("[tokens]\n\nalice = 1\n")
     with pytest.raises(ValueError, match=r"access\.toml: line 3: want"):
-        Server(settings("--access", str(path), "--cluster-token", "c"))
+        Server(guarded)
 
 
 async def test_health_follows_what_the_service_says_and_ends_with_not_serving() -> None:
@@ -286,7 +289,8 @@ async def test_tls_serves_those_who_trust_the_authority_and_takes_a_renewed_cert
     cert, key = live / "cert.pem", live / "key.pem"
     cert.write_bytes(old.cert.read_bytes())
     key.write_bytes(old.key.read_bytes())
-    token = ["--cluster-token", "c-token"]
+    (config := tmp_path / "svc.toml").write_text('cluster_token = "c-token"')
+    token = ["--config", str(config)]
     async with serving("--tls-cert", str(cert), "--tls-key", str(key), *token) as (_, address):
         address = address.replace("127.0.0.1", "localhost")
         async with connect(address, settings("--tls-ca", str(old.cert), *token)) as channel:

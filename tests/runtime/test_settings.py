@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from headgate_runtime.settings import ServiceSettings, load_settings
-from headgate_runtime.values import Address, ByteSize, Duration, Words
+from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Words
 
 
 class Settings(ServiceSettings):
@@ -15,6 +15,8 @@ class Settings(ServiceSettings):
     memory: ByteSize = Field(256 << 20, description="rows in memory")
     peers: Words = Field(["a:1"], description="whom to ask")
     loud: bool = Field(True, description="says more")
+    place: str = Field("", repr=False, description="where it is")
+    options: NamedValues = Field({}, repr=False, description="of the place")
 
 
 def load(*argv: str) -> Settings:
@@ -116,9 +118,12 @@ def test_a_flag_is_not_guessed_from_its_beginning(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "10.1.2.3:70", "[::]:0", "example.com:70"])
-def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(
+    listen: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     tls = ["--tls-cert", "c", "--tls-key", "k"]
-    tokens = ["--access", "t", "--cluster-token", "secret"]
+    (file := tmp_path / "svc.toml").write_text('cluster_token = "secret"')
+    tokens = ["--access", "t", "--config", str(file)]
     assert "insecure" in refused(capsys, "--listen", listen)
     assert "insecure" in refused(capsys, "--listen", listen, *tls)
     for flags in (tokens, [*tokens, "--insecure"]):
@@ -157,11 +162,84 @@ def test_half_a_certificate_tokens_without_the_clusters_and_half_an_address_are_
     refused(capsys, *wrong)
 
 
-def test_the_clusters_token_is_in_no_message_and_no_repr(capsys: pytest.CaptureFixture[str]) -> None:
-    found = load("--cluster-token", "hunter2")
+def test_the_clusters_token_is_in_no_message_and_no_repr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_CLUSTER_TOKEN", "hunter2")
+    found = load()
     assert "hunter2" not in repr(found)
     assert found.cluster_token.get_secret_value() == "hunter2"
-    assert "hunter2" not in refused(capsys, "--cluster-token", "hunter2", "--interval", "1")
+    assert "hunter2" not in refused(capsys, "--interval", "1")
+    for no_header in ("hunter2\n", "hunter2 b", "hunter2ä"):
+        monkeypatch.setenv("HEADGATE_CLUSTER_TOKEN", no_header)
+        assert "cluster_token" in (said := refused(capsys))
+        assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--cluster-token", "hunter2"),
+        ("--place", "redis://user:hunter2@host/0"),
+        ("--place", "redis://user:hun/ter2@host/0"),
+        ("--place", "redis://host/0?password=hunter2"),
+        ("--place", "s3://id:hunter2@bucket/prefix"),
+        ("--place", "-----BEGIN PRIVATE KEY-----\nhunter2"),
+        *[
+            ("--options", f"region=eu,{name}=hunter2")
+            for name in (
+                "secret_access_key",
+                "AWS_SECRET_ACCESS_KEY",
+                "session_token",
+                "account_key",
+                "sas_token",
+                "client_secret",
+                "bearer_token",
+                "proxy_password",
+            )
+        ],
+        ("--options", '{"service_account_key": "hunter2, and more"}'),
+        ("--options", "region=eu, endpoint=http://user:hunter2@host"),
+    ],
+)
+def test_a_secret_is_no_flag_and_the_refusal_names_other_places(
+    flag: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every user of the machine can read flags."""
+    for arguments in ([flag, value], [f"{flag}={value}"]):
+        said = refused(capsys, *arguments)
+        assert f"HEADGATE_{flag[2:].upper().replace('-', '_')} or the file of --config" in said
+        assert "hunter2" not in said
+        assert "ter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--options", "access_key_id=a,azure_federated_token_file=/b,sse_kms_key_id=c,sse_bucket_key_enabled=true"),
+        ("--options", "endpoint=http://h:1/?a=b,region=eu"),
+        ("--place", "abfss://container@account.dfs.core.windows.net/a"),
+        ("--place", "redis://user@host:6379/0"),
+        ("--place", "file:///a/b:c@d"),
+    ],
+)
+def test_what_only_looks_like_a_secret_may_be_a_flag(flag: str, value: str) -> None:
+    load(flag, value)
+
+
+def test_secrets_of_a_store_are_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_OPTIONS", "secret_access_key=hunter2")
+    assert load().options == {"secret_access_key": "hunter2"}
+    assert "hunter2" not in repr(load()) + str(load())
+
+
+def test_the_content_of_a_key_in_the_place_of_its_path_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_TLS_KEY", "-----BEGIN PRIVATE KEY-----\nhunter2")
+    monkeypatch.setenv("HEADGATE_TLS_CERT", "cert.pem")
+    assert "tls_key is the content" in (said := refused(capsys))
+    assert "hunter2" not in said
 
 
 def test_settings_do_not_change() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from pydantic import SecretStr
 
 from headgate_proto.api.v1 import ingest_pb2_grpc, maintenance_pb2, maintenance_pb2_grpc, tables_pb2, tables_pb2_grpc
 from headgate_runtime.channels import connect
@@ -64,7 +65,8 @@ class Served:
 async def serving(folder: Path, limits: DoorLimits) -> AsyncIterator[Served]:
     roles = [role(name, "admin") for name in TOKENS]
     access = write_access(folder / "access.toml", {token: name for name, token in TOKENS.items()}, *roles)
-    server = Server(settings("--access", str(access), "--audit-log", "none", "--cluster-token", "c-token"), limits=limits)
+    guarded = ServiceSettings(access=str(access), audit_log="none", cluster_token=SecretStr("c-token"))
+    server = Server(guarded, limits=limits)
     tables_pb2_grpc.add_TableServiceServicer_to_server(_made(Tables), server.grpc)
     maintenance_pb2_grpc.add_MaintenanceServiceServicer_to_server(_made(Maintenance), server.grpc)
     ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(), server.grpc)

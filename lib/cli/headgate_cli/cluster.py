@@ -1,7 +1,7 @@
 """The connection of a command to its cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import headgate
 
@@ -16,7 +16,7 @@ class Access:
 
     addresses: Sequence[str]
     timeout: float
-    token: str = ""
+    token: str = field(default="", repr=False)
     tls_ca: str = ""
 
     def connect(self) -> headgate.Headgate:

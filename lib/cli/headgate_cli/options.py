@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.core import ParameterSource
 
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
+from headgate_runtime.secret_settings import holds_secret, is_header, is_secret_option
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -45,21 +47,41 @@ def storage_option(command: _Command) -> _Command:
         "--storage",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of the object store, such as endpoint=URL; may be repeated. Others come from AWS_*, GOOGLE_* or AZURE_*.",
+        help="Setting of the object store, such as endpoint=URL; may be repeated. Others, and all secrets, come from AWS_*, "
+        "GOOGLE_* or AZURE_*.",
     )(command)
 
 
 def storage_settings(pairs: tuple[str, ...]) -> dict[str, str] | None:
-    """Settings of an object store by name, from ``NAME=VALUE`` pairs; None without any. Raises CommandError."""
-    if wrong := [pair for pair in pairs if "=" not in pair]:
-        message = f"--storage {wrong[0]!r} is not NAME=VALUE"
+    """Settings of an object store by name, from ``NAME=VALUE`` pairs; None without any. Raises CommandError; for secrets, too."""
+    if any("=" not in pair for pair in pairs):
+        message = "--storage wants NAME=VALUE"
         raise CommandError(message, fix="Write --storage endpoint=http://HOST:PORT, for example.", code=ExitCode.USAGE)
-    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)} or None
+    options = {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+    for name, value in options.items():
+        if is_secret_option(name) or holds_secret(value):
+            raise CommandError(
+                f"--storage {name}: other users can read options of commands",
+                fix="Give secrets in the environment: AWS_SECRET_ACCESS_KEY, AZURE_STORAGE_ACCOUNT_KEY, "
+                "GOOGLE_APPLICATION_CREDENTIALS (a file).",
+                code=ExitCode.USAGE,
+            )
+    return options or None
 
 
 def _token(token: str, token_file: Path | None) -> str:
-    if token_file is None:
-        return token
+    source = click.get_current_context().get_parameter_source("token")
+    if source is ParameterSource.COMMANDLINE:
+        message = "--token: other users can read options of commands"
+        raise CommandError(message, fix="Give the token in HEADGATE_TOKEN or in a file: --token-file FILE.", code=ExitCode.USAGE)
+    found = token if token_file is None else _read(token_file)
+    if not is_header(found):
+        message = "the token is none: want visible ASCII characters without spaces"
+        raise CommandError(message, fix="Look at HEADGATE_TOKEN, or at the file of --token-file.", code=ExitCode.USAGE)
+    return found
+
+
+def _read(token_file: Path) -> str:
     try:
         return token_file.read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -76,7 +98,7 @@ _CLUSTER_OPTIONS = (
         "--token",
         envvar="HEADGATE_TOKEN",
         default="",
-        help="Bearer token. Other users can read it here; prefer HEADGATE_TOKEN or --token-file.",
+        help="Refused, because other users could read it: give the bearer token in HEADGATE_TOKEN or --token-file.",
     ),
     click.option(
         "--connect",

@@ -59,6 +59,10 @@ def _transport(addresses: Sequence[str], token: str | None, tls: Tls | bool | No
     """By what the caller gave; without anything by the profile of a cluster on this machine."""
     if token is None and tls is None and (profile := find_profile(addresses, os.environ)) is not None:
         return Transport(profile.credentials(), profile.token)
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise InvalidArgumentError(
+            "the token is none: want visible ASCII characters without spaces", fix="Pass it without the end of its line."
+        )
     trusted = Tls() if tls is True else tls or None
     return Transport(trusted.credentials() if trusted else None, token)
 

@@ -61,7 +61,7 @@ class Transport:
     """Connections by address, on one event loop."""
 
     credentials: grpc.ChannelCredentials | None
-    token: str | None
+    token: str | None = field(repr=False)
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
 
     @property

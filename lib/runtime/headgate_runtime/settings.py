@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from headgate_runtime.access.https import is_safe
-from headgate_runtime.values import Address, Duration, LocalAddress, as_written
+from headgate_runtime.secret_settings import holds_secret, is_header, is_pem, is_secret_option
+from headgate_runtime.values import Address, Duration, LocalAddress, as_written, is_named_values, named_values
 
 PREFIX = "HEADGATE_"
-_PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]+@")
 
 
 class ServiceSettings(BaseSettings):
@@ -82,7 +81,7 @@ class ServiceSettings(BaseSettings):
     )
     cluster_token: SecretStr = Field(
         default=SecretStr(""),
-        description="bearer token of the services for each other; safer in the environment or the file than as a flag",
+        description="bearer token of the services for each other; from the environment or the file, never as a flag",
     )
     cluster_listen: str = Field(
         default="",
@@ -113,6 +112,18 @@ class ServiceSettings(BaseSettings):
         default="console", description="console: text for people; json: one object per line"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the lowest level that is logged")
+
+    @model_validator(mode="after")
+    def _secrets_are_at_their_place(self) -> Self:
+        """A PEM file's content in the place of its path would be in the error that no such file exists; a token that cannot be
+        a header, in gRPC's.
+        """
+        for name in type(self).model_fields:
+            if isinstance(value := getattr(self, name), str) and is_pem(value):
+                raise ValueError(f"{name} is the content of a PEM file: give the file's path")
+        if not is_header(self.cluster_token.get_secret_value()):
+            raise ValueError("cluster_token: want visible ASCII characters without spaces; is there a line's end?")
+        return self
 
     @model_validator(mode="after")
     def _is_safe(self) -> Self:
@@ -185,10 +196,10 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     """
     parser = _parser(cls, prog, about)
     flags = vars(parser.parse_args(list(argv)))
-    for name in flags:
-        if _has_password(flags[name]):
-            elsewhere = f"{PREFIX}{name.upper()} or the file of --config"
-            parser.exit(2, f"{prog}: --{name.replace('_', '-')}: other users can read flags: give the password in {elsewhere}\n")
+    for name, value in flags.items():
+        if name in cls.model_fields and (secret := _secret_in(cls.model_fields[name], value)):
+            flag, elsewhere = f"--{name.replace('_', '-')}", f"{PREFIX}{name.upper()} or the file of --config"
+            parser.exit(2, f"{prog}: {flag}: other users can read flags: give {secret} in {elsewhere}\n")
     path = flags.pop("config", None) or os.environ.get(f"{PREFIX}CONFIG")
     try:
         values = {**_from_file(path), **EnvSettingsSource(cls)(), **flags}
@@ -200,9 +211,24 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     raise AssertionError("parser.exit returned")
 
 
-def _has_password(value: object) -> bool:
-    """Whether it is an address that holds one."""
-    return isinstance(value, str) and _PASSWORD.match(value) is not None
+def _secret_in(field: FieldInfo, value: object) -> str:
+    """What in a flag is secret, in words that do not repeat it; "": nothing."""
+    if field.annotation is SecretStr:
+        return "it"
+    if not isinstance(value, str):
+        return ""
+    options = _options(value) if is_named_values(field.metadata) else {}
+    if found := [name for name, text in options.items() if is_secret_option(name) or holds_secret(text)]:
+        return found[0]
+    return "the password" if not options and holds_secret(value) else ""
+
+
+def _options(value: str) -> Mapping[str, str]:
+    try:
+        found = named_values(value)
+    except ValueError:
+        return {}
+    return {name: str(text) for name, text in found.items()} if isinstance(found, dict) else {}
 
 
 def _from_file(path: str | None) -> Mapping[str, object]:

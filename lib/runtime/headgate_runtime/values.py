@@ -104,6 +104,11 @@ NamedValues = Annotated[dict[str, str], NoDecode, BeforeValidator(named_values)]
 """Values by name, for settings that another library defines, such as those of an object store."""
 
 
+def is_named_values(metadata: Sequence[object]) -> bool:
+    """Whether the annotations are those of a ``NamedValues`` field."""
+    return any(isinstance(note, BeforeValidator) and note.func is named_values for note in metadata)
+
+
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ class Location:
     """Where a table is. ``options``: settings of its object store, beside those of the environment."""
 
     url: str
-    options: Mapping[str, str] | None = None
+    options: Mapping[str, str] | None = field(default=None, repr=False)
 
     def open(self) -> Table:
         """The open table. Raises TablesError."""
