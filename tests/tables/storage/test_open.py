@@ -142,7 +142,6 @@ def test_another_scheme_is_refused_with_those_that_work(url: str) -> None:
         "a\0b",
         "s3://169.254.169.254#/a",
         "s3://bucket:80/a",
-        "s3://user@host/a",
         "abfss://c?@a.dfs.core.windows.net/a",
     ],
 )
@@ -209,3 +208,50 @@ def test_what_lies_below_the_root_is_opened(url: str, root: str) -> None:
 def test_what_lies_elsewhere_is_not(url: str, root: str) -> None:
     with pytest.raises(OptionError, match=r"does not lie below|is not supported"):
         check_below(url, root)
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"s3://id:{SECRET}@bucket/t",
+        f"s3://id:a/{SECRET}@bucket/t",
+        f"gs://{SECRET}@bucket/t",
+        f"az://a:{SECRET}@container/t",
+        f"az://container/t?sv=2022&sig={SECRET}",
+        f"abfss://a:{SECRET}@account.dfs.core.windows.net/t",
+        f"https://user:{SECRET}@localhost/t",
+        f"https://account.blob.core.windows.net/container?sig={SECRET}",
+    ],
+)
+def test_credentials_in_an_address_are_refused_and_not_repeated(url: str) -> None:
+    """Addresses are in logs, in answers and in errors."""
+    with pytest.raises(OptionError, match="credentials stand in the address") as refused:
+        open_store(url, None, SystemIds())
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("secret_access_key", f"{SECRET}\n"),
+        ("session_token", f"{SECRET}\r"),
+        ("endpoint", f"http://user:{SECRET}@localhost:1"),
+    ],
+)
+def test_a_value_that_no_request_can_hold_or_errors_would_repeat_is_refused(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """obstore panics on the one and puts the other into every error."""
+    for options, variable in (({name: value}, "REGION"), ({}, name.upper())):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"AWS_{variable}", value if variable != "REGION" else "eu")
+            with pytest.raises(OptionError, match=name if options else f"AWS_{variable}") as refused:
+                open_store("s3://bucket/t", options, SystemIds())
+        assert SECRET not in str(refused.value)
+
+
+def test_a_proxy_may_want_a_password() -> None:
+    open_store("s3://bucket/t", {"proxy_url": "http://user:password@localhost:1"}, SystemIds())

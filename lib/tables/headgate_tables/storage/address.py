@@ -52,6 +52,9 @@ _PUBLIC_CLOUD = "core.windows.net"
 _CLOUDS = (_PUBLIC_CLOUD, "core.chinacloudapi.cn", "core.usgovcloudapi.net")
 """Hosts that an address may name: requests to any other would take this process's credentials where a stranger wants them."""
 _BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]*")
+_PASSWORD = re.compile(r"://[^/]*:.*@|[?&](sig|x-amz-signature)=", re.IGNORECASE | re.DOTALL)
+_USER = re.compile(r"://[^/]*@")
+_CONTAINER_FIRST = ("abfss", "abfs", "wasbs", "wasb")
 
 
 def scheme_of(name: str) -> Scheme | None:
@@ -70,6 +73,16 @@ def service_of(scheme: Scheme) -> Service:
             return Service.AZURE
         case _:
             assert_never(scheme)
+
+
+def check_no_credentials(url: str, scheme: str) -> None:
+    """Raises OptionError, which does not repeat them, for Hadoop's old s3://KEY:SECRET@bucket, http://USER:PASSWORD@host and
+    signed addresses: addresses are in errors, logs and answers. Azure's of Hadoop have the container before the @.
+    """
+    if _PASSWORD.search(url) or (_USER.search(url) and scheme not in _CONTAINER_FIRST):
+        raise OptionError(
+            f"{scheme}://…: credentials stand in the address", fix="Give them in storage_options or in the environment."
+        )
 
 
 def read_address(url: str, scheme: Scheme) -> Address:

@@ -6,6 +6,7 @@ A create is conditional with all of them: If-None-Match with S3 and Azure, ``x-g
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from headgate_tables.errors import OptionError
 from headgate_tables.storage.address import Address, Service
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ ENVIRONMENT = {Service.S3: "AWS_", Service.GCS: "GOOGLE_", Service.AZURE: "AZURE
 
 _UPLOAD_SECONDS = 600
 """For one large file, unless the options set a timeout. Too short for an upload, it would fail every attempt."""
+
+_HEADERS = re.compile(r"(access_key_id|secret_access_key|token)$", re.IGNORECASE)
+_ADDRESSES = re.compile(r"(endpoint(_url\w*)?|base_url)$", re.IGNORECASE)
+_USER = re.compile(r"https?://[^/]*@", re.IGNORECASE)
 
 Settings = tuple[tuple[str, str], ...]
 
@@ -43,6 +49,22 @@ def bucket_of(address: Address, options: Mapping[str, str]) -> Bucket:
     prefix = ENVIRONMENT[address.service]
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefix)}
     return Bucket(address.service, address.bucket, tuple({**options, **address.settings}.items()), tuple(environment.items()))
+
+
+def check_values(bucket: Bucket, url: str) -> None:
+    """Refuses values on which obstore panics, or which its errors would repeat. Raises OptionError, which does not repeat them.
+
+    A key's JSON may have several lines; of the environment only what obstore reads is looked at.
+    """
+    for name, value in (*bucket.environment, *bucket.options):
+        if _HEADERS.search(name) and not value.isprintable():
+            raise OptionError(
+                f"{url}: {name} holds a character that no credential has, such as a line's end", fix="Give it without that."
+            )
+        if _ADDRESSES.search(name) and _USER.match(value):
+            raise OptionError(
+                f"{url}: {name} holds a user and a password", fix="Give the address alone; errors and logs repeat addresses."
+            )
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 import obstore.exceptions as obstore_errors
 
 from headgate_tables.errors import OptionError
-from headgate_tables.storage.address import FORMS, Address, Service, read_address, scheme_of
+from headgate_tables.storage.address import FORMS, Address, Service, check_no_credentials, read_address, scheme_of
+from headgate_tables.storage.clients import bucket_of, check_values
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
 from headgate_tables.storage.store import Store
@@ -70,6 +71,8 @@ def _address_in_bucket(url: str) -> Address | None:
     """None for a folder of this machine."""
     found = _SCHEME.match(url)
     name = found[1].lower() if found else None
+    if name not in (None, "file"):
+        check_no_credentials(url, name)
     if name and (scheme := scheme_of(name)):
         return read_address(url, scheme)
     if name not in (None, "file"):
@@ -100,6 +103,7 @@ def _path_of_file_url(url: str) -> str:
 
 
 def _open_bucket(address: Address, options: Mapping[str, str]) -> Store:
+    check_values(bucket_of(address, options), address.url)
     try:
         return ObjectStore(address, options)
     except (obstore_errors.UnknownConfigurationKeyError, obstore_errors.GenericError) as error:
