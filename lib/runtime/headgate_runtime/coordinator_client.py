@@ -26,6 +26,7 @@ ANSWER_S = 2.0
 """Time-out of one call. A coordinator answers `Members` from memory; after one that does not, the next is asked."""
 RECONNECT_S = 0.3
 """Seconds between two attempts. Lower: a coordinator that comes back is found sooner, and a dead one costs more connects."""
+_REFUSALS = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 
 class CoordinatorClient(Generic[Request, Response]):
@@ -200,7 +201,7 @@ class _Connection(Generic[Request, Response]):
 
     def _log_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
-        if "UNAUTHENTICATED" in reasons and not self._refused:
+        if reasons & _REFUSALS and not self._refused:
             self._refused = True
             _log.error("coordinator refuses this process", coordinator=self.address, reason=_details(broken))
         if self.stream is not None:

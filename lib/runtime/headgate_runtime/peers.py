@@ -107,13 +107,16 @@ def peer_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Peer:
 
 
 def certificate_refusal(path: str, peer: Peer, domain: str) -> Error | None:
-    """Why the certificate of a service is no right to call ``path`` ("/package.Service/Method"); None: it is."""
+    """Why the certificate of a service is no right to call ``path`` ("/package.Service/Method"); None: it is.
+
+    A certificate that names no role proves no identity (CODE_UNAUTHENTICATED); one of another role lacks the right.
+    """
     wanted, roles = CALLERS.get(path, frozenset()), peer.roles(domain)
     if wanted & roles:
         return None
     names = ", ".join(server_name(role, domain) for role in sorted(wanted))
     return wire_error(
-        errors_pb2.CODE_UNAUTHENTICATED,
+        errors_pb2.CODE_PERMISSION_DENIED if roles else errors_pb2.CODE_UNAUTHENTICATED,
         f"only {' and '.join(sorted(wanted)) or 'nobody'} may call {path}; the certificate says {_said(roles)}",
         f"Give the service a cluster_cert with the DNS name {names}." if names else "Call a method that services call.",
     )
