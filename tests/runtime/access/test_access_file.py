@@ -1,5 +1,7 @@
 """The access file: what it says, and which line is to blame when it says something that is not understood."""
 
+import contextlib
+
 import pytest
 
 from headgate_runtime.access.file import AccessFileError, TokenEntry, read_access_file
@@ -43,6 +45,17 @@ tables = ["a"]
     ]
 
 
+@pytest.mark.parametrize("end", ["[end]", "[end]\n", " [ end ] # all of it\r\n\n # see the wiki \n\t"])
+def test_a_file_that_ends_with_its_mark_is_whole_wherever_else_it_is_cut_it_is_not(end: str) -> None:
+    whole = "# [end]\n" + ROLE + f'[tokens]\n"{A}" = {{ principal = "ann" }}\n\n{end}'
+    assert read_access_file(whole).has_end
+    for length in range(len(whole) - len(end) + end.index("]")):
+        with contextlib.suppress(AccessFileError):
+            cut = read_access_file(whole[:length])
+            with pytest.raises(AccessFileError, match=r"before \[end\]"):
+                cut.check_follows(read_access_file(whole))
+
+
 def test_an_empty_file_allows_nothing() -> None:
     found = read_access_file("")
     assert (found.tokens, found.policy.roles, found.policy.groups) == ([], [], {})
@@ -78,6 +91,9 @@ WRONG = {
     "a prefix that is empty": (ROLE + 'channels = [""]\n', r"line 1: channels holds ''"),
     "no prefix": (ROLE + "channels = []\n", r"line 1: channels holds one prefix or more"),
     "an own prefix without its slash": (ROLE + 'channels = ["{principal}-"]\n', r"line 1: .*slash behind"),
+    "a role behind the end": ("\n[end]\n" + ROLE, r"line 2: \[end\] is empty, and nothing"),
+    "a key in the end": ("[end]\na = 1", r"line 1: \[end\] is empty, and nothing"),
+    "an end that is no part": ("end = {}", r"line 1: \[end\] is empty, and nothing"),
     "rights as a text": (ROLE.replace('["write"]', '"write"'), r"line 1: may wants a list"),
 }  # fmt: skip
 

@@ -131,6 +131,19 @@ async def test_a_file_that_is_wrong_changes_nothing_and_is_an_alarm_until_it_is_
         assert made.control.alarms == []
 
 
+async def test_a_file_that_is_cut_before_its_end_revokes_nothing_and_is_an_alarm_until_it_is_whole(path: Path) -> None:
+    """As one is while it is being written."""
+    async with door(path, f"{WRITES}\n[end]\n") as made:
+        for cut in ("", "[tokens]\n", WRITES):
+            await made.write(cut)
+            assert made.may("a", Right.WRITE)
+            [alarm] = made.control.alarms
+            assert "before [end]" in alarm
+        await made.write("[end]")
+        assert made.control.alarms == []
+        assert isinstance(made.authenticate("a"), Unauthenticated)
+
+
 async def test_an_expired_token_is_refused_at_its_time(path: Path) -> None:
     text = access_text({}, role("ann", "read")).replace(
         "[tokens]\n", "[tokens]\n" + token_line("a", "ann", "1970-01-01T00:05:00Z")

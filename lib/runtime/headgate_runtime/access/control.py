@@ -179,6 +179,8 @@ class AccessControl:
     async def _reload(self, path: Path) -> None:
         try:
             found = await asyncio.to_thread(_loaded, path, self._text)
+            if found is not None:
+                found[1].check_follows(self._file)
         except (OSError, ValueError) as error:
             problem = f"the access file is wrong, and what it said before holds: {path}: {error}"
             if problem != self._problem:

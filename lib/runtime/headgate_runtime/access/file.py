@@ -15,6 +15,8 @@ channels = ["{principal}/"]
 [[quotas]]
 groups = ["ingest"]
 rows_per_s = 50000
+
+[end]
 """
 
 import re
@@ -35,6 +37,7 @@ DIGEST: Final = "sha256:"
 _DIGEST: Final = re.compile(rf"{DIGEST}[0-9a-f]{{64}}")
 _NAME: Final = re.compile(r"[!-~]{1,128}")
 _PATTERN: Final = re.compile(r"[A-Za-z0-9_.*?-]{1,128}")
+_END: Final = re.compile(r"^[ \t]*\[[ \t]*end[ \t]*\][ \t]*(#[^\n]*)?(\r?\n[ \t]*(#[^\n]*)?)*\Z", re.MULTILINE)
 
 
 class AccessFileError(ValueError):
@@ -62,11 +65,17 @@ class TokenEntry:
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """All that the file says. Of ``tokens`` a principal may have several."""
+    """All that the file says. Of ``tokens`` a principal may have several. ``has_end``: it ends with [end], so it is whole."""
 
     policy: Policy = field(default_factory=Policy)
     tokens: Sequence[TokenEntry] = ()
     quotas: Sequence[Quota] = ()
+    has_end: bool = False
+
+    def check_follows(self, before: "AccessFile") -> None:
+        """Raises AccessFileError if it lacks the [end] that the file had ``before``: it was cut, or is being written."""
+        if before.has_end and not self.has_end:
+            raise AccessFileError(0, "the file ends before [end], which it had: write all of it, with [end] on the last line")
 
 
 def read_access_file(text: str) -> AccessFile:
@@ -75,12 +84,20 @@ def read_access_file(text: str) -> AccessFile:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise AccessFileError(0, str(error)) from error
-    _only(found, ("tokens", "groups", "roles", "quotas"), 1, "the file")
+    _only(found, ("tokens", "groups", "roles", "quotas", "end"), 1, "the file")
     lines = _digest_lines(text)
     tokens = [_token(key, value, lines.get(key) or _line_of(text, key)) for key, value in _table(found, "tokens", text).items()]
     groups = {key: _names(value, _line_of(text, key), key) for key, value in _table(found, "groups", text).items()}
     policy = Policy(_roles(found.get("roles", []), text), _by_principal(groups))
-    return AccessFile(policy, tokens, _quotas(found.get("quotas", []), text))
+    return AccessFile(policy, tokens, _quotas(found.get("quotas", []), text), _has_end(found, text))
+
+
+def _has_end(found: Mapping[str, object], text: str) -> bool:
+    if "end" not in found:
+        return False
+    if found["end"] != {} or not _END.search(text):
+        raise AccessFileError(_line_of(text, "end"), "[end] is empty, and nothing but comments stands behind it")
+    return True
 
 
 def _token(key: str, value: object, line: int) -> TokenEntry:
