@@ -30,7 +30,7 @@ COMMANDS = [
     ["status"],
     ["verify"],
     *([name] for name in ("compact", "clean", "archive", "savepoint", "restore", "configure")),
-    *(["access", name] for name in ("token", "list", "check")),
+    *(["access", name] for name in ("token", "list", "check", "credentials")),
     *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan", "adopt")),
 ]
 

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 import click
 
+from headgate_cli.credentials.command import credentials
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
@@ -41,7 +42,11 @@ def access() -> None:
       headgate access token loader --expires 90d
       headgate access list --access access.toml
       headgate access check loader write flights --channel loader/1 --access access.toml
+      headgate access credentials /etc/headgate --host headgate.example.org
     """  # noqa: D301 - click wants the backspace
+
+
+access.add_command(credentials)
 
 
 @access.command("token", short_help="Make a token.")

@@ -1,0 +1,136 @@
+"""`headgate access credentials`: what is missing or near its end is made, the rest stays, and services take what was made."""
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from headgate_cli.credentials.authority import ROLES, Issued, is_good
+from headgate_cli.credentials.renewal import PRINCIPAL, Wanted, renewed
+from headgate_cli.exits import ExitCode
+from headgate_cli.main import run
+from headgate_runtime.access.file import read_access_file
+from headgate_runtime.access.identity import Identity
+from headgate_runtime.access.rights import Allowed, Right
+from headgate_runtime.access.tokens import digest_of
+from headgate_runtime.world import SystemIds
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+WANTED = Wanted(["headgate.example.org", "10.0.0.7"], ["redis"])
+IDS = SystemIds()
+LEAVES = {"tls/tls": "client", "redis/tls": "client", **{f"cluster/{role}": "cluster" for role in ROLES}}
+
+
+@pytest.fixture
+def made() -> dict[str, str]:
+    return renewed({}, WANTED, NOW, IDS)
+
+
+def certificate(text: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(text.encode())
+
+
+def test_a_second_run_changes_nothing_until_certificates_are_near_their_end(made: dict[str, str]) -> None:
+    assert renewed(made, WANTED, NOW + timedelta(days=304), IDS) == {}
+    later = renewed(made, WANTED, NOW + timedelta(days=306), IDS)
+    assert set(later) == {f"{leaf}.{ending}" for leaf in LEAVES for ending in ("crt", "key")}, "authorities and the token stay"
+    for leaf, authority in LEAVES.items():
+        new = Issued(later[f"{leaf}.crt"], later[f"{leaf}.key"])
+        hosts = [
+            str(name.value)
+            for name in certificate(new.cert).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        ]
+        assert is_good(made[f"ca/{authority}.crt"], new, hosts, NOW + timedelta(days=306 + 364))
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_one_that_is_missing_damaged_or_of_another_authority_is_made_anew_alone(leaf: str, made: dict[str, str]) -> None:
+    other = renewed({}, WANTED, NOW, IDS)
+    for change in ({f"{leaf}.key": ""}, {f"{leaf}.crt": "nothing"}, {f"{leaf}.crt": other[f"{leaf}.crt"]}):
+        assert set(renewed(made | change, WANTED, NOW, IDS)) == {f"{leaf}.crt", f"{leaf}.key"}
+    without = {name: text for name, text in made.items() if name != f"{leaf}.crt"}
+    assert set(renewed(without, WANTED, NOW, IDS)) == {f"{leaf}.crt", f"{leaf}.key"}
+
+
+def test_other_hosts_make_another_certificate(made: dict[str, str]) -> None:
+    more = Wanted([*WANTED.hosts, "also.example.org"], WANTED.redis_hosts)
+    assert set(renewed(made, more, NOW, IDS)) == {"tls/tls.crt", "tls/tls.key"}
+
+
+def test_what_clients_see_makes_nobody_a_service(made: dict[str, str]) -> None:
+    """The cluster's authority signs roles alone, and no program but the one that makes certificates has an authority's key."""
+    clients, services = certificate(made["ca/client.crt"]), certificate(made["ca/cluster.crt"])
+    assert clients.public_key() != services.public_key()
+    assert made["cluster/ca.crt"] == made["ca/cluster.crt"]
+    assert made["tls/ca.crt"] == made["client/ca.crt"] == made["redis/ca.crt"] == made["ca/client.crt"]
+    for leaf, authority in LEAVES.items():
+        certificate(made[f"{leaf}.crt"]).verify_directly_issued_by(certificate(made[f"ca/{authority}.crt"]))
+    keys = [serialization.load_pem_private_key(text.encode(), None) for name, text in made.items() if name.endswith(".key")]
+    publics = [key.public_key() for key in keys]
+    assert sum(public in (clients.public_key(), services.public_key()) for public in publics) == 2
+    assert len(publics) == 2 + len(LEAVES)
+
+
+def test_an_authority_that_ends_is_trusted_until_then(made: dict[str, str]) -> None:
+    at = NOW + timedelta(days=3640)
+    later = made | renewed(made, WANTED, at, IDS)
+    assert later["tls/ca.crt"].endswith(made["tls/ca.crt"])
+    assert later["tls/ca.crt"] != made["tls/ca.crt"]
+    certificate(later["tls/tls.crt"]).verify_directly_issued_by(certificate(later["ca/client.crt"]))
+    assert certificate(made["ca/client.crt"]).not_valid_after_utc > at
+    assert renewed(later, WANTED, at, IDS) == {}, "and it stays in the bundle"
+
+
+def test_no_certificate_outlives_its_authority(made: dict[str, str]) -> None:
+    at = NOW + timedelta(days=3500)
+    later = renewed(made, WANTED, at, IDS)
+    assert certificate(later["tls/tls.crt"]).not_valid_after_utc == certificate(made["ca/client.crt"]).not_valid_after_utc
+
+
+def test_the_token_counts_and_may_do_everything(made: dict[str, str]) -> None:
+    access = read_access_file(made["access/access.toml"])
+    assert [each.digest for each in access.tokens] == [digest_of(made["client/token"].strip())]
+    assert isinstance(access.policy.decide(Identity(PRINCIPAL), Right.ADMIN, "any", None), Allowed)
+
+
+def test_an_access_file_that_people_changed_stays_and_no_further_token_is_made(made: dict[str, str]) -> None:
+    changed = made | {"access/access.toml": "# ours\n"}
+    del changed["client/token"]
+    assert renewed(changed, WANTED, NOW, IDS) == {}
+
+
+def test_redis_has_a_password_of_its_own_which_users_and_settings_agree_on(made: dict[str, str]) -> None:
+    password = made["redis/password"].strip()
+    assert len(password) >= 32
+    assert made["redis/settings.toml"] == f'redis = "rediss://headgate:{password}@redis:6379/0"\n'
+    assert digest_of(password).removeprefix("sha256:") in made["redis/users.acl"]
+    assert password not in made["redis/users.acl"]
+    assert not any(name.startswith("redis/") for name in renewed({}, Wanted(["h"]), NOW, IDS))
+
+
+def test_the_command_writes_files_that_others_cannot_read_and_says_what_it_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["access", "credentials", str(tmp_path / "made"), "--host", "h", "--redis-host", "redis", "--json"]
+    assert run(command) == ExitCode.OK
+    first = json.loads(capsys.readouterr().out)["made"]
+    assert "tls/tls.crt" in first
+    for name in first:
+        path = tmp_path / "made" / name
+        secret = path.suffix == ".key" or path.name in ("token", "password", "settings.toml", "users.acl", "access.toml")
+        assert stat.S_IMODE(path.stat().st_mode) == (0o640 if secret else 0o644), name
+    assert run(command) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["made"] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--valid", "soon"], ["--valid", "60d"], []], ids=["no duration", "not above --left", "no host"]
+)
+def test_a_wrong_command_line_makes_nothing(wrong: list[str], tmp_path: Path) -> None:
+    host = ["--host", "h"] if wrong else []
+    assert run(["access", "credentials", str(tmp_path / "made"), *host, *wrong]) == ExitCode.USAGE
+    assert not (tmp_path / "made").exists()
