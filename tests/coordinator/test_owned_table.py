@@ -22,7 +22,8 @@ from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.committer import LastCommit
 from headgate_coordinator.tables.outage import Outage
-from headgate_coordinator.tables.owned_table import OwnedTable, ServicePolicy
+from headgate_coordinator.tables.owned_table import OwnedTable
+from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.work import RunService
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition

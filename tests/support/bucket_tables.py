@@ -101,6 +101,12 @@ def _status(file: wire.FileStatus) -> WriteStatus:
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
+async def settled() -> None:
+    """Everything that is due on the event loop has happened."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 def membership(checkpoint: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Membership:
     """All key groups belong to the first. ``files``, ``nbytes``: what the checkpoint may add to a slice."""
     members = tuple(Member(process, f"{process[:4]}:1") for process in processes)

@@ -1,10 +1,8 @@
 """Checkpoints at the bucket side: which rows are in which checkpoint's files, when the owner hears of it, and what is never
 lost."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables.errors import SyncFailedError
-from headgate_tables.hudi.keys.bucket import file_id, key_group
+from headgate_tables.hudi.keys.bucket import file_id
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.progress import ProgressReporter
-from headgate_writer.tallies import Tally
 from support.arrow_batches import routed
-from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership
+from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership, settled
 from support.hand_clock import HandClock
 from support.planted import keeps_beaten_rows
 
@@ -40,12 +37,6 @@ def take(
     sender: str = ME,
 ) -> None:
     side.add_rows(checkpoint, routed(rows, table.definition, deletes), sender)
-
-
-async def settled() -> None:
-    """Everything that is due on the event loop has happened."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 async def test_a_checkpoint_of_rows_becomes_files_that_readers_see_after_the_commit(tmp_path: Path) -> None:
@@ -192,51 +183,6 @@ async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_
         assert by_partition == {f"small{n}": 1 for n in range(8)} | {"large": 1}
         table.commit(transaction, flushed.files)
         assert table.table.scan().to_table().num_rows == 1_080
-
-
-async def test_bytes_by_key_group_are_those_of_the_whole_checkpoint(tmp_path: Path) -> None:
-    table = OwnedTable(tmp_path, buckets=1)
-    budget = MemoryBudget(soft=10_000, hard=1 << 30)
-    async with bucket_side(table.attached(), budget) as (side, heard):
-        side.set_membership(membership(1, ME))
-        side.set_instant(1, table.begin().instant)
-        sent = [routed(many(range(n * 100, n * 100 + 100), part=f"p{n % 2}"), table.definition) for n in range(6)]
-        for rows in sent:
-            side.add_rows(1, rows, ME)
-            await settled()
-        side.add_barrier(1, ME)
-        flushed = await heard.until_flushed(1)
-        wanted: Counter[int] = Counter()
-        for n, rows in enumerate(sent):
-            wanted[key_group(f"p{n % 2}", 0)] += rows.nbytes
-        assert dict(flushed.key_group_bytes) == wanted
-        assert side.uncommitted_bytes == sum(rows.nbytes for rows in sent)
-
-
-async def test_ro10_a_report_says_what_came_from_whom_and_how_many_rows_are_in_no_file_since_others_beat_them(
-    tmp_path: Path,
-) -> None:
-    table = OwnedTable(tmp_path, buckets=1)
-    async with bucket_side(table.attached()) as (side, heard):
-        side.set_membership(membership(1, ME, OTHER))
-        side.set_instant(1, table.begin().instant)
-        take(side, table, 1, many(range(20)))
-        take(side, table, 1, many(range(5, 15)))
-        for first in (30, 10):
-            came = replace(routed(many(range(first, first + 10)), table.definition), checksum=first)
-            side.add_rows(1, came, OTHER)
-        take(side, table, 2, many(range(3)))
-        side.add_barrier(1, ME)
-        side.add_barrier(1, OTHER)
-        flushed = await heard.until_flushed(1)
-        sent = Tally()
-        for first in (30, 10):
-            sent.add(10, first)
-        assert {each.process: (each.rows, each.checksum) for each in flushed.received} == {
-            ME: (30, 0),
-            OTHER: (20, sent.checksum),
-        }
-        assert (sum(file.rows for file in flushed.files), flushed.beaten) == (30, 20)
 
 
 async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 import structlog
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.compactions import CompactionPolicy, Compactions
+from headgate_coordinator.core.compactions import Compactions
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Instruction, Refusal
 from headgate_coordinator.core.operations import CompactionEvent
@@ -27,6 +26,7 @@ from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.requests import TableRequests
+from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.table_status import table_status
 from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -44,14 +44,6 @@ _CHECKPOINTS_FIRST, _SERVICES = 0, 1
 
 COUNTING_S = 0.05
 """Seconds between two looks at whether the listing of a table's slices is there, after the ownership began."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServicePolicy:
-    """``interval``: seconds between two looks for maintenance that is due. ``compaction``: the policy of operations."""
-
-    interval: float
-    compaction: CompactionPolicy
 
 
 class OwnedTable:
