@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from demo.ports import free_port
 from headgate_runtime.lifecycle import MALLOC
 from headgate_tables.hudi import open_table
 from support.processes import Process
@@ -27,8 +28,9 @@ class Processes:
         self._redis = redis
         self._started: list[Process] = []
 
-    async def start(self, name: str, listen: str = "127.0.0.1:0", **settings: float) -> Process:
+    async def start(self, name: str, listen: str = "", **settings: float) -> Process:
         """Ready when this returns."""
+        listen = listen or f"127.0.0.1:{free_port()}"
         options = {"store": self._folder / "store", "redis": f"redis://{self._redis}/0", "listen": listen, "name": name}
         options |= {setting: f"{value * 1000:.0f}ms" for setting, value in {**FAST, **settings}.items()}
         flags = [word for option, value in options.items() for word in (f"--{option.replace('_', '-')}", str(value))]
@@ -61,7 +63,7 @@ async def owned_table(coordinator: Process) -> str:
 async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
-    victim = await processes.start("victim")
+    victim = await processes.start("victim", lease_ttl=3.0)  # a busy machine does not end it early
     table = await owned_table(victim)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir:
         async with scripted_writer(victim.address) as writer:
@@ -97,7 +99,7 @@ async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_pat
 async def test_a_coordinator_that_slept_past_its_lease_gives_the_table_up(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
-    sleeper = await processes.start("sleeper")
+    sleeper = await processes.start("sleeper", lease_ttl=3.0)
     table = await owned_table(sleeper)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir, scripted_writer(sleeper.address) as before:
         await before.order(FLIGHTS, "attach")

@@ -21,7 +21,7 @@ from demo.ports import free_port
 from headgate_runtime.lifecycle import MALLOC
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.moved_clock import move_clock
-from support.processes import Died, Process
+from support.processes import READY_S, Died, Process
 from support.redis_server import ask, start_redis
 from support.stepping import hits
 
@@ -129,7 +129,7 @@ class Cluster:
         self.kill(name)
         return self.start(name)
 
-    def drain(self, name: str, timeout: float = 60) -> int:
+    def drain(self, name: str, timeout: float = READY_S) -> int:
         """SIGTERM; returns the exit code when it is gone."""
         return self._running[name].terminate(timeout)
 
@@ -145,7 +145,7 @@ class Cluster:
         """For a part that stops itself at a step."""
         self._running[name].wait_stopped()
 
-    def wait_dead(self, name: str, timeout: float = 60) -> None:
+    def wait_dead(self, name: str, timeout: float = READY_S) -> None:
         """For a part that kills itself at a step."""
         self._running[name].wait_end(timeout)
 
@@ -179,11 +179,13 @@ class Cluster:
         before = self._running.get(name)
         if before is not None and before.is_alive:
             raise ValueError(f"{name} runs already")
-        listen = before.address if before is not None and before.address else "127.0.0.1:0"
+        # A port that nobody else takes by chance, also while a part that is started again is away.
+        listen = before.address if before is not None and before.address else f"127.0.0.1:{free_port()}"
         if self._with_links:
             # The ready line may name the advertised address, which is the link's own: what lies behind it has to be known before.
             link = self._links[name] = self._links.get(name) or Link(self._source_of)
-            link.upstream = ("127.0.0.1", link.upstream[1] or free_port())
+            if not link.upstream[1]:
+                link.upstream = ("127.0.0.1", int(listen.rpartition(":")[2]))
             listen = f"127.0.0.1:{link.upstream[1]}"
         if name == "redis":
             part = start_redis(self._log(name), int(listen.rpartition(":")[2]))
