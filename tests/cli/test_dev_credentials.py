@@ -114,8 +114,8 @@ async def listening(certificate: Any = None) -> AsyncIterator[Listening]:
         await server.stop(0)
 
 
-async def tables_at(address: str) -> object:
-    async with headgate.aio.connect(address, timeout=2) as hg:
+async def tables_at(address: str, timeout: float = 60) -> object:
+    async with headgate.aio.connect(address, timeout=timeout) as hg:
         return await hg.tables()
 
 
@@ -134,7 +134,7 @@ async def test_a_program_sends_its_token_to_its_cluster_and_to_no_other_program_
                 published(credentials.profile, [port], tmp_path / "headgate"),
                 pytest.raises(headgate.UnavailableError),
             ):
-                await tables_at(impostor.address)
+                await tables_at(impostor.address, timeout=1)
         assert not impostor.heard
 
 

@@ -213,7 +213,7 @@ async def test_a_cluster_that_is_not_there_is_named_after_the_timeout() -> None:
 
 async def test_a_channel_that_no_writer_takes_is_unavailable_after_the_timeout(cluster: Cluster) -> None:
     cluster.listed = []
-    async with table_of(cluster, timeout=0.3) as table:
+    async with table_of(cluster, timeout=1.5) as table:
         with pytest.raises(headgate.UnavailableError, match="no writer takes channels now"):
             await table.channel("c").open()
 

@@ -23,6 +23,7 @@ OPTIONS = {
     "coordinator": [
         *("--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"),
         *("--service-interval", "200ms", "--compactor-timeout", "3s", "--compaction-pause", "200ms"),
+        *("--writer-timeout", "20s"),
     ]
 }
 RATE = 500

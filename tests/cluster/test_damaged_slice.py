@@ -24,7 +24,7 @@ BUCKETS, LIMIT, RECORDS = 12, 12, 600
 OPTIONS = {
     "coordinator": [
         *("--checkpoint-interval", "200ms", "--checkpoint-min-interval", "20ms"),
-        *("--service-interval", "100ms", "--compaction-pause", "100ms"),
+        *("--service-interval", "100ms", "--compaction-pause", "100ms", "--writer-timeout", "20s"),
     ]
 }
 SETTINGS = {

@@ -15,7 +15,7 @@ from support.readers import read_by_hudi_rs
 from support.workload import Workload
 
 SCHEMA = pa.schema({"id": pa.string(), "part": pa.string(), "n": pa.int64()})
-SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]}
+SOON = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]}
 PARTS, ROWS = 40, 1_000
 """Enough partitions that every writer has the buckets of some."""
 PRODUCERS = [f"producer-{number}" for number in range(8)]

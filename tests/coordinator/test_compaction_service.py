@@ -128,10 +128,11 @@ async def test_a_lost_compactors_operation_goes_to_the_next(tmp_path: Path, redi
 async def test_a_compactor_that_falls_silent_is_lost_with_its_operation(tmp_path: Path, redis: str) -> None:
     async with (
         coordinator_with_rows(tmp_path, redis, compactor_timeout=0.5) as coordinator,
-        scripted_compactor(coordinator.address, "silent", beats=False) as silent,
+        scripted_compactor(coordinator.address, "silent") as silent,
     ):
         silent.ready()
         await silent.run()
+        silent.fall_silent()
         await silent.ended.wait()
         assert silent.why == "it was silent for 0.5 s"
         async with scripted_compactor(coordinator.address, "two") as two:

@@ -33,8 +33,9 @@ async def test_a_stream_that_begins_without_a_hello_is_refused(tmp_path: Path, r
 async def test_a_writer_that_falls_silent_is_lost_and_its_stream_is_cut(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis, writer_timeout=0.5) as coordinator:
         await coordinator.create(T, SCHEMA, **OPTIONS)
-        async with scripted_writer(coordinator.address, beats=False) as writer:
+        async with scripted_writer(coordinator.address) as writer:
             await writer.order(T, "attach")
+            writer.fall_silent()
             await writer.ended.wait()
             assert writer.why == "it was silent for 0.5 s"
         assert (await coordinator.until(T, generation=2)).state == "owned"

@@ -32,10 +32,14 @@ def refusing_store() -> Iterator[str]:
         thread.join()
 
 
+NEAR_MS = 60_000
+"""The same clock is read twice; a busy machine may need long between the two."""
+
+
 def test_a_store_that_refuses_still_says_what_time_it_is(refusing_store: str) -> None:
     said = server_time_ms(refusing_store)
     assert said is not None
-    assert abs(said - time.time() * 1000) < 5000
+    assert abs(said - time.time() * 1000) < NEAR_MS
 
 
 def test_a_store_that_does_not_answer_says_nothing() -> None:
@@ -80,4 +84,4 @@ async def test_redis_says_what_time_it_is(redis: str) -> None:
     said = await leases.time_ms()
     await leases.close()
     assert said is not None
-    assert abs(said - time.time() * 1000) < 5000
+    assert abs(said - time.time() * 1000) < NEAR_MS

@@ -191,7 +191,7 @@ async def test_a_client_that_is_cancelled_in_the_moment_in_which_a_stream_breaks
         running = client_task(client)
         handler.on_unknown = lambda: asyncio.get_running_loop().call_soon(running.cancel)
         link.orders.put_nowait(wire.ControlResponse())
-        done, _ = await asyncio.wait([running], timeout=5)
+        done, _ = await asyncio.wait([running], timeout=30)
         if not done:  # the group that waits for it would hang
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()

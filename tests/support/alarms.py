@@ -4,8 +4,9 @@ import re
 import time
 
 import headgate
+from support.processes import READY_S
 
-LIMIT_S = 60.0
+LIMIT_S = READY_S
 
 
 def wait_for_alarm(hg: headgate.Headgate, text: str, table: str = "t", *, state: str = "", times: int = 0) -> str:

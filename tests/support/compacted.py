@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 
 from headgate_tables.hudi import Table, open_table
+from support.processes import READY_S
 
 
-def until(url: str, wanted: Callable[[Table], bool], timeout: float = 60) -> Table:
+def until(url: str, wanted: Callable[[Table], bool], timeout: float = READY_S) -> Table:
     """Opens the table again and again. Raises TimeoutError."""
     deadline = time.monotonic() + timeout
     while not wanted(found := open_table(url)):

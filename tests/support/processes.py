@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import forked
 
-READY_S = 60.0
+READY_S = 120.0
 """For a process to say that it is ready, or to end, on a loaded machine. Nobody waits that long when all is well."""
 
 

@@ -33,6 +33,10 @@ class ScriptedCompactor:
         """Any message of the stream."""
         self._outbox.put_nowait(wire.WorkRequest(**message))
 
+    def fall_silent(self) -> None:
+        """No heartbeats by itself any more."""
+        self._beats = False
+
     def ready(self, slots: int = 1) -> None:
         self.send(ready=wire.Ready(operations=slots))
 
@@ -95,7 +99,7 @@ class ScriptedCompactor:
             await call.write(await self._outbox.get())
 
     async def _beat(self, interval: float) -> None:
-        while True:
+        while self._beats:
             self.send(heartbeat=wire.AttemptsHeartbeat())
             await asyncio.sleep(interval)
 

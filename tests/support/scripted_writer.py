@@ -147,6 +147,10 @@ class ScriptedWriter:
         ]
         self.send(heartbeat=wire.Heartbeat(loads=loads))
 
+    def fall_silent(self) -> None:
+        """No heartbeats by itself any more."""
+        self._beats = False
+
     # --- its habits ---
 
     async def _obey(self, order: wire.TableOrder, group: asyncio.TaskGroup) -> None:
@@ -230,7 +234,7 @@ class ScriptedWriter:
                 return  # the stream is over, and the reader learns why
 
     async def _beat_on(self, interval: float) -> None:
-        while True:
+        while self._beats:
             self.beat()
             await asyncio.sleep(interval)
 

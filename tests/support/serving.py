@@ -1,6 +1,7 @@
 """What scripted services share: a server that runs for a block, and waits that end with the stream."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ import grpc
 
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings
+from support.processes import READY_S
 
 _T = TypeVar("_T")
 
@@ -27,7 +29,19 @@ async def served(*register: Callable[[grpc.aio.Server], None]) -> AsyncIterator[
     try:
         yield address
     finally:
-        await server.stop(0)
+        await _stop(server)
+
+
+async def _stop(server: Server) -> None:
+    """Raises TimeoutError when a call does not end, and shows where every task stands. Without it the whole run stops here."""
+    stopping = asyncio.ensure_future(server.stop(0))
+    _, late = await asyncio.wait([stopping], timeout=READY_S)
+    if late:
+        for task in asyncio.all_tasks():
+            task.print_stack(file=sys.stderr)
+        stopping.cancel()
+        raise TimeoutError("a call goes on although its server stops")
+    stopping.result()
 
 
 async def before_end(gone: asyncio.Event, message: Coroutine[Any, Any, _T]) -> _T:
