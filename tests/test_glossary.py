@@ -42,6 +42,7 @@ BANNED = (
     Banned(r"\blog entr(?:y|ies)\b", "slot", (*PAGES, *SDK)),
     Banned(r"\blog segments?\b", "log file", (*CODE, *PAGES, *SDK)),
     Banned(r"\bsnapshots? ids?\b", "instant", (*CODE, *PAGES, *SDK)),
+    Banned(r"\btake[-_]in\b", "readmit", (*CODE, *PAGES, *SDK)),
     Banned(r"UnexplainedAnswer", "ProtocolViolation", (*CODE, *PAGES, *SDK, "tests")),
     Banned(r"\bwhoever\b", "a noun: the owner, the process, the reader", (*CODE, *PAGES, *SDK)),
     Banned(r"\btold\b", "acknowledged, reported, asked", (*CODE, *PAGES, *SDK)),

@@ -181,7 +181,7 @@ def test_times_in_the_future_are_accepted_alone(headgate: Any, table: hudi.Table
     assert headgate("table", "adopt", table.url, "--future-times") == (ExitCode.OK, [{"goes_on_from": ""}], {})
 
 
-def test_a_slice_is_set_aside_listed_and_taken_in_again(headgate: Any, table: hudi.Table) -> None:
+def test_a_slice_is_set_aside_listed_and_readmitted(headgate: Any, table: hudi.Table) -> None:
     (group,) = table.file_groups()
     name = f"{group.partition}/{group.file_id}"
     assert headgate("table", "slice", "list", table.url) == (ExitCode.OK, [], {})
@@ -199,7 +199,7 @@ def test_a_slice_is_set_aside_listed_and_taken_in_again(headgate: Any, table: hu
     code, listed, _ = headgate("table", "slice", "list", table.url)
     assert (code, listed) == (ExitCode.OK, [{**told, "log_files": 0, "log_bytes": 0}]), "nobody can say which base file counts"
     Path(second).unlink()
-    assert headgate("table", "slice", "take-in", table.url, name) == (ExitCode.OK, [], {})
+    assert headgate("table", "slice", "readmit", table.url, name) == (ExitCode.OK, [], {})
     code, _, error = headgate("table", "slice", "set-aside", table.url, "p/nothing")
     assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
     assert "headgate table files" in error["fix"]

@@ -106,7 +106,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                 path.write_bytes(content)
                 [told] = (await Maintenance(hg, "t").list_slices()).slices
                 assert (told.name, told.aside) == (name, True)
-                await slice_command(cluster, "take-in", "t", name)
+                await slice_command(cluster, "readmit", "t", name)
                 async with asyncio.timeout(60):
                     await taken(channel, set_aside)
                     while name in (alarms := await status(hg)):

@@ -40,7 +40,7 @@ def test_close_to_its_own_limit_of_files_or_bytes_its_rows_are_refused() -> None
 def test_rows_of_a_slice_that_is_set_aside_are_refused_whatever_waits_in_it() -> None:
     [slice_] = refused(load(0, aside=True))
     assert "an operator has set it aside" in slice_.refusal.message
-    assert f"headgate table slice take-in t {NAME}" in slice_.refusal.fix
+    assert f"headgate table slice readmit t {NAME}" in slice_.refusal.fix
     assert "x.log" not in slice_.refusal.message + slice_.refusal.fix, "clients are told no paths"
 
 
@@ -53,7 +53,7 @@ def test_the_alarm_names_slice_file_byte_when_it_is_tried_again_and_the_commands
     assert text == (
         f"file slice {NAME} cannot be compacted: day=1/x.log at byte 7 cannot be decoded. Restore the file from a copy. "
         "2 plans went on without it, and it is tried again after 20270115080000000; other slices go on. "
-        f"Restore the file, then `headgate table slice take-in t {NAME}`; "
+        f"Restore the file, then `headgate table slice readmit t {NAME}`; "
         f"`headgate table slice set-aside t {NAME}` refuses its rows until then"
     )
     assert alarm("t", load(aside=True), SETTINGS).startswith(f"file slice {NAME} is set aside (day=1/x.log at byte 7")

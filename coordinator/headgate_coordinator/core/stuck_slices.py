@@ -46,7 +46,7 @@ def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettin
 def alarm(table: str, load: StuckLoad, settings: TableSettings) -> str:
     """Alarm for operators: which slice, which file and byte, what is done about it, what to do."""
     stuck, name = load.stuck, load.stuck.name
-    back = f"`headgate table slice take-in {table} {name}`"
+    back = f"`headgate table slice readmit {table} {name}`"
     if stuck.aside:
         why = f" ({_sentence(stuck.why)})" if stuck.why else ""
         return f"file slice {name} is set aside{why}: its rows are refused. When its files are in order: {back}"
@@ -68,7 +68,7 @@ def _refusal(table: str, load: StuckLoad, settings: TableSettings) -> Refusal | 
     name = load.stuck.name
     fix = (
         f"Send the other rows of the batch in its place, and keep those of this slice until operators have put it in order "
-        f"and taken it in again (`headgate table slice take-in {table} {name}`)."
+        f"and readmitted it (`headgate table slice readmit {table} {name}`)."
     )
     return Refusal("CODE_SLICE_SET_ASIDE", f"file slice {name} takes no rows: {why}", fix)
 

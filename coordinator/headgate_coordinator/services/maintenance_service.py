@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 
 _SAVEPOINT_WORK: Final = {"comment": "savepoint", "remove": "end of a savepoint", "list": "list of savepoints"}
-_SLICE_WORK: Final = {"set_aside": "set a slice aside", "take_in": "take a slice in", "list": "list of slices"}
+_SLICE_WORK: Final = {"set_aside": "set a slice aside", "readmit": "readmit a slice", "list": "list of slices"}
 """Names of requests in logs, by the field that is set."""
 
 
@@ -173,17 +173,17 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
     ) -> api.SliceResponse:
         what = request.WhichOneof("what")
         if what is None:
-            raise _says_nothing("set_aside, take_in or list")
+            raise _says_nothing("set_aside, readmit or list")
         owned = await self._owner(
-            request.table, principal(context), _SLICE_WORK[what], slice=request.set_aside or request.take_in
+            request.table, principal(context), _SLICE_WORK[what], slice=request.set_aside or request.readmit
         )
 
         def call(table: Table) -> api.SliceResponse:
             match what:
                 case "set_aside":
                     table.set_aside(request.set_aside, request.comment)
-                case "take_in":
-                    table.take_in(request.take_in)
+                case "readmit":
+                    table.readmit(request.readmit)
                 case "list":
                     pass
                 case _:

@@ -126,9 +126,9 @@ class Maintenance:
         """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))
 
-    async def take_slice_in(self, name: str) -> api.SliceResponse:
+    async def readmit_slice(self, name: str) -> api.SliceResponse:
         """Ends ``set_slice_aside``: the slice's rows are taken again, and it is compacted next."""
-        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, take_in=name))
+        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, readmit=name))
 
     async def list_slices(self) -> api.SliceResponse:
         """Answers the slices that are set aside or cannot be compacted."""

@@ -151,7 +151,7 @@ def test_once_compacted_it_is_as_any_other(owner: Owner) -> None:
     assert_all_read_the_same(owner.table)
 
 
-def test_a_slice_that_is_set_aside_is_planned_by_nobody_until_it_is_taken_in(owner: Owner) -> None:
+def test_a_slice_that_is_set_aside_is_planned_by_nobody_until_it_is_readmitted(owner: Owner) -> None:
     owner.end(owner.plan(), without=[P])
     [stuck] = owner.table.stuck
     owner.table.set_aside(stuck.name)
@@ -164,8 +164,8 @@ def test_a_slice_that_is_set_aside_is_planned_by_nobody_until_it_is_taken_in(own
     assert owner.table.plan_compaction(forced=True) is None
     [aside] = owner.table.stuck
     assert (aside.aside, aside.why) == (True, WHY)
-    owner.table.take_in(stuck.name)
-    owner.table.take_in(stuck.name)
+    owner.table.readmit(stuck.name)
+    owner.table.readmit(stuck.name)
     owner.write(P)
     assert owner.table.largest_slice() == SliceLogSize(), "it stays out of the limits until it is compacted"
     owner.end(owner.plan())
@@ -177,12 +177,12 @@ def test_a_healthy_slice_may_be_set_aside_and_is_as_any_other_afterwards(owner: 
     owner.table.set_aside(name, "its disk is moved")
     assert partitions(owner.plan()) == [P]
     assert owner.table.stuck[0].why == "its disk is moved"
-    owner.table.take_in(name)
+    owner.table.readmit(name)
     assert owner.table.stuck == []
 
 
 def test_a_slice_that_is_not_there_is_refused_by_name(owner: Owner) -> None:
-    for call in (owner.table.set_aside, owner.table.take_in):
+    for call in (owner.table.set_aside, owner.table.readmit):
         with pytest.raises(OptionError, match="no file slice 'p/nothing'"):
             call("p/nothing")
 

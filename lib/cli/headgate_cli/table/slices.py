@@ -1,4 +1,4 @@
-"""`headgate table slice …`: lists file slices that cannot be compacted, sets them aside and takes them in again."""
+"""`headgate table slice …`: lists file slices that cannot be compacted, sets them aside and readmits them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from headgate_tables.face.owner import StuckSlice, Table
 from headgate_tables.face.results import SliceLogSize
 
 
-@click.group("slice", short_help="Set file slices aside, take them in.")
+@click.group("slice", short_help="Set file slices aside, readmit them.")
 def slice_() -> None:
     """Handle file slices that cannot be compacted, mostly because one of their files is damaged."""
 
@@ -41,28 +41,28 @@ def set_aside(
     else:
         found = fields_of(call_owner(access, table_name, lambda owner: owner.set_slice_aside(slice_name, comment)))["slices"]
     _show(output, found)
-    output.print_text(f"{slice_name} is set aside. When its files are intact: headgate table slice take-in", fg="green")
+    output.print_text(f"{slice_name} is set aside. When its files are intact: headgate table slice readmit", fg="green")
 
 
-@slice_.command("take-in", short_help="End set-aside.")
+@slice_.command(short_help="Take rows of a slice again; compact it next.")
 @table_command
 @click.argument("slice_name", metavar="SLICE")
-def take_in(output: Output, /, table_name: str, slice_name: str, access: Access, storage: tuple[str, ...]) -> None:
-    """Takes the file slice SLICE of TABLE in again: it accepts rows, and is compacted next.
+def readmit(output: Output, /, table_name: str, slice_name: str, access: Access, storage: tuple[str, ...]) -> None:
+    """Readmits the file slice SLICE of TABLE: it accepts rows again, and is compacted next.
 
     First restore its damaged files from a copy, byte for byte under their own names; `headgate verify` checks them. To compact
     the slice at once, run `headgate compact`.
 
     \b
     Examples:
-      headgate table slice take-in flights day=2026-07-11/00000003-5f0e-5a4b-9c1d-0f6f1c1c2b7a-0
+      headgate table slice readmit flights day=2026-07-11/00000003-5f0e-5a4b-9c1d-0f6f1c1c2b7a-0
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
         with open_address(table_name, storage) as table:
-            table.take_in(slice_name)
+            table.readmit(slice_name)
             found = _records(table)
     else:
-        found = fields_of(call_owner(access, table_name, lambda owner: owner.take_slice_in(slice_name)))["slices"]
+        found = fields_of(call_owner(access, table_name, lambda owner: owner.readmit_slice(slice_name)))["slices"]
     _show(output, found)
     output.print_text(f"{slice_name} takes rows again.", fg="green")
 

@@ -189,7 +189,7 @@ class OperatorCalls(Protocol):
     def set_aside(self, name: str, why: str = "") -> None:
         """Keeps the file slice from being compacted, and has its rows refused."""
 
-    def take_in(self, name: str) -> None:
+    def readmit(self, name: str) -> None:
         """Undoes ``set_aside``, and makes the slice due for compaction."""
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:

@@ -719,13 +719,13 @@ class SliceRequest(_message.Message):
 
     TABLE_FIELD_NUMBER: _builtins.int
     SET_ASIDE_FIELD_NUMBER: _builtins.int
-    TAKE_IN_FIELD_NUMBER: _builtins.int
+    READMIT_FIELD_NUMBER: _builtins.int
     LIST_FIELD_NUMBER: _builtins.int
     COMMENT_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     set_aside: _builtins.str
     """The slice's name: partition path, slash, file group; without a partition the file group alone."""
-    take_in: _builtins.str
+    readmit: _builtins.str
     list: _builtins.bool
     """Only lists."""
     comment: _builtins.str
@@ -735,15 +735,15 @@ class SliceRequest(_message.Message):
         *,
         table: _builtins.str = ...,
         set_aside: _builtins.str = ...,
-        take_in: _builtins.str = ...,
+        readmit: _builtins.str = ...,
         list: _builtins.bool = ...,
         comment: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["list", b"list", "set_aside", b"set_aside", "take_in", b"take_in", "what", b"what"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["list", b"list", "readmit", b"readmit", "set_aside", b"set_aside", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "list", b"list", "set_aside", b"set_aside", "table", b"table", "take_in", b"take_in", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "list", b"list", "readmit", b"readmit", "set_aside", b"set_aside", "table", b"table", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["set_aside", "take_in", "list"]  # noqa: Y015
+    _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["set_aside", "readmit", "list"]  # noqa: Y015
     _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_what) -> _WhichOneofReturnType_what | None: ...
 

@@ -166,8 +166,8 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Slice(self, request, context):
-        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
-        lists slices that are set aside or cannot be compacted. Retry: safe.
+        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
+        slices that are set aside or cannot be compacted. Retry: safe.
         Errors: INVALID_ARGUMENT (no such slice).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

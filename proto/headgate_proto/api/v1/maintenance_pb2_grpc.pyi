@@ -76,8 +76,8 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
-    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
-    lists slices that are set aside or cannot be compacted. Retry: safe.
+    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
+    slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
     """
 
@@ -129,8 +129,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
-    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
-    lists slices that are set aside or cannot be compacted. Retry: safe.
+    """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
+    slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
     """
 
@@ -233,8 +233,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.SliceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.SliceResponse, _abc.Awaitable[_maintenance_pb2.SliceResponse]]:
-        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or takes it in again; and
-        lists slices that are set aside or cannot be compacted. Retry: safe.
+        """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
+        slices that are set aside or cannot be compacted. Retry: safe.
         Errors: INVALID_ARGUMENT (no such slice).
         """
 

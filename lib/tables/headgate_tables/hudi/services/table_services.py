@@ -89,9 +89,9 @@ class TableServices(ABC):
         """
         setting_aside.set_aside(self._owned(), name, why)
 
-    def take_in(self, name: str) -> None:
+    def readmit(self, name: str) -> None:
         """Undoes ``set_aside``, once the slice's files are in order, and makes it due for compaction. Raises as ``set_aside``."""
-        setting_aside.take_in(self._owned(), name)
+        setting_aside.readmit(self._owned(), name)
 
     # For a cluster's owner.
 

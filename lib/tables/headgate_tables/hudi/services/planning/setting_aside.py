@@ -1,4 +1,4 @@
-"""An operator sets a file slice aside, or takes it in again. Both are slots, so they apply to every owner of the table.
+"""An operator sets a file slice aside, or readmits it. Both are slots, so they apply to every owner of the table.
 
 A slice that is set aside is not planned for compaction, and the cluster refuses its rows; readers still see its files.
 """
@@ -24,7 +24,7 @@ def set_aside(owned: Owned, name: str, why: str) -> None:
         _decide(owned, name, entry)
 
 
-def take_in(owned: Owned, name: str) -> None:
+def readmit(owned: Owned, name: str) -> None:
     """Accepts rows of the slice again and has it compacted next. If it could not be compacted before, it does not count for the
     limits of the others until that is done. Raises OptionError for a slice that is not there.
     """
