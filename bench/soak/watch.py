@@ -77,4 +77,4 @@ def _tasks(port: int) -> int:
             text = answer.read().decode()
     except OSError:
         return -1
-    return next((int(float(line.split()[1])) for line in text.splitlines() if line.startswith("headgate_tasks ")), -1)
+    return next((int(float(line.split()[1])) for line in text.splitlines() if line.startswith("headgate_event_loop_tasks ")), -1)

@@ -23,4 +23,4 @@ class CompactorMetrics(Collector):
             ended.add_metric([outcome], getattr(totals, outcome))
         yield ended
         yield CounterMetricFamily("headgate_compactor_rows", "Rows written", value=totals.rows)
-        yield GaugeMetricFamily("headgate_compactor_running", "Attempts at work", value=self._pool.running)
+        yield GaugeMetricFamily("headgate_compactor_attempts_running", "Attempts at work", value=self._pool.running)

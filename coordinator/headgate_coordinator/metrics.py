@@ -1,6 +1,6 @@
-"""Prometheus metrics of a coordinator and of the tables that it owns."""
+"""What a coordinator counts for Prometheus. What is true at the moment of a scrape is in ``gauges``."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from headgate_runtime.metrics import CappedLabel
 
@@ -9,66 +9,34 @@ _LONG_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600
 
 
 class Metrics:
-    """All metrics of the process; ``for_table`` gives one table's."""
+    """All counters of the process; ``for_table`` gives one table's. ``labels``: values of the label ``table``."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._labels = CappedLabel()
-        table = ["table"]
-        self.owned = Gauge("headgate_tables_owned", "Tables that this coordinator owns", registry=registry)
-        self.writers = Gauge("headgate_writers", "Writers with a control stream here", registry=registry)
-        self.redis = Gauge("headgate_redis_reachable", "1 while Redis answers", registry=registry)
-        self.fences = Counter(
-            "headgate_fences", "Ownerships begun; many an hour are an alarm (rule R5)", table, registry=registry
-        )
-        self.checkpoints = Counter("headgate_checkpoints", "Checkpoints that readers see", table, registry=registry)
-        self.aborts = Counter("headgate_aborts", "Aborts: checkpoints dropped, generation begun anew", table, registry=registry)
-        self.alarms = Counter("headgate_alarms", "Alarms in the log", table, registry=registry)
-        self.files = Counter("headgate_checkpoint_files", "Data files committed", table, registry=registry)
-        self.bytes = Counter("headgate_checkpoint_bytes", "Arrow bytes committed", table, registry=registry)
-        self.uncommitted = Gauge("headgate_uncommitted_bytes", "Arrow bytes taken and not committed", table, registry=registry)
-        self.log_files = Gauge(
-            "headgate_log_files_per_slice", "Most log files of any slice that is not stuck", table, registry=registry
-        )
-        self.log_bytes = Gauge(
-            "headgate_log_bytes_per_slice", "Most log bytes of any slice that is not stuck", table, registry=registry
-        )
-        self.stretch = Gauge(
-            "headgate_checkpoint_stretch",
-            "How many times further apart checkpoints are while compaction is behind",
-            table,
-            registry=registry,
-        )
-        self.rate = Gauge(
-            "headgate_intake_bytes_per_second",
-            "Limit on intake while compaction is behind, 0 = no limit",
-            table,
-            registry=registry,
-        )
-        self.stopped = Gauge("headgate_intake_stopped", "1 while slices are full and no rows are taken", table, registry=registry)
-        self.stuck = Gauge("headgate_stuck_slices", "Slices that cannot be compacted or are set aside", table, registry=registry)
-        self.seconds = Histogram(
-            "headgate_checkpoint_seconds", "From barrier to published", table, registry=registry, buckets=_SECONDS
-        )
-        self.compactors = Gauge("headgate_compactors", "Compactors with a stream here", registry=registry)
-        self.compactions_running = Gauge("headgate_compactions_running", "Operations at compactors", table, registry=registry)
-        self.compactions_queued = Gauge(
-            "headgate_compactions_queued", "Operations that wait for a compactor or their next try", table, registry=registry
-        )
-        self.compactions_finished = Counter("headgate_compactions_finished", "Operations done", table, registry=registry)
-        self.compactions_failed = Counter("headgate_compactions_failed", "Attempts that failed", table, registry=registry)
-        self.compactions_lost = Counter(
-            "headgate_compactions_lost", "Attempts whose compactor was lost", table, registry=registry
-        )
-        self.compactions_dropped = Counter(
-            "headgate_compactions_dropped", "Operations that plans went on without; each is an alarm", table, registry=registry
-        )
-        self.compaction_seconds = Histogram(
-            "headgate_compaction_seconds", "An operation at its compactor", table, registry=registry, buckets=_LONG_SECONDS
-        )
+        self.labels = CappedLabel()
+
+        def counter(name: str, text: str) -> Counter:
+            return Counter(f"headgate_{name}_total", text, ["table"], registry=registry)
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"headgate_{name}_seconds", text, ["table"], registry=registry, buckets=buckets)
+
+        self.fences = counter("fences", "Ownerships begun; many an hour are an alarm (rule R5)")
+        self.checkpoints = counter("checkpoints", "Checkpoints that readers see")
+        self.aborts = counter("aborts", "Aborts: checkpoints dropped, generation begun anew")
+        self.refuted = counter("refuted_checkpoints", "Checkpoints aborted because the reports of writers did not add up")
+        self.alarms_logged = counter("alarms_logged", "Alarms in the log")
+        self.files = counter("committed_files", "Data files committed")
+        self.bytes = counter("committed_bytes", "Arrow bytes committed")
+        self.seconds = histogram("checkpoint_duration", "Checkpoint: from barrier to published", _SECONDS)
+        self.operations_finished = counter("operations_finished", "Operations of compactions done")
+        self.operations_dropped = counter("operations_dropped", "Operations that plans went on without; each is an alarm")
+        self.attempts_failed = counter("attempts_failed", "Attempts at operations that failed")
+        self.attempts_lost = counter("attempts_lost", "Attempts at operations whose compactor was lost")
+        self.operation_seconds = histogram("operation_duration", "An operation at its compactor", _LONG_SECONDS)
 
     def for_table(self, table: str) -> "TableMetrics":
         """The series of one table."""
-        return TableMetrics(self, self._labels.of(table))
+        return TableMetrics(self, self.labels.of(table))
 
 
 class TableMetrics:
@@ -78,21 +46,13 @@ class TableMetrics:
         self.fences = metrics.fences.labels(label)
         self.checkpoints = metrics.checkpoints.labels(label)
         self.aborts = metrics.aborts.labels(label)
-        self.alarms = metrics.alarms.labels(label)
+        self.refuted = metrics.refuted.labels(label)
+        self.alarms_logged = metrics.alarms_logged.labels(label)
         self.files = metrics.files.labels(label)
         self.bytes = metrics.bytes.labels(label)
-        self.uncommitted = metrics.uncommitted.labels(label)
-        self.log_files = metrics.log_files.labels(label)
-        self.log_bytes = metrics.log_bytes.labels(label)
-        self.stretch = metrics.stretch.labels(label)
-        self.rate = metrics.rate.labels(label)
-        self.stopped = metrics.stopped.labels(label)
-        self.stuck = metrics.stuck.labels(label)
         self.seconds = metrics.seconds.labels(label)
-        self.compactions_running = metrics.compactions_running.labels(label)
-        self.compactions_queued = metrics.compactions_queued.labels(label)
-        self.compactions_finished = metrics.compactions_finished.labels(label)
-        self.compactions_failed = metrics.compactions_failed.labels(label)
-        self.compactions_lost = metrics.compactions_lost.labels(label)
-        self.compactions_dropped = metrics.compactions_dropped.labels(label)
-        self.compaction_seconds = metrics.compaction_seconds.labels(label)
+        self.operations_finished = metrics.operations_finished.labels(label)
+        self.operations_dropped = metrics.operations_dropped.labels(label)
+        self.attempts_failed = metrics.attempts_failed.labels(label)
+        self.attempts_lost = metrics.attempts_lost.labels(label)
+        self.operation_seconds = metrics.operation_seconds.labels(label)

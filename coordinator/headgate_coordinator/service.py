@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
+from headgate_coordinator.gauges import Gauges
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.leadership.elections import Elections
 from headgate_coordinator.leadership.leases import Holder, Leases
@@ -23,7 +24,7 @@ from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_se
 from headgate_proto.cluster.v1.compaction_pb2_grpc import add_CompactionServiceServicer_to_server
 from headgate_proto.cluster.v1.coordination_pb2_grpc import add_CoordinationServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
-from headgate_runtime.metrics import metrics, served
+from headgate_runtime.metrics import metrics, served, watch_access
 from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError
@@ -61,11 +62,11 @@ async def serve(
     state = CoordinatorState()
     created = asyncio.Event()
     registry = metrics("coordinator")
-    figures = Metrics(registry)
-    figures.writers.set_function(lambda: len(state.writers))
-    figures.compactors.set_function(lambda: len(state.compactors))
+    counters = Metrics(registry)
+    Gauges(registry, asyncio.get_running_loop(), state.figures, counters.labels)
     with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings, clock=world.clock)
+        watch_access(registry, server.access)
         tables = TableService(state, storage, threads, created, lambda: server.access.alarms)
         add_TableServiceServicer_to_server(tables, server.grpc)
         if server.cluster is not server.grpc:
@@ -82,7 +83,7 @@ async def serve(
         )
         leases = Leases(redis_of(settings), settings.cluster, own, ttl_s=settings.lease_ttl)
         witnesses = TimeWitnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
-        elections = Elections(state, leases, storage, settings, world, figures, threads, created, guard, witnesses)
+        elections = Elections(state, leases, storage, settings, world, counters, threads, created, guard, witnesses)
         try:
             for problem in filter(None, (plaintext_problem(settings.redis), await leases.setup_problem())):
                 _log.warning("redis is not set up for leases", problem=problem)

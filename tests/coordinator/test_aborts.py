@@ -1,6 +1,7 @@
 """How long clients keep what they have when generations are given up in a row: the decision alone."""
 
 from headgate_coordinator.core.aborts import Aborts
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.policy import CheckpointPolicy
 
 
@@ -24,7 +25,8 @@ def test_a_checkpoint_that_wrote_begins_anew_and_one_that_wrote_nothing_only_end
     aborts = Aborts(CheckpointPolicy())
     aborts.note_abort("disk", 1.0)
     aborts.note_abort("network", 2.0)
-    assert aborts.alarms(11.0) == ["no checkpoint was decided for 10 s: 2 were aborted, the last because network"]
+    text = "no checkpoint was decided for 10 s: 2 were aborted, the last because network"
+    assert aborts.alarms(11.0) == [StandingAlarm(AlarmKind.CHECKPOINTS_ABORTED, text)]
     aborts.note_decision(writes=False)
     assert aborts.alarms(11.0) == []
     aborts.note_abort("disk", 20.0)

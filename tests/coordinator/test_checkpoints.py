@@ -344,7 +344,7 @@ def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_
             table.grant("a", "orders", incarnation=1)
         table.tell(loaded("a"))
         assert table.core.deadline() == table.now + 0.5
-    assert "4 were aborted" in table.core.alarms[0]
+    assert "4 were aborted" in table.core.alarms[0].text
     table.tell(Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})
     table.decide(1)

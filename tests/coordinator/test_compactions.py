@@ -2,6 +2,7 @@
 
 import pytest
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.compactions import LONGEST_PAUSE, LOSSES, REMEMBERED, CompactionPolicy, Compactions
 from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import (
@@ -155,7 +156,7 @@ def test_a_store_that_does_not_answer_counts_for_nothing_and_the_pauses_grow() -
         owner.tell(Tick(), after=due - owner.now)
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     (alarm,) = owner.core.alarms
-    assert alarm.endswith("is tried again, 9 times so far: it is broken")
+    assert alarm.text.endswith("is tried again, 9 times so far: it is broken")
     order = owner.run()
     owner.tell(Progressed("p", order.attempt, 5, 5))
     assert owner.core.alarms == []
@@ -231,7 +232,7 @@ def test_a_plan_that_the_store_does_not_take_is_kept_and_tried_again() -> None:
     [finish] = owner.finish(owner.run())
     [alarm] = owner.tell(FinishRefused("i1", "busy"))
     assert alarm == Alarm("compaction i1 could not be committed: busy")
-    assert owner.core.alarms == ["compaction i1 was refused 1 times: busy"]
+    assert owner.core.alarms == [StandingAlarm(AlarmKind.COMPACTION_REFUSED, "compaction i1 was refused 1 times: busy")]
     assert owner.tell(Tick(), after=POLICY.pause - 1) == []
     assert owner.tell(Tick(), after=1) == [finish]
     owner.tell(FinishRefused("i1", "busy"))

@@ -5,18 +5,37 @@ from typing import Any, cast
 
 import pytest
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
+from headgate_coordinator.gauges import TableFigures
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState, TableTrouble
 from headgate_coordinator.leadership.leases import Holder
+from headgate_coordinator.leadership.troubles import UnforeseenError
 from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.streams.writers import WriterSession
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import RpcError
-from headgate_tables.errors import FixCall, ForeignWriterError, StoreUnavailableError, TablesError
+from headgate_tables.errors import (
+    FixCall,
+    ForeignWriterError,
+    StoreDeniedError,
+    StoreUnavailableError,
+    TableGoneError,
+    TablesError,
+)
 
 OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
 SINCE_MS = 1_763_820_202_000
+
+
+class View:
+    """As much of a ``TableView``."""
+
+    alarms = (StandingAlarm(AlarmKind.NO_WRITER, "no writer"), StandingAlarm(AlarmKind.CLOCK, "it is ahead"))
+
+    def figures(self) -> TableFigures:
+        return TableFigures(uncommitted_bytes=7)
 
 
 @dataclass
@@ -25,6 +44,7 @@ class Owned:
 
     target: Any
     compactions: object = field(default_factory=object)
+    view: View = field(default_factory=View)
 
     def writer_joined(self, session: WriterSession) -> None: ...
 
@@ -61,18 +81,21 @@ def test_compactors_reach_a_table_under_its_present_epoch_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "state"),
+    ("error", "state", "alarm"),
     [
-        (ForeignWriterError("another program wrote", fix="look"), "quarantined"),
-        (FixCall("it makes no sense", fix="correct it"), "quarantined"),
-        (StoreUnavailableError("busy", fix="wait"), "unowned"),
+        (ForeignWriterError("another program wrote", fix="look"), "quarantined", AlarmKind.QUARANTINED),
+        (FixCall("it makes no sense", fix="correct it"), "quarantined", AlarmKind.QUARANTINED),
+        (StoreUnavailableError("busy", fix="wait"), "unowned", AlarmKind.STORE_SILENT),
+        (TableGoneError("no folder", fix="mount it"), "unowned", AlarmKind.FOLDER_GONE),
+        (UnforeseenError("odd", fix="report it"), "unowned", AlarmKind.NOT_SERVED),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_table_is_quarantined_by_what_a_person_has_to_act_on_and_by_nothing_that_may_pass(
-    error: TablesError, state: str
+    error: TablesError, state: str, alarm: AlarmKind
 ) -> None:
     found = coordinator_state(troubles=trouble(error))
+    assert found.figures().alarms["t"] == [alarm.value]
     status = found.table_status("t")
     assert (status.state, status.owner) == (state, "own")
     assert str(error) in status.alarms[0]
@@ -163,3 +186,12 @@ async def test_a_writer_that_leaves_is_free_once_when_the_last_table_has_let_it_
 
 async def test_a_writer_that_leaves_is_free_at_once_where_no_table_is() -> None:
     assert is_told(leave(CoordinatorState(own=OWN), "leaves"))
+
+
+def test_prometheus_gets_the_figures_of_owned_tables_and_all_alarms() -> None:
+    found = coordinator_state(troubles=trouble(TableGoneError("no folder", fix="mount it")), redis_reachable=True)
+    found.listing_outage.note_failure("listing", StoreDeniedError("403", fix="Renew the token."), SINCE_MS)
+    figures = found.figures()
+    assert (figures.writers, figures.compactors, figures.redis_reachable) == (0, 0, True)
+    assert figures.tables == {"mine": TableFigures(uncommitted_bytes=7)}
+    assert figures.alarms == {"mine": ["no_writer", "clock"], "t": ["folder_gone"], "": ["store_denied"]}

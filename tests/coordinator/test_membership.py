@@ -1,5 +1,6 @@
 """Writers that leave, and a coordinator that hands its table over."""
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.events import (
     Broken,
     CheckpointAsked,
@@ -83,7 +84,7 @@ def test_a_writer_that_leaves_before_it_had_a_part_is_released_at_once() -> None
 def test_the_last_writer_may_leave_and_the_next_one_goes_on_with_the_following_checkpoint() -> None:
     table = OneTable("a")
     assert table.tell(WriterLeaving("a")) == [Send("a", 1, Barrier(1, membership(2)))]
-    assert table.core.alarms == ["no writer is attached to the table"]
+    assert table.core.alarms == [StandingAlarm(AlarmKind.NO_WRITER, "no writer is attached to the table")]
     assert table.pass_all(1, "a")[-1] == Send("a", 1, Detach())
     assert table.tell(joined("b")) == [Send("b", 1, Attach(membership(2, "b")))]
 

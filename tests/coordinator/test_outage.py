@@ -1,7 +1,7 @@
 """What an operator is told of work that fails: since when, how often, and what was said last."""
 
 from headgate_coordinator.tables.outage import Outage
-from headgate_tables.errors import ClockError, StoreDeniedError, StoreUnavailableError, TablesError
+from headgate_tables.errors import ClockError, RetryLater, StoreDeniedError, StoreFullError, StoreUnavailableError, TablesError
 
 FIRST_MS, LATER_MS = 1_763_820_202_000, 1_763_820_262_000
 DENIED = StoreDeniedError("PUT bucket/slot: 403", fix="Check the credentials.")
@@ -39,3 +39,12 @@ def test_every_error_has_words() -> None:
         outage.note_failure("slots", error, FIRST_MS)
         assert outage.alarm.startswith("the list, this has failed since ")
         assert str(error) in outage.alarm
+
+
+def test_every_error_has_a_kind_of_alarm() -> None:
+    outage = Outage()
+    found = []
+    for kind in (StoreUnavailableError, StoreDeniedError, StoreFullError, ClockError, RetryLater):
+        outage.note_failure("slots", kind("odd", fix="Look."), FIRST_MS)
+        found.append(outage.kind.value)
+    assert found == ["store_silent", "store_denied", "store_full", "future_times", "store_failed"]

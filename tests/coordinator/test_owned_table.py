@@ -259,9 +259,10 @@ async def test_generations_that_were_given_up_are_counted_once() -> None:
             scene.table.queue_event(events.Tick())
         await settled()
         assert scene.registry.get_sample_value("headgate_aborts_total", {"table": "t"}) == 1
+        assert scene.registry.get_sample_value("headgate_refuted_checkpoints_total", {"table": "t"}) == 0
 
 
 async def test_status_tells_that_the_store_refuses_and_since_when() -> None:
     async with owned() as (scene, _):
         scene.committer.outage.note_failure("slots", StoreDeniedError("PUT slot: 403", fix="Renew the token."), 1_763_820_202_000)
-        assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.table_status("one").alarms)
+        assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.view.status("one").alarms)

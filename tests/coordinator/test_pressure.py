@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import (
     BarrierPassed,
@@ -157,7 +158,7 @@ def test_a_stopped_table_says_what_waits_what_the_limit_is_who_compacts_and_what
     each.update_pressure([], idle(Share(1, 1)))
     assert each.pressure.stopped is not None
     assert each.pressure.stopped.message.endswith("; 3 compactors are connected")
-    assert each.alarms == [f"no rows are taken: {each.pressure.stopped.message}"]
+    assert each.alarms == [StandingAlarm(AlarmKind.INTAKE_STOPPED, f"no rows are taken: {each.pressure.stopped.message}")]
 
 
 def test_bytes_stop_a_table_before_their_limit_is_reached_and_name_their_own_setting() -> None:
@@ -199,11 +200,12 @@ def test_alarms_say_why_checkpoints_are_rare_and_rows_slow() -> None:
     each.compactors = 1
     each.begin_checkpoint([])
     rare, slow = each.alarms
-    assert rare == (
+    assert [rare.kind, slow.kind] == [AlarmKind.CHECKPOINTS_STRETCHED, AlarmKind.INTAKE_SLOWED]
+    assert rare.text == (
         "checkpoints are 4 times further apart: 65 log files of one slice wait for compaction, the limit is 100; "
         "1 compactor is connected"
     )
-    assert slow.startswith(f"rows are taken at {size(each.pressure.rate or 0)}/s: 500 MiB of log files")
+    assert slow.text.startswith(f"rows are taken at {size(each.pressure.rate or 0)}/s: 500 MiB of log files")
 
 
 # --- in a table ---
@@ -287,7 +289,7 @@ def test_before_the_slices_are_counted_rows_are_taken_and_no_barrier_is_sent() -
     out = table.tell(loaded("a"), InstantAsked("a", 1, 1), CheckpointAsked("a", 1), after=100.0)
     assert not orders(Barrier, out)
     assert table.core.deadline() is None
-    assert "counted" in table.core.alarms[0]
+    assert "counted" in table.core.alarms[0].text
     (barrier,) = orders(Barrier, table.tell(figures(10)))
     assert barrier[1].next.share == Share((LIMIT - 1 - 10 - 1) // 8, barrier[1].next.share.nbytes)
 

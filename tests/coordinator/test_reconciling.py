@@ -150,7 +150,7 @@ def test_ro10_a_checkpoint_that_does_not_add_up_is_aborted_and_the_figures_are_i
     )
     out = table.tell(table.flushed("b", number))
     assert only(Commit, out) == []
-    assert table.core.generation == 2
+    assert (table.core.generation, table.core.refuted) == (2, 1)
     assert orders(Attach, out)[0][1].membership.members == (("a", "a:1"), ("b", "b:1")), "once is no reason to exclude"
     (alarm,) = only(Alarm, out)
     assert "writer a handed 249 rows (checksum 00000000000006cf) over to writer b, which reports 0 rows" in alarm.text
@@ -164,7 +164,7 @@ def test_ro10_a_writer_whose_reports_do_not_add_up_again_is_excluded_and_the_oth
         ("a", "b", "c"), (("a", "a:1"), ("c", "c:1"))
     ), "it hears of the new generation, too, so that its clients look for another writer"
     assert any(alarm.text.startswith("writer b at b:1 is excluded: writer a handed 249 rows") for alarm in only(Alarm, out))
-    assert any("writer b at b:1 is excluded until it restarts" in alarm for alarm in table.core.alarms)
+    assert any("writer b at b:1 is excluded until it restarts" in alarm.text for alarm in table.core.alarms)
     number = end_checkpoint(table)
     table.grant("c", "orders")
     table.tell(table.barrier("a", number, handed={"c": 5}), table.flushed("a", number))
@@ -194,7 +194,7 @@ def test_ro10_the_loss_of_an_excluded_writer_aborts_nothing_and_ends_the_alarm()
     generation = table.core.generation
     assert table.tell(WriterLost("b", "killed")) == []
     assert table.core.generation == generation
-    assert not any("excluded" in alarm for alarm in table.core.alarms)
+    assert not any("excluded" in alarm.text for alarm in table.core.alarms)
 
 
 def test_ro10_an_excluded_writer_that_comes_back_under_its_process_id_stays_excluded() -> None:
@@ -202,7 +202,7 @@ def test_ro10_an_excluded_writer_that_comes_back_under_its_process_id_stays_excl
     generation = table.core.generation
     assert table.tell(WriterLost("b", "killed"), joined("b")) == []
     assert table.core.generation == generation
-    assert any("writer b at b:1 is excluded" in alarm for alarm in table.core.alarms)
+    assert any("writer b at b:1 is excluded" in alarm.text for alarm in table.core.alarms)
     (fresh,) = (order for process, order in orders(Barrier, table.tell(joined("new"), Tick(), after=0.5)) if process == "a")
     assert fresh.next.members == (("a", "a:1"), ("new", "new:1"))
 
@@ -234,7 +234,7 @@ def test_ro10_of_two_that_disagree_the_one_that_has_just_come_goes() -> None:
         table.tell(table.barrier("z", number, handed={"a": 9}), table.flushed("z", number))
         for other in ("a", "b"):
             table.tell(table.barrier(other, number), table.flushed(other, number))
-    assert next(alarm for alarm in table.core.alarms if "excluded" in alarm).startswith("writer z at z:1")
+    assert next(alarm.text for alarm in table.core.alarms if "excluded" in alarm.text).startswith("writer z at z:1")
 
 
 def test_ro10_an_offset_of_a_channel_that_another_writer_has_aborts_the_checkpoint() -> None:
@@ -287,7 +287,7 @@ def test_ro10_the_writer_of_a_file_that_is_not_there_is_at_fault() -> None:
         assert only(DropCheckpoint, out) == [DropCheckpoint(generation, number)]
         assert table.core.generation == generation + 1
         table.tell(Tick(), after=1.0)
-    assert any("writer b at b:1 is excluded" in alarm for alarm in table.core.alarms)
+    assert any("writer b at b:1 is excluded" in alarm.text for alarm in table.core.alarms)
 
 
 def test_ro10_files_that_are_refused_when_their_generation_is_over_end_their_checkpoint_and_nothing_else() -> None:
@@ -298,7 +298,7 @@ def test_ro10_files_that_are_refused_when_their_generation_is_over_end_their_che
     out = table.tell(FilesRefused(1, number, {0: "one is not there"}))
     assert only(DropCheckpoint, out) == [DropCheckpoint(1, number)]
     assert table.core.generation == generation
-    assert not any("excluded" in alarm for alarm in table.core.alarms)
+    assert not any("excluded" in alarm.text for alarm in table.core.alarms)
 
 
 def test_ro10_an_alarm_stays_short_whatever_names_a_writer_reports() -> None:

@@ -34,7 +34,7 @@ def test_close_to_its_own_limit_of_files_or_bytes_its_rows_are_refused() -> None
         [slice_] = refused(full)
         assert (slice_.partition, slice_.bucket, slice_.refusal.code) == ("day=1", 3, "CODE_SLICE_SET_ASIDE")
         assert f"file slice {NAME} takes no rows" in slice_.refusal.message
-        assert "its rows are refused" in alarm("t", full, SETTINGS)
+        assert "its rows are refused" in alarm("t", full, SETTINGS).text
 
 
 def test_rows_of_a_slice_that_is_set_aside_are_refused_whatever_waits_in_it() -> None:
@@ -49,14 +49,14 @@ def test_a_file_group_without_a_bucket_number_gets_no_rows_from_here_and_needs_n
 
 
 def test_the_alarm_names_slice_file_byte_when_it_is_tried_again_and_the_commands() -> None:
-    text = alarm("t", load(), SETTINGS)
+    text = alarm("t", load(), SETTINGS).text
     assert text == (
         f"file slice {NAME} cannot be compacted: day=1/x.log at byte 7 cannot be decoded. Restore the file from a copy. "
         "2 plans went on without it, and it is tried again after 20270115080000000; other slices go on. "
         f"Restore the file, then `headgate table slice readmit t {NAME}`; "
         f"`headgate table slice set-aside t {NAME}` refuses its rows until then"
     )
-    assert alarm("t", load(aside=True), SETTINGS).startswith(f"file slice {NAME} is set aside (day=1/x.log at byte 7")
+    assert alarm("t", load(aside=True), SETTINGS).text.startswith(f"file slice {NAME} is set aside (day=1/x.log at byte 7")
 
 
 def figures(*slices: RefusedSlice) -> SliceFigures:

@@ -1,11 +1,12 @@
 """Metrics over HTTP, and names of users that do not grow without bound."""
 
 import urllib.request
+from dataclasses import dataclass
 
 import pytest
 from prometheus_client import Counter
 
-from headgate_runtime.metrics import CappedLabel, metrics, served
+from headgate_runtime.metrics import CappedLabel, metrics, served, watch_access
 from headgate_runtime.settings import ServiceSettings, load_settings
 
 
@@ -44,3 +45,25 @@ async def test_a_taken_address_is_an_error_at_the_start() -> None:
 def test_a_label_has_a_bounded_number_of_values() -> None:
     label = CappedLabel(limit=2)
     assert [label.of(name) for name in ("a", "b", "c", "a", "d", "b")] == ["a", "b", "other", "a", "other", "b"]
+
+
+@dataclass
+class Access:
+    """What is wrong with it."""
+
+    file_problem: str = ""
+    keys_problem: str = ""
+
+
+def test_what_is_wrong_with_rights_shows_while_it_lasts() -> None:
+    registry, access = metrics("writer"), Access()
+    watch_access(registry, access)
+
+    def shown() -> list[float | None]:
+        return [registry.get_sample_value(name) for name in ("headgate_access_file_wrong", "headgate_issuer_keys_stale")]
+
+    assert shown() == [0, 0]
+    access.file_problem = "line 3: may holds 'everything'"
+    assert shown() == [1, 0]
+    access.file_problem, access.keys_problem = "", "no answer"
+    assert shown() == [0, 1]

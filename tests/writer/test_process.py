@@ -77,7 +77,7 @@ async def test_prometheus_reads_rows_refusals_and_what_is_uncommitted(tmp_path: 
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
         assert f'headgate_writer_rows_total{{table="{TABLE}"}} 2.0' in text
         assert f'headgate_writer_channels{{table="{TABLE}"}} 1.0' in text
-        assert re.search(rf'headgate_writer_channel_lag{{channel="[^"]+",table="{TABLE}"}} 2.0', text), text
-        assert 'headgate_writer_refused_total{code="CODE_NULL_KEY"} 1.0' in text
-        assert 'headgate_writer_refused_total{code="CODE_AFTER_FAILED_BATCH"} 1.0' in text
+        assert re.search(rf'headgate_writer_channel_lag_offsets{{channel="[^"]+",table="{TABLE}"}} 2.0', text), text
+        assert 'headgate_writer_refused_batches_total{code="CODE_NULL_KEY"} 1.0' in text
+        assert 'headgate_writer_refused_batches_total{code="CODE_AFTER_FAILED_BATCH"} 1.0' in text
         assert f'headgate_writer_uncommitted_bytes{{table="{TABLE}"}} 0.0' not in text

@@ -80,7 +80,7 @@ class WriterMetrics(Collector):
         )
         channels = GaugeMetricFamily("headgate_writer_channels", "Channels held now", labels=["table"])
         lag = GaugeMetricFamily(
-            "headgate_writer_channel_lag",
+            "headgate_writer_channel_lag_offsets",
             "Offsets taken and not durable; of all channels beyond 1,000 the most",
             labels=["table", "channel"],
         )
@@ -89,11 +89,14 @@ class WriterMetrics(Collector):
                 lag.add_metric(labels, most)
             uncommitted.add_metric([self._label.of(table.name)], table.uncommitted_bytes)
             channels.add_metric([self._label.of(table.name)], table.channels)
-        refused = CounterMetricFamily("headgate_writer_refused", "Batches refused", labels=["code"])
+        refused = CounterMetricFamily("headgate_writer_refused_batches", "Batches refused", labels=["code"])
         for code, count in list(self._refusals.by_code.items()):
             refused.add_metric([errors_pb2.Code.Name(code)], count)
         yield from (rows, nbytes, uncommitted, channels, lag, refused)
-        yield GaugeMetricFamily("headgate_writer_memory_bytes", "Rows held in memory now", value=self._budget.used)
+        yield GaugeMetricFamily("headgate_writer_buffer_bytes", "Arrow bytes of rows in memory now", value=self._budget.used)
+        yield GaugeMetricFamily(
+            "headgate_writer_buffer_limit_bytes", "From here on clients are not read", value=self._budget.hard
+        )
 
     def _lags(self, table: TableLike) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}

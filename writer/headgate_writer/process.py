@@ -15,7 +15,7 @@ from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
 from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, DoorLimits
 from headgate_runtime.logs import get_logger
-from headgate_runtime.metrics import metrics, served
+from headgate_runtime.metrics import metrics, served, watch_access
 from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import SyncFailedError
@@ -105,6 +105,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             handler = ControlHandler(hello, tables, world)
             coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
             server = Server(settings, limits=door_limits(settings), clock=world.clock)
+            watch_access(registry, server.access)
             shared = StreamResources(
                 Admission(Limits()),
                 (ingest_budget, budget),

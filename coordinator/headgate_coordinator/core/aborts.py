@@ -1,5 +1,6 @@
 """Aborted generations in a row: how many, why, and how long answers to opens are held back. Pure."""
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.policy import CheckpointPolicy
 
 
@@ -41,9 +42,10 @@ class Aborts:
         self.opens_at = None
         return True
 
-    def alarms(self, now: float) -> list[str]:
+    def alarms(self, now: float) -> list[StandingAlarm]:
         """Alarms for operators."""
         if not self._undecided:
             return []
-        lasts = now - self._since
-        return [f"no checkpoint was decided for {lasts:.0f} s: {self._undecided} were aborted, the last because {self._why}"]
+        lasts, aborts = f"{now - self._since:.0f} s", f"{self._undecided} were aborted"
+        text = f"no checkpoint was decided for {lasts}: {aborts}, the last because {self._why}"
+        return [StandingAlarm(AlarmKind.CHECKPOINTS_ABORTED, text)]

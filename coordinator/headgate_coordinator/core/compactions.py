@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import (
     Attempt,
@@ -259,26 +260,30 @@ class Compactions:
         return {instant: plan.progress() for instant, plan in self._plans.items()}
 
     @property
-    def alarms(self) -> Sequence[str]:
+    def alarms(self) -> Sequence[StandingAlarm]:
         """Alarms: plans that could not be committed, and operations that the store holds up."""
         refused = [plan for plan in self._plans.values() if plan.trouble]
         return [
             *self._troubles(),
-            *(f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}" for plan in refused),
+            *(
+                StandingAlarm(
+                    AlarmKind.COMPACTION_REFUSED, f"compaction {plan.instant} was refused {plan.refusals} times: {plan.trouble}"
+                )
+                for plan in refused
+            ),
         ]
 
-    def _troubles(self) -> list[str]:
+    def _troubles(self) -> list[StandingAlarm]:
         """Of each plan, the operation that the store held up most often."""
-        found: list[str] = []
+        found: list[StandingAlarm] = []
         for plan in self._plans.values():
             worst = max(
                 (task for task in plan.tasks if task.trouble and not task.over), key=lambda task: task.troubles, default=None
             )
             if worst is not None:
                 place = worst.operation.at(worst.operation.file_id)
-                found.append(
-                    f"compaction {plan.instant} of {place} is tried again, {worst.troubles} times so far: {worst.trouble}"
-                )
+                text = f"compaction {plan.instant} of {place} is tried again, {worst.troubles} times so far: {worst.trouble}"
+                found.append(StandingAlarm(AlarmKind.COMPACTION_RETRIED, text))
         return found
 
     def _task(self, attempt: Attempt) -> OperationTask | None:

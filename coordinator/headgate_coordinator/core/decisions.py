@@ -27,10 +27,11 @@ class LastCheckpoint:
 
 
 class Decisions:
-    """Decides one table's checkpoints in their order (rules RO1, RO2, RO5)."""
+    """Decides one table's checkpoints in their order (rules RO1, RO2, RO5). ``refuted``: how many did not add up (rule RO10)."""
 
     def __init__(self, state: TableState) -> None:
         self.last = LastCheckpoint()
+        self.refuted = 0
         self._state = state
 
     def send_commit(self, complete: Checkpoint) -> str:
@@ -63,6 +64,7 @@ class Decisions:
         if not findings:
             state.records.note_agreement(complete.movers)
             return ""
+        self.refuted += 1
         why = _summary(findings)
         for process in writers_at_fault(findings, complete.members, state.records.agreed):
             if state.records.note_fault(process) and any(other != process for other, _ in state.eligible):

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.checkpoints import Checkpoint
 
 
@@ -59,10 +60,13 @@ class Members:
         return self._excluded.keys()
 
     @property
-    def alarms(self) -> list[str]:
+    def alarms(self) -> list[StandingAlarm]:
         """Alarms for operators."""
         return [
-            f"writer {each.process} at {each.address} is excluded until it restarts: {each.excluded}"
+            StandingAlarm(
+                AlarmKind.WRITER_EXCLUDED,
+                f"writer {each.process} at {each.address} is excluded until it restarts: {each.excluded}",
+            )
             for each in self._writers.values()
             if each.excluded
         ]

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Refusal, Share
@@ -120,20 +121,23 @@ class Backpressure:
         return max(1, int(float(f"{self.pressure.rate * part:.1e}")))  # two digits, so that not every checkpoint sends an order
 
     @property
-    def alarms(self) -> list[str]:
+    def alarms(self) -> list[StandingAlarm]:
         """Alarms for operators."""
         pressure, figures = self.pressure, self._figures
         if figures is None:
             return []
         if not figures.counted:
-            return ["its file slices are being counted: rows are taken, and committed afterwards"]
+            counting = "its file slices are being counted: rows are taken, and committed afterwards"
+            return [StandingAlarm(AlarmKind.SLICES_UNCOUNTED, counting)]
         if pressure.stopped is not None:
-            return [f"no rows are taken: {pressure.stopped.message}"]
+            return [StandingAlarm(AlarmKind.INTAKE_STOPPED, f"no rows are taken: {pressure.stopped.message}")]
         alarms = []
         if pressure.stretch > 1:
-            alarms.append(f"checkpoints are {pressure.stretch} times further apart: {self._files(figures, Share())}{self._who()}")
+            text = f"checkpoints are {pressure.stretch} times further apart: {self._files(figures, Share())}{self._who()}"
+            alarms.append(StandingAlarm(AlarmKind.CHECKPOINTS_STRETCHED, text))
         if pressure.rate is not None:
-            alarms.append(f"rows are taken at {size(pressure.rate)}/s: {self._bytes(figures)}{self._who()}")
+            text = f"rows are taken at {size(pressure.rate)}/s: {self._bytes(figures)}{self._who()}"
+            alarms.append(StandingAlarm(AlarmKind.INTAKE_SLOWED, text))
         return alarms
 
     # Inside.

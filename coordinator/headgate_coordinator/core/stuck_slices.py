@@ -8,6 +8,7 @@ group: with Hudi's bucket index a bucket has one in each partition, and readers 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.instructions import Refusal, RefusedSlice
 from headgate_coordinator.core.pressure import size
 from headgate_tables.commitlog.times import format_time
@@ -43,8 +44,13 @@ def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettin
     return tuple(found)
 
 
-def alarm(table: str, load: StuckLoad, settings: TableSettings) -> str:
+def alarm(table: str, load: StuckLoad, settings: TableSettings) -> StandingAlarm:
     """Alarm for operators: which slice, which file and byte, what is done about it, what to do."""
+    kind = AlarmKind.SLICE_SET_ASIDE if load.stuck.aside else AlarmKind.SLICE_STUCK
+    return StandingAlarm(kind, _alarm_text(table, load, settings))
+
+
+def _alarm_text(table: str, load: StuckLoad, settings: TableSettings) -> str:
     stuck, name = load.stuck, load.stuck.name
     back = f"`headgate table slice readmit {table} {name}`"
     if stuck.aside:

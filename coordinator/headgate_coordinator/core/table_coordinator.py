@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from headgate_coordinator.core import events
+from headgate_coordinator.core.alarms import StandingAlarm
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.decisions import Decisions, LastCheckpoint
@@ -60,6 +61,11 @@ class TableCoordinator:
         return self._decisions.last
 
     @property
+    def refuted(self) -> int:
+        """Checkpoints of this ownership that the reports of writers did not add up for (rule RO10)."""
+        return self._decisions.refuted
+
+    @property
     def uncommitted_bytes(self) -> int:
         """Uncommitted Arrow bytes at all writers."""
         return sum(self._state.members.uncommitted_bytes(None))
@@ -70,11 +76,9 @@ class TableCoordinator:
         return self._state.channels.hold_count
 
     @property
-    def alarms(self) -> Sequence[str]:
+    def alarms(self) -> Sequence[StandingAlarm]:
         """Alarms for operators."""
-        state = self._state
-        alarms = [] if state.checkpoints.filling.members or state.draining else ["no writer is attached to the table"]
-        return [*alarms, *state.members.alarms, *state.aborts.alarms(state.now), *state.intake.backpressure.alarms]
+        return self._state.alarms
 
     @property
     def pressure(self) -> Pressure:

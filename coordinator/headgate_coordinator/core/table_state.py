@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from headgate_coordinator.core.aborts import Aborts
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.channels import ChannelRegistry, OpenConditions
 from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
@@ -62,6 +63,13 @@ class TableState:
     def uncommitted(self) -> Sequence[int]:
         """Uncommitted Arrow bytes by writer, without those of the flushing checkpoint."""
         return self.members.uncommitted_bytes(self.checkpoints.flushing)
+
+    @property
+    def alarms(self) -> Sequence[StandingAlarm]:
+        """Alarms for operators."""
+        alone = not (self.checkpoints.filling.members or self.draining)
+        alarms = [StandingAlarm(AlarmKind.NO_WRITER, "no writer is attached to the table")] if alone else []
+        return [*alarms, *self.members.alarms, *self.aborts.alarms(self.now), *self.intake.backpressure.alarms]
 
     def open_conditions(self) -> OpenConditions:
         """The state on which answers to opens depend."""

@@ -6,13 +6,15 @@ It also passes on reports of writers to the tables that are owned here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
+from headgate_coordinator.gauges import Figures
 from headgate_coordinator.leadership.leases import NOBODY, Holder
 from headgate_coordinator.streams.compactors import Compactors
 from headgate_coordinator.streams.messages import refused
 from headgate_coordinator.streams.writers import Writers, WriterSession
 from headgate_coordinator.tables.adoptions import PendingAdoptions
 from headgate_coordinator.tables.compacting import TableCompactions
-from headgate_coordinator.tables.outage import Outage, lasting
+from headgate_coordinator.tables.outage import Outage, kind_of, lasting
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -33,9 +35,10 @@ class TableTrouble:
         return isinstance(self.error, OperatorNeeded | FixCall)
 
     @property
-    def alarm(self) -> str:
-        """For ``status``."""
-        return f"the table does not serve, {lasting(self.error, self.since_ms)}: {self.error}"
+    def alarm(self) -> StandingAlarm:
+        """For operators."""
+        kind = AlarmKind.QUARANTINED if self.quarantines else kind_of(self.error, AlarmKind.NOT_SERVED)
+        return StandingAlarm(kind, f"the table does not serve, {lasting(self.error, self.since_ms)}: {self.error}")
 
 
 @dataclass(slots=True)
@@ -118,14 +121,23 @@ class CoordinatorState:
         others = [holder for holder in self.coordinators if holder.address != self.own.address]
         return [each.cluster_address or each.address for each in ([self.own, *others] if self.own.address else others)]
 
+    def figures(self) -> Figures:
+        """What Prometheus gets at a scrape."""
+        alarms = {name: [alarm.kind.value for alarm in owned.view.alarms] for name, owned in self.owned.items()}
+        alarms |= {name: [trouble.alarm.kind.value] for name, trouble in self.troubles.items() if name not in self.owned}
+        if self.listing_outage.is_on:
+            alarms[""] = [self.listing_outage.kind.value]
+        tables = {name: owned.view.figures() for name, owned in self.owned.items()}
+        return Figures(len(self.writers), len(self.compactors), self.redis_reachable, tables, alarms)
+
     def table_status(self, table: str) -> tables_pb2.TableStatus:
         """One table's status, as far as this coordinator knows it."""
         owner = self.holders.get(table)
         if owned := self.owned.get(table):
-            return owned.table_status(self.own.name)
+            return owned.view.status(self.own.name)
         if trouble := self.troubles.get(table):
             state = "quarantined" if trouble.quarantines else "unowned"
-            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm])
+            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm.text])
         if owner is not None and owner != self.own:
             return tables_pb2.TableStatus(name=table, state="elsewhere", owner=owner.name)
         return tables_pb2.TableStatus(name=table, state="unowned")

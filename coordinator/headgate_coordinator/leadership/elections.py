@@ -57,7 +57,6 @@ class Elections:
         self._storage = storage
         self._settings = settings
         self._world = world
-        self._metrics = metrics
         self._threads = threads
         self._serving: dict[str, asyncio.Task[None]] = {}
         self._free_since: dict[str, float] = {}
@@ -123,7 +122,6 @@ class Elections:
             else:
                 _log.warning("redis does not answer: owned tables go on, no other is taken", why=self._leases.last_error)
         self._state.redis_reachable = self._leases.reachable
-        self._metrics.redis.set(self._leases.reachable)
 
     def _note_coordinators(self, alive: Sequence[Holder]) -> None:
         now = self._world.clock.monotonic()
@@ -137,7 +135,6 @@ class Elections:
             await self._witnesses.ask_redis()
             await self._list()
             await self._stand(tasks)
-            self._metrics.owned.set(len(self._state.owned))
             self.first_look_done.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.scan_interval / 2):

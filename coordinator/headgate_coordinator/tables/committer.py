@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate_coordinator.core import events, stuck_slices
+from headgate_coordinator.core.alarms import StandingAlarm
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
@@ -54,7 +55,7 @@ class Committer:
         self.maintenance_alarm = ""
         self.outage = Outage()
         self._in_doubt = False
-        self.alarms: Sequence[str] = ()
+        self.alarms: Sequence[StandingAlarm] = ()
         self._plans: set[str] = set()
         self._table = table
         self._now_ms = now_ms

@@ -7,6 +7,7 @@ from typing import TypeAlias, assert_never
 import structlog
 
 from headgate_coordinator.core import operations
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.compactions import Compactions
 from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
@@ -103,8 +104,6 @@ class TableCompactions:
             self._next_change.set()
             for running in self.core.running_attempts():
                 self._compactors.drop_attempt(running.process, self._wire(running.attempt))
-            self._metrics.compactions_running.set(0)
-            self._metrics.compactions_queued.set(0)
 
     def _handle(self, event: CompactionEvent) -> None:
         for instruction in self.core.handle_event(event, self._clock.monotonic()):
@@ -124,7 +123,7 @@ class TableCompactions:
             case FinishPlan():
                 self._finish(instruction)
             case Alarm(text):
-                self._metrics.alarms.inc()
+                self._metrics.alarms_logged.inc()
                 _log.warning("alarm", table=self._target.table, alarm=text)
             case _:
                 assert_never(instruction)
@@ -165,7 +164,7 @@ class TableCompactions:
             case operations.AttemptFinished():
                 for running in self.core.running_attempts():
                     if running.attempt == event.attempt:
-                        self._metrics.compaction_seconds.observe(self._clock.monotonic() - running.since)
+                        self._metrics.operation_seconds.observe(self._clock.monotonic() - running.since)
             case operations.AttemptReturned():
                 pass
             case _:
@@ -187,19 +186,18 @@ class TableCompactions:
 
     def _count(self) -> None:
         counts, before, metrics = self.core.counts, self._counted, self._metrics
-        metrics.compactions_finished.inc(counts.finished - before.finished)
-        metrics.compactions_failed.inc(counts.failed - before.failed)
-        metrics.compactions_lost.inc(counts.lost - before.lost)
-        metrics.compactions_dropped.inc(counts.dropped - before.dropped)
-        metrics.compactions_running.set(len(self.core.running_attempts()))
-        metrics.compactions_queued.set(self.core.queued_operations)
+        metrics.operations_finished.inc(counts.finished - before.finished)
+        metrics.attempts_failed.inc(counts.failed - before.failed)
+        metrics.attempts_lost.inc(counts.lost - before.lost)
+        metrics.operations_dropped.inc(counts.dropped - before.dropped)
         self._counted = counts
 
     @property
-    def alarms(self) -> Sequence[str]:
+    def alarms(self) -> Sequence[StandingAlarm]:
         """The alarms that stand now."""
         alone = self.core.queued_operations and not len(self._compactors)
-        return [*self.core.alarms, *(["operations wait and no compactor is connected"] if alone else [])]
+        waits = StandingAlarm(AlarmKind.NO_COMPACTOR, "operations wait and no compactor is connected")
+        return [*self.core.alarms, *([waits] if alone else [])]
 
     def operation_statuses(self) -> list[tables_pb2.OperationStatus]:
         """Returns the running operations, the longest first."""

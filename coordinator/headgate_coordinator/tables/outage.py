@@ -2,13 +2,23 @@
 
 from datetime import UTC, datetime
 
-from headgate_tables.errors import StoreDeniedError, StoreFullError, StoreUnavailableError, TableGoneError, TablesError
+from headgate_coordinator.core.alarms import AlarmKind
+from headgate_tables.errors import (
+    ClockError,
+    StoreDeniedError,
+    StoreFullError,
+    StoreUnavailableError,
+    TableGoneError,
+    TablesError,
+)
 
-_WHAT: tuple[tuple[type[TablesError], str], ...] = (
-    (TableGoneError, "its folder has been gone"),
-    (StoreDeniedError, "the store has denied access"),
-    (StoreFullError, "the store has been full"),
-    (StoreUnavailableError, "the store has not answered"),
+_FAILED = "this has failed"
+_WHAT: tuple[tuple[type[TablesError], AlarmKind, str], ...] = (
+    (TableGoneError, AlarmKind.FOLDER_GONE, "its folder has been gone"),
+    (StoreDeniedError, AlarmKind.STORE_DENIED, "the store has denied access"),
+    (StoreFullError, AlarmKind.STORE_FULL, "the store has been full"),
+    (StoreUnavailableError, AlarmKind.STORE_SILENT, "the store has not answered"),
+    (ClockError, AlarmKind.FUTURE_TIMES, _FAILED),
 )
 
 
@@ -54,8 +64,18 @@ class Outage:
             return ""
         return f"{self._what}{lasting(self._last, self._since_ms)} ({self._failures} times; it is tried again): {self._last}"
 
+    @property
+    def kind(self) -> AlarmKind:
+        """What kind of alarm it is; without an outage it means nothing."""
+        return AlarmKind.STORE_FAILED if self._last is None else kind_of(self._last, AlarmKind.STORE_FAILED)
+
+
+def kind_of(error: TablesError, otherwise: AlarmKind) -> AlarmKind:
+    """The kind of alarm for a failure that may pass by itself."""
+    return next((alarm for kind, alarm, _ in _WHAT if isinstance(error, kind)), otherwise)
+
 
 def lasting(error: TablesError, since_ms: int) -> str:
     """Returns ``the store has denied access since 2026-11-22 14:03:22 UTC``. ``since_ms``: milliseconds since the epoch."""
-    what = next((what for kind, what in _WHAT if isinstance(error, kind)), "this has failed")
+    what = next((what for kind, _, what in _WHAT if isinstance(error, kind)), _FAILED)
     return f"{what} since {datetime.fromtimestamp(since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

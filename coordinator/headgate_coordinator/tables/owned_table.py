@@ -27,9 +27,9 @@ from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.requests import TableRequests
 from headgate_coordinator.tables.service_policy import ServicePolicy
-from headgate_coordinator.tables.table_status import table_status
+from headgate_coordinator.tables.table_status import TableView
 from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
-from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_runtime.threads import FailStopThreads
@@ -95,6 +95,7 @@ class OwnedTable:
         self._parts: set[str] = set()
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
+        self.view = TableView(target, core, self._committer, self.compactions, guard, world.clock.now_ms())
 
     def queue_event(self, event: Event) -> None:
         """Queues an event. Call it on the event loop's thread."""
@@ -257,7 +258,7 @@ class OwnedTable:
                 if session := self._writers.get(process):
                     session.end_stream(why)
             case instructions.Alarm(text):
-                self._metrics.alarms.inc()
+                self._metrics.alarms_logged.inc()
                 _log.warning("alarm", table=self.target.table, alarm=text)
             case instructions.Drained():
                 self._drained = True
@@ -289,8 +290,3 @@ class OwnedTable:
         for process in sorted(self._parts):
             self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
         self._writers.note_detached(self.target.table)
-        self._metrics.uncommitted.set(0)
-
-    def table_status(self, owner: str) -> tables_pb2.TableStatus:
-        """Returns the table's status. ``owner``: this coordinator's name."""
-        return table_status(self.target, owner, self._core, self._committer, self.compactions, self._guard.verdict().alarm)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, PlatformCollector, ProcessCollector, start_http_server
 
@@ -20,6 +21,24 @@ def metrics(service: str) -> CollectorRegistry:
     return registry
 
 
+class AccessLike(Protocol):
+    """Access control, as far as it is watched."""
+
+    @property
+    def file_problem(self) -> str: ...
+
+    @property
+    def keys_problem(self) -> str: ...
+
+
+def watch_access(registry: CollectorRegistry, access: AccessLike) -> None:
+    """Adds what may be wrong with the rights of callers."""
+    wrong = Gauge("headgate_access_file_wrong", "1 while the access file is wrong; what it said before holds", registry=registry)
+    wrong.set_function(lambda: bool(access.file_problem))
+    stale = Gauge("headgate_issuer_keys_stale", "1 while the issuer's keys cannot be fetched", registry=registry)
+    stale.set_function(lambda: bool(access.keys_problem))
+
+
 @contextlib.contextmanager
 def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[str]:
     """Serves the metrics on a thread, and yields the bound host:port, "" without ``metrics_listen``. Raises OSError if it is
@@ -28,7 +47,7 @@ def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[s
     Call it on the event loop, whose tasks it counts: a number that only grows is a leak.
     """
     loop = asyncio.get_running_loop()
-    tasks = Gauge("headgate_tasks", "Tasks of the event loop", registry=registry)
+    tasks = Gauge("headgate_event_loop_tasks", "Tasks of the event loop", registry=registry)
     tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
     if not settings.metrics_listen:
         yield ""

@@ -83,7 +83,17 @@ class AccessControl:
     @property
     def alarms(self) -> Sequence[str]:
         """What is wrong with the access file and the issuer's keys now, one sentence each."""
-        return [each for each in (self._problem, self._keys.problem if self._keys else "") if each]
+        return [each for each in (self.file_problem, self.keys_problem) if each]
+
+    @property
+    def file_problem(self) -> str:
+        """What is wrong with the access file now, while what it said before holds; empty: nothing."""
+        return self._problem
+
+    @property
+    def keys_problem(self) -> str:
+        """Why the issuer's keys could not be fetched last; empty: they could."""
+        return self._keys.problem if self._keys else ""
 
     # --- decisions ---
 
