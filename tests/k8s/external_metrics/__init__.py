@@ -1,0 +1,1 @@
+"""Serves `external.metrics.k8s.io` from services' own /metrics, where neither prometheus-adapter nor KEDA is: for tests alone."""
