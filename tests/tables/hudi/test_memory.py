@@ -49,13 +49,16 @@ def written(folder: Path, count: int, parts: int, *, logs: bool) -> str:
     return table.url
 
 
-def test_streaming_a_table_of_eight_times_the_partitions_takes_no_more_memory(tmp_path: Path) -> None:
-    """20,000 rows in 4 partitions, then 160,000 in 32: one slice at a time is held, of about 1 MiB here."""
+def test_streaming_a_table_of_32_times_the_partitions_takes_no_more_memory(tmp_path: Path) -> None:
+    """20,000 rows in 4 partitions, then 640,000 in 128: one slice at a time is held, of about 1 MiB here.
+
+    What a process keeps of freed memory differs by 24 MiB between two runs of the same table on a busy machine.
+    """
     small = measure(READ, written(tmp_path / "small", 20_000, 4, logs=True), 131_072)
-    large = measure(READ, written(tmp_path / "large", 160_000, 32, logs=True), 131_072)
-    assert (small.rows, large.rows) == (20_000, 160_000)
+    large = measure(READ, written(tmp_path / "large", 640_000, 128, logs=True), 131_072)
+    assert (small.rows, large.rows) == (20_000, 640_000)
     assert large.arrow <= small.arrow + MIB, (small, large)
-    assert large.process <= small.process + 16 * MIB, "30 MiB of rows went through"
+    assert large.process <= small.process + 48 * MIB, "120 MiB of rows went through"
 
 
 @pytest.mark.parametrize(("group_rows", "logs"), [(4_096, True), (1 << 20, False)])
