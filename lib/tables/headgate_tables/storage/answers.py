@@ -20,6 +20,11 @@ from headgate_tables.storage.store import Outcome
 AnswerError = (obstore_errors.BaseError, FileNotFoundError)
 """What obstore raises for an answer that is no success, or for none. (ValueError: the path cannot be a key.)"""
 
+_ANSWER = re.compile(r"Server returned (non-2xx status code: \d{3}[^:]*|error response): ")
+_CODE = re.compile(r"<Code>([^<]*)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_LONGEST = 300
+"""Characters of a store's answer in an error."""
 _STATUS = re.compile(r"Error performing [A-Z]+ \S+ in \S+ - Server returned non-2xx status code: (\d{3})")
 _UNDECIDED = (408, 409, 429)
 """4xx answers after which the same create may be sent again: timeout, a conflicting request under way, too many requests."""
@@ -47,18 +52,20 @@ def outcome_of(error: Exception, key: str) -> Outcome:
         return Outcome.EXISTS
     if status == 501:
         raise UnsafeStoreError(
-            f"the store does not implement conditional writes: {_first_line(error)}",
+            f"the store does not implement conditional writes: {_reason(error)}",
             fix="Use a store that honours If-None-Match on PUT, or upgrade this one.",
-        ) from error
+        ) from None
     if _is_refusal(error, status) or status == 507:
-        raise failure(error, key) from error
+        raise failure(error, key) from None
     return Outcome.UNKNOWN
 
 
 def failure(error: Exception, key: str) -> TablesError:
-    """The library's error for any other failed request, or a refused create."""
-    status, reason = _status(error, key), _first_line(error)
-    if status == 507 or "<Code>QuotaExceeded</Code>" in reason:
+    """The library's error for any other failed request, or a refused create. Raise it from None: obstore's own text is in
+    tracebacks otherwise, with all that the store said.
+    """
+    status, reason = _status(error, key), _reason(error)
+    if status == 507 or "<Code>QuotaExceeded</Code>" in str(error):
         return StoreFullError(reason, fix="Free space or raise the quota, then make the same call again.")
     if isinstance(error, obstore_errors.InvalidPathError):
         return CorruptFileError(reason, fix="Remove that key: a name with an empty part or `..` in it is not a file of a table.")
@@ -97,5 +104,15 @@ def _without_key(error: Exception, key: str) -> str:
     return str(error).replace(key, "")
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n\nDebug source")[0].strip().rstrip(".")
+def _reason(error: Exception) -> str:
+    """What obstore says, and of the store's answer its code and message alone, cut. The rest repeats the request: S3 gives an
+    expired session token back (Token-0), and with a wrong signature all headers that were signed (CanonicalRequest).
+    """
+    text = str(error).partition("\n\nDebug source")[0].strip()
+    found = _ANSWER.search(text)
+    if found is None:
+        return text.rstrip(".")
+    answer = text[found.end() :]
+    parts = [each[1] for each in (_CODE.search(answer), _MESSAGE.search(answer)) if each]
+    said = ": ".join(parts) if answer.lstrip("\ufeff").startswith("<") else answer
+    return f"{text[: found.end()]}{said[:_LONGEST]}".rstrip(". :\n")

@@ -50,7 +50,7 @@ class ObjectStore:
         except FileNotFoundError:
             raise
         except AnswerError as error:
-            raise failure(error, self._key(path)) from error
+            raise failure(error, self._key(path)) from None
 
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.PythonFile(RangeFile(_ObjectRanges(self, path)), mode="r")
@@ -69,7 +69,7 @@ class ObjectStore:
                 return self._list(folder, sizes=sizes)
             return self._pick_after(folder, after) if self._service is Service.AZURE else self._list_after(folder, after)
         except AnswerError as error:
-            raise failure(error, self._key(folder)) from error
+            raise failure(error, self._key(folder)) from None
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         del durable  # an answered PUT always is
@@ -106,7 +106,7 @@ class ObjectStore:
         try:
             obstore.put(self._store, self._key(path), _body(content), use_multipart=False)
         except AnswerError as error:
-            raise failure(error, self._key(path)) from error
+            raise failure(error, self._key(path)) from None
 
     def link(self, source: str, target: str) -> NoReturn:
         raise _no_stage([source, target])
@@ -122,7 +122,7 @@ class ObjectStore:
             for page in obstore.list(self._store, self._key(folder), chunk_size=_PAGE):
                 self._delete([entry["path"] for entry in page if entry["path"] != self._key(folder)])
         except AnswerError as error:
-            raise failure(error, self._key(folder)) from error
+            raise failure(error, self._key(folder)) from None
 
     def rename_folder(self, source: str, target: str) -> NoReturn:
         raise _no_stage([source, target])
@@ -146,7 +146,7 @@ class ObjectStore:
         except FileNotFoundError:
             return None
         except AnswerError as error:
-            raise failure(error, self._key(path)) from error
+            raise failure(error, self._key(path)) from None
 
     def _delete(self, keys: list[str]) -> None:
         if not keys:
@@ -155,11 +155,11 @@ class ObjectStore:
             obstore.delete(self._store, keys)
         except FileNotFoundError as error:
             if self._service is Service.S3:
-                raise failure(error, keys[0]) from error
+                raise failure(error, keys[0]) from None
             # The other services report a missing object as an error; objects after it in the list may still be there.
             self._workers.map(self._delete_if_there, keys)
         except AnswerError as error:
-            raise failure(error, keys[0]) from error
+            raise failure(error, keys[0]) from None
 
     def _delete_if_there(self, key: str) -> None:
         try:
@@ -167,7 +167,7 @@ class ObjectStore:
         except FileNotFoundError:
             return
         except AnswerError as error:
-            raise failure(error, key) from error
+            raise failure(error, key) from None
 
     def _list(self, folder: str, *, sizes: bool) -> Listing:
         key = self._key(folder).rstrip("/")
@@ -239,7 +239,7 @@ class _ObjectRanges:
             # An empty object has no last bytes: S3 answers 416, others send all of it, which obstore does not take for a part.
             if self._store.size(self._path) == 0:
                 return 0, memoryview(b"")
-            raise failure(error, self._key) from error
+            raise failure(error, self._key) from None
 
     def _tail(self, length: int) -> tuple[int, memoryview]:
         found = obstore.get(self._client, self._key, options={"range": {"suffix": length}})
@@ -262,7 +262,7 @@ class _ObjectRanges:
         except FileNotFoundError:
             raise
         except AnswerError as error:
-            raise failure(error, self._key) from error
+            raise failure(error, self._key) from None
 
 
 def _body(content: Buffers) -> bytes | memoryview:
