@@ -12,6 +12,7 @@ from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.parts import PART_BYTES
 from headgate_runtime.errors import wire_error
+from headgate_writer import filling
 from headgate_writer.admission import Admission
 from support.arrow_batches import batch
 from support.running_writer import TABLE, cluster
@@ -186,6 +187,24 @@ async def test_a_null_key_stops_its_channel_only_and_nothing_slips_past_it(tmp_p
         await bad.acked(received=2)
         assert await made.commit(1) == {"bad": 2, "good": 1}
         assert notes(made.table) == {"a": "kept", "c": "corrected", "g": "other"}
+
+
+async def test_deletes_that_would_fill_too_much_of_the_table_with_nulls_are_refused_and_fewer_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "FILLED_BYTES", 1_000)  # the table has one column that deletes leave out
+    async with cluster(tmp_path) as made:
+        channel = await made.channel()
+        await channel.append(rows(*((f"{n}", 1, "") for n in range(400))))
+        gone = [(f"{n}", 2) for n in range(400)]
+        await channel.append(keys(*gone), operation=ingest_pb2.OPERATION_DELETE)
+        refused = await channel.refused()
+        assert (refused.offset, refused.error.code) == (800, errors_pb2.CODE_TOO_LARGE)
+        assert "Send at most 242 rows" in refused.error.fix
+        await channel.append(keys(*gone[:242]), after=400, operation=ingest_pb2.OPERATION_DELETE)
+        await channel.acked(received=642)
+        assert await made.commit(1) == {"c": 642}
+        assert len(notes(made.table)) == 158
 
 
 async def test_a_batch_that_is_no_arrow_is_refused_with_a_type_and_can_be_skipped(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Admitted:
     """One batch: valid Arrow data, not yet checked against its table.
 
     ``rows``: one chunk per column, without the operation column. ``deletes``: bool[n], None when all are upserts.
-    ``nbytes``: Arrow bytes of the rows.
+    ``nbytes``: Arrow bytes of the rows, with the nulls that they get (filling.py).
     """
 
     rows: pa.Table

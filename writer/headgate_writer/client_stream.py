@@ -10,14 +10,16 @@ import grpc
 import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
-from headgate_runtime.errors import RpcError, wire_error
+from headgate_runtime.errors import RpcError, from_tables, wire_error
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Hold, Verdict
+from headgate_writer.filling import Filling
 from headgate_writer.metrics import Refusals
 from headgate_writer.principal_rates import PrincipalRate, PrincipalRates, UsageNow
+from headgate_writer.routing import TooLargeError
 from headgate_writer.table_writer import TableWriter
 
 Requests: TypeAlias = PartReader[ingest_pb2.AppendRequest]
@@ -82,6 +84,7 @@ class ClientStream:
         self._writer = writer
         self._shared = shared
         self._schema: pa.Schema | None = None
+        self._filling = Filling(writer.attached.definition)
         self._answers_due = asyncio.Event()
         self._moved_on = asyncio.Event()
         self._durable_answered = hold.committed_at_open
@@ -166,10 +169,16 @@ class ClientStream:
         return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
 
     async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
-        decode = self._shared.admission.decode
         if wire_bytes <= INLINE_BYTES:
-            return decode(batch, self._schema)
-        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, decode, batch, self._schema)
+            return self._admitted(batch)
+        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, self._admitted, batch)
+
+    def _admitted(self, batch: ingest_pb2.Batch) -> Admitted:
+        admitted = self._shared.admission.decode(batch, self._schema)
+        try:
+            return self._filling.counted(admitted, self._schema)
+        except TooLargeError as error:
+            raise RpcError(from_tables(error)) from error
 
     async def _room(self) -> None:
         """Waits until the next batch may be read (rule CH7): memory and the filling checkpoint have room, the rates of the table

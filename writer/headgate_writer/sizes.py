@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -10,6 +12,9 @@ import pyarrow.types as pat
 from headgate_tables.arrow import Array
 
 Sizes = npt.NDArray[np.int64]
+
+_OFFSET_BITS: Final = 32
+"""Of texts and lists as tables store them."""
 
 
 def row_bytes(rows: pa.Table) -> Sizes:
@@ -46,6 +51,18 @@ def value_bytes(array: Array) -> Sizes | int:
         return int(kind.bit_width) // 8
     offsets = _offsets(array)
     return np.diff(offsets).astype(np.int64) + offsets.itemsize
+
+
+def null_bits(kind: pa.DataType) -> int:
+    """Bits of a null in Arrow's form, with its validity."""
+    if pat.is_null(kind):
+        return 0
+    if isinstance(kind, pa.StructType):
+        return 1 + sum(null_bits(field.type) for field in kind)
+    try:
+        return 1 + int(kind.bit_width)
+    except ValueError:
+        return 1 + _OFFSET_BITS
 
 
 def _of_lists(array: Array, *parts: Array) -> Sizes:

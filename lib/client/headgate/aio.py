@@ -270,7 +270,9 @@ class Channel:
 def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: int | None) -> Iterable[EncodedRows]:
     """Yields a call's rows as messages: one if the call gives an offset, otherwise several of a good size. Raises FixCall."""
     batches = row_format.convert(rows)
-    return encoder.encode(batches) if offset is None else [encoder.encode_as_one(batches, row_format.schema)]
+    if offset is None:
+        return encoder.encode(batches, row_format.most_rows)
+    return [encoder.encode_as_one(batches, row_format.schema, row_format.most_rows)]
 
 
 def _is_small(rows: object) -> bool:

@@ -69,7 +69,8 @@ class ChannelState:
             return offset
         end = self.last_offset + rows.rows if offset is None else offset
         self._check_grows(end)
-        self._unsent.append(Entry(self.last_offset, row_format, [Piece(end, rows.size, rows.content)], end, rows.mergeable))
+        pieces = [Piece(end, rows.size, rows.content)]
+        self._unsent.append(Entry(self.last_offset, row_format, pieces, end, rows.mergeable, rows.rows))
         self.last_offset = end
         self.bytes_in_flight += rows.size
         if self.bytes_in_flight * 2 >= self.limit and not self._flush_offset:
@@ -238,11 +239,12 @@ class ChannelState:
 
     def _merged(self) -> Entry:
         entry = self._unsent.popleft()
-        if entry.mergeable:
+        if entry.mergeable and (row_format := entry.row_format) is not None:
             size = entry.size
-            while self._unsent and (other := self._unsent[0]).mergeable and other.row_format is entry.row_format:
+            while self._unsent and (other := self._unsent[0]).mergeable and other.row_format is row_format:
                 size += other.size
-                if size > MERGE_BYTES:
+                entry.rows += other.rows
+                if size > MERGE_BYTES or entry.rows > row_format.most_rows:
                     break
                 entry.pieces.extend(other.pieces)
                 entry.offset = other.offset

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headgate.entries import EncodedRows
 from headgate.errors import InvalidArgumentError, TooLargeError
+from headgate.limits import BATCH_ROWS
 
 Compression = Literal["lz4"] | None
 
@@ -17,7 +18,6 @@ SMALL_BYTES = 64 * 1024
 MESSAGE_BYTES = 8 * 1024 * 1024 - 512 * 1024
 """The protocol's 8 MiB a message, less the schema (at most 256 KiB) and the envelope."""
 BATCH_BYTES = 64 * 1024 * 1024
-BATCH_ROWS = 1_000_000
 _FEW_ROWS = 64
 """So few rows are encoded at once: measuring a slice's bytes takes ten times as long."""
 _concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = pa.concat_batches  # type: ignore[attr-defined]
@@ -31,24 +31,24 @@ class Encoder:
             raise InvalidArgumentError(f"compression {compression!r} is not known", fix="Use 'lz4' or None.")
         self._compressed = pa.ipc.IpcWriteOptions(compression=compression) if compression else None
 
-    def encode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EncodedRows]:
-        """Yields the rows in messages of about the target size, none without rows. Raises TooLargeError for a row above the
-        limit.
+    def encode(self, batches: Iterable[pa.RecordBatch], most_rows: int = BATCH_ROWS) -> Iterator[EncodedRows]:
+        """Yields the rows in messages of about the target size and at most ``most_rows``, none without rows. Raises TooLargeError
+        for a row above the limit.
         """
         for batch in batches:
-            if 0 < batch.num_rows <= _FEW_ROWS:
+            if 0 < batch.num_rows <= min(_FEW_ROWS, most_rows):
                 yield from self._split_to_fit(batch)
             elif batch.num_rows:
-                step = max(1, min(batch.num_rows * MESSAGE_TARGET_BYTES // max(batch.nbytes, 1), BATCH_ROWS // 2))
+                step = max(1, min(batch.num_rows * MESSAGE_TARGET_BYTES // max(batch.nbytes, 1), BATCH_ROWS // 2, most_rows))
                 for start in range(0, batch.num_rows, step):
                     yield from self._split_to_fit(batch.slice(start, step))
 
-    def encode_as_one(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> EncodedRows:
+    def encode_as_one(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_rows: int = BATCH_ROWS) -> EncodedRows:
         """Encodes all rows as one message, for a batch with an offset of its own. Raises TooLargeError."""
         parts = list(batches)
         batch = _concat_batches(parts) if parts else pa.RecordBatch.from_pylist([], schema=schema)
         encoded = self._encode(batch)
-        if not _fits(encoded):
+        if not _fits(encoded) or encoded.rows > most_rows:
             raise TooLargeError(
                 f"{batch.num_rows} rows of {batch.nbytes} bytes do not fit into one message",
                 fix="Rows with an offset of their own travel together: make calls of fewer rows, each with its offset.",

@@ -38,13 +38,17 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One message: pieces of one row format, or without pieces and row format a skip to ``offset``."""
+    """One message: pieces of one row format, or without pieces and row format a skip to ``offset``.
+
+    ``rows``: how many, of an entry that is mergeable.
+    """
 
     after: int
     row_format: RowFormat | None
     pieces: list[Piece]
     offset: int
     mergeable: bool = False
+    rows: int = 0
 
     @property
     def size(self) -> int:

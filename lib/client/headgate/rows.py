@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
+from headgate.limits import BATCH_ROWS, most_deletes
 from headgate.values import can_cast, loses_digits, lossy_python_types, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
@@ -48,6 +49,8 @@ class RowFormat:
         self.operation = operation
         self.operation_column = operation_column
         self.schema = pa.schema(fields)
+        self.most_rows = most_deletes(table.schema, self.schema) if operation == wire.OPERATION_DELETE else BATCH_ROWS
+        """Of one message."""
         self.schema_message = self.schema.serialize().to_pybytes()
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)

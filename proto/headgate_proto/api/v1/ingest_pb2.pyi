@@ -138,7 +138,8 @@ class Batch(_message.Message):
     """
     rows: _builtins.bytes
     """One Arrow IPC encapsulated record batch message of that schema; buffers may be compressed with lz4 or zstd.
-    No dictionaries. At most 8 MiB on the wire, 64 MiB and 100 times the wire uncompressed, 1 M rows.
+    No dictionaries. At most 8 MiB on the wire, 64 MiB and 100 times the wire uncompressed, 1 M rows. What the rows leave out of the
+    table's columns (deletes, columns of the null type, fields of structs) is filled with nulls, of at most 64 MiB in Arrow's form.
     """
     def __init__(
         self,
