@@ -10,7 +10,7 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
-from headgate_tables.face.operation import Compacted
+from headgate_tables.face.operation import OperationResult
 from headgate_tables.opening import compaction_task, open_folder
 from headgate_tables.system import Ids
 
@@ -78,7 +78,7 @@ class AttemptRunner:
             return _failed(attempt, f"{type(error).__name__}: {error}", wire.FAILURE_KIND_OPERATION)
         return wire.WorkRequest(finished=_finished(attempt, compacted))
 
-    def _compact(self, running: RunningAttempt) -> Compacted:
+    def _compact(self, running: RunningAttempt) -> OperationResult:
         order = running.order
         folder = open_folder(order.url, self._options, self._ids, self._store)
         operation = read_operation(order.operation)
@@ -100,7 +100,7 @@ def _failed(attempt: wire.Attempt, why: str, kind: "wire.FailureKind.ValueType")
     return wire.WorkRequest(failed=wire.AttemptFailed(attempt=attempt, why=why, kind=kind))
 
 
-def _finished(attempt: wire.Attempt, compacted: Compacted) -> wire.AttemptFinished:
+def _finished(attempt: wire.Attempt, compacted: OperationResult) -> wire.AttemptFinished:
     return wire.AttemptFinished(
         attempt=attempt,
         size=compacted.file.size,

@@ -16,7 +16,7 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import StoreUnavailableError, SyncFailedError, UnsupportedTableError
-from headgate_tables.face.operation import Compacted, Plan
+from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.compaction import task
 from support.scripted_compaction_service import CompactorLink, ScriptedCompactionService, scripted_compaction_service
@@ -33,7 +33,7 @@ class Gate:
         self.open = threading.Event()
         real = task.compact_slice
 
-        def gated(*arguments: Any, progress: Any, **named: Any) -> Compacted:
+        def gated(*arguments: Any, progress: Any, **named: Any) -> OperationResult:
             def wait(done: int) -> None:
                 self.entered.release()
                 while not self.open.wait(0.01):
@@ -104,7 +104,7 @@ async def test_an_operation_is_merged_and_reported_and_the_slot_is_free_again(pl
             assert report.attempt == attempt
             file = DataFile(operation.path, report.size, report.sha256, "")
             counts = (report.rows, report.inserts, report.updates, report.deletes, report.log_rows, report.log_blocks)
-            finished.append(Compacted(operation, file, *counts))
+            finished.append(OperationResult(operation, file, *counts))
         assert steps == ["operation_claimed", "output_created"] * len(plan.operations)
     table.finish_plan(plan.instant, finished)
     assert notes_by_part(table) == before
@@ -228,7 +228,7 @@ async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gat
 async def test_failures_are_told_apart_by_whose_fault_they_are(
     planned: tuple[Table, Plan], monkeypatch: pytest.MonkeyPatch, error: Exception, kind: Any
 ) -> None:
-    def broken(*arguments: Any, **named: Any) -> Compacted:
+    def broken(*arguments: Any, **named: Any) -> OperationResult:
         raise error
 
     monkeypatch.setattr(task, "compact_slice", broken)
@@ -261,7 +261,7 @@ async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_oper
 async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard H14: what it holds is not known, and nothing that is written now may be trusted."""
 
-    def broken(*arguments: Any, **named: Any) -> Compacted:
+    def broken(*arguments: Any, **named: Any) -> OperationResult:
         raise SyncFailedError("fsync failed", fix="look at the disk")
 
     monkeypatch.setattr(task, "compact_slice", broken)

@@ -11,7 +11,7 @@ from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, Fi
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
-from headgate_tables.face.operation import Compacted
+from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi import Holder, open_table
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
@@ -52,7 +52,7 @@ class Owner:
             time.sleep(0.01)
         raise AssertionError(f"{STEPS} steps of maintenance did not come so far")
 
-    def merge(self, opened: PlanOpened) -> list[Compacted]:
+    def merge(self, opened: PlanOpened) -> list[OperationResult]:
         definition, layout = self.table.definition, self.table._opened.layout
         assert definition is not None
         settings = self.table.settings

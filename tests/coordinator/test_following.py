@@ -20,7 +20,7 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.world import World
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import ReopenTable
-from headgate_tables.face.operation import Compacted, Operation, PinnedFile, Plan
+from headgate_tables.face.operation import Operation, OperationResult, PinnedFile, Plan
 
 SMALL = Operation("p", "g1", None, (PinnedFile("l1", 10),), "b1")
 LARGE = Operation("p", "g2", PinnedFile("b0", 100), (PinnedFile("l2", 20), PinnedFile("l3", 30)), "b2")
@@ -59,8 +59,8 @@ def told() -> Told:
     return Told()
 
 
-def compacted(operation: Operation) -> Compacted:
-    return Compacted(operation, DataFile(operation.path, 5, "", ""), 1, 1, 0, 0, 1, 1)
+def compacted(operation: Operation) -> OperationResult:
+    return OperationResult(operation, DataFile(operation.path, 5, "", ""), 1, 1, 0, 0, 1, 1)
 
 
 def opened(attempts: int = 1) -> PlanOpened:

@@ -1,7 +1,7 @@
 """Operations of a compaction plan without files."""
 
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.face.operation import Compacted, Operation, PinnedFile
+from headgate_tables.face.operation import Operation, OperationResult, PinnedFile
 
 
 def operation(number: int, size: int = 100, partition: str = "p") -> Operation:
@@ -10,6 +10,6 @@ def operation(number: int, size: int = 100, partition: str = "p") -> Operation:
     return Operation(partition, f"group-{number}", base, (PinnedFile(f".log-{number}", 0),), f"out-{number}.parquet")
 
 
-def compacted(done: Operation, rows: int = 1) -> Compacted:
+def compacted(done: Operation, rows: int = 1) -> OperationResult:
     """As the compactor reports it."""
-    return Compacted(done, DataFile(done.path, 10, "sha", ""), rows, rows, 0, 0, rows, 1)
+    return OperationResult(done, DataFile(done.path, 10, "sha", ""), rows, rows, 0, 0, rows, 1)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import CompactResult
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.timeline.active import read_timeline
@@ -90,7 +90,7 @@ class Served:
         assert plan is not None
         return plan
 
-    def run(self, operation: Operation, plan: Plan) -> Compacted:
+    def run(self, operation: Operation, plan: Plan) -> OperationResult:
         """As a compactor does, which knows the plan alone."""
         assert self.table.definition is not None
         return compact_slice(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables import hudi
-from headgate_tables.face.operation import Compacted, Operation, PinnedFile
+from headgate_tables.face.operation import Operation, OperationResult, PinnedFile
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.services.compaction.execution import compact_slice
@@ -51,7 +51,9 @@ def only_operation(table: hudi.Table) -> Operation:
     return operation
 
 
-def compact(table: hudi.Table, operation: Operation, *, bloom: bool = False, stage: str = STAGE, **options: Any) -> Compacted:
+def compact(
+    table: hudi.Table, operation: Operation, *, bloom: bool = False, stage: str = STAGE, **options: Any
+) -> OperationResult:
     """``compact_slice`` with the table's own store and definition."""
     assert table.definition is not None
     return compact_slice(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate_coordinator.core.instructions import Alarm
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class AttemptFinished:
 
     process: str
     attempt: Attempt
-    compacted: Compacted
+    compacted: OperationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class FinishPlan:
     """Wins the slot that ends the plan; answered by PlanClosed or FinishRefused. ``dropped``: the reason for each operation."""
 
     instant: str
-    finished: Sequence[Compacted]
+    finished: Sequence[OperationResult]
     dropped: Mapping[Operation, str]
 
 

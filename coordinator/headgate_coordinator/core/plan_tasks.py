@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate_coordinator.core.operations import PlanProgress, RunningAttempt
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class OperationTask:
     trouble: str = ""
     not_before: float = 0.0
     running: RunningAttempt | None = None
-    result: Compacted | None = None
+    result: OperationResult | None = None
     dropped: str = ""
 
     @property

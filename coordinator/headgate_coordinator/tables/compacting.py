@@ -20,7 +20,7 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import ReopenTable
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 
 _log = structlog.get_logger()
 
@@ -228,7 +228,7 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
             done = report.finished
             file = DataFile(operation.path, done.size, done.sha256, "")
             counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
-            return operations.AttemptFinished(process, attempt, Compacted(operation, file, *counts))
+            return operations.AttemptFinished(process, attempt, OperationResult(operation, file, *counts))
         case "failed":
             kind = report.failed.kind
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE

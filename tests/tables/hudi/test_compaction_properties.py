@@ -13,7 +13,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from headgate_tables import hudi
-from headgate_tables.face.operation import Compacted
+from headgate_tables.face.operation import OperationResult
 from support.model import Change, Model, Row
 from support.readers import META, read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows, frozen_rows
@@ -80,7 +80,7 @@ def check_rows(shape: Shape, model: Model, path: Path, before: Any) -> None:
     assert frozen_rows(after.drop_columns([META[4]])) == frozen_rows(before.drop_columns([META[4]]))
 
 
-def check_counts(path: Path, done: Compacted) -> None:
+def check_counts(path: Path, done: OperationResult) -> None:
     """Against the two base files, by their keys and sequence numbers."""
     old, new = versions(path, done, old=True), versions(path, done, old=False)
     assert done.rows == len(new)
@@ -89,7 +89,7 @@ def check_counts(path: Path, done: Compacted) -> None:
     assert done.updates == sum(old[key] != version for key, version in new.items() if key in old)
 
 
-def versions(path: Path, done: Compacted, *, old: bool) -> dict[str, str]:
+def versions(path: Path, done: OperationResult, *, old: bool) -> dict[str, str]:
     """Record key to sequence number of a base file's rows; every row names the file that it is in."""
     operation = done.operation
     if old and operation.base is None:

@@ -7,7 +7,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, OptionError
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.compaction.execution import compact_slice
@@ -62,7 +62,7 @@ class Owner:
         self.clock.now += milliseconds
 
 
-def compacted(table: Table, operation: Operation, plan: Plan) -> Compacted:
+def compacted(table: Table, operation: Operation, plan: Plan) -> OperationResult:
     owned = table._owned()
     return compact_slice(
         owned.store, owned.definition, owned.layout, operation, plan.instant, stage=owned.stage, settings=owned.settings

@@ -13,7 +13,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError
-from headgate_tables.face.operation import Compacted, Operation, PinnedFile, Plan
+from headgate_tables.face.operation import Operation, OperationResult, PinnedFile, Plan
 from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.timeline.clean_metadata import (
     Cleaned,
@@ -118,14 +118,14 @@ def test_metrics_of_a_plan_are_whole_megabytes(base: int | None, logs: list[int]
     assert operation["baseInstantTime"] == ("1" * 17 if base is not None else "2" * 17)
 
 
-def compacted_as(table: str, stat: Mapping[str, Any], planned: Sequence[Any]) -> Compacted:
+def compacted_as(table: str, stat: Mapping[str, Any], planned: Sequence[Any]) -> OperationResult:
     """What a compactor of ours would have reported for that file of Spark's."""
     (its,) = [each for each in planned if each.file_id == stat["fileId"] and each.partition == stat["partitionPath"]]
     sizes = dict.fromkeys([its.base, *its.logs], 1) | sizes_of(table)
     operation = its.pin(sizes, stat["path"].rpartition("/")[2])
     file = DataFile(operation.path, stat["fileSizeInBytes"], "", "")
     counts = (stat[key] for key in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes"))
-    return Compacted(operation, file, *counts, stat["totalLogRecords"], stat["totalLogBlocks"])
+    return OperationResult(operation, file, *counts, stat["totalLogRecords"], stat["totalLogBlocks"])
 
 
 @pytest.mark.parametrize("name", ["h120_v9_mor_compaction_done", "h120_v9_mor_archived", "h120_v9_mor_clean"])
@@ -159,13 +159,13 @@ def test_the_commit_of_a_first_base_file_has_no_file_before_it() -> None:
     log = PinnedFile(log_name("0-0", "1" * 17, 1, "0-0-0"), 70)
     operation = Operation("p", "0-0", None, (log,), base_name("0-0", "0-0-0", "2" * 17))
     file = DataFile(operation.path, 500, "sha", "")
-    data = encode_compaction("2" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
+    data = encode_compaction("2" * 17, [OperationResult(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
     assert decode_commit(data, "commit").files == {"p": [WrittenFile(f"p/{operation.output}", 500, 3, 0)]}
     (stat,) = avro(data)["partitionToWriteStats"]["p"]
     assert (stat["prevCommit"], stat["prevBaseFile"], stat["path"]) == ("null", None, f"p/{operation.output}")
     assert (stat["numWrites"], stat["totalLogFilesCompacted"], stat["totalLogSizeCompacted"]) == (3, 1, 70)
     with pytest.raises(ValueError, match="not a base file of instant 333"):
-        encode_compaction("3" * 17, [Compacted(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
+        encode_compaction("3" * 17, [OperationResult(operation, file, 3, 3, 0, 0, 4, 2)], "{}")
 
 
 def test_a_stat_without_a_path_belongs_to_no_file() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from headgate_tables.face.operation import Compacted
+from headgate_tables.face.operation import OperationResult
 
 
 class CompactionTask(Protocol):
@@ -12,7 +12,7 @@ class CompactionTask(Protocol):
     def base_rows(self) -> int:
         """Rows of the base file, for progress alone: 0 without a base file, or when that is missing or damaged."""
 
-    def run(self, progress: Callable[[int], None]) -> Compacted:
+    def run(self, progress: Callable[[int], None]) -> OperationResult:
         """Creates the new base file under its fixed name, or returns what an earlier attempt put there (rule W4).
 
         ``progress`` gets the rows written so far, after every batch; what it raises ends the attempt. Raises MissingFileError and

@@ -75,7 +75,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class OperationResult:
     """A finished operation: ``file`` is in place and durable under its fixed name.
 
     Counts of rows: ``rows`` in the new file; ``inserts`` of keys that the base did not have, ``updates`` of those that it had,

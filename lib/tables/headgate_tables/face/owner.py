@@ -6,7 +6,7 @@ from typing import Protocol, Self
 
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.reader import TableReader
 from headgate_tables.face.results import (
     AdoptResult,
@@ -152,7 +152,9 @@ class Upkeep(Protocol):
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
         """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
 
-    def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str] | None = None) -> str:
+    def finish_plan(
+        self, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str] | None = None
+    ) -> str:
         """Completes a plan; ``dropped``: operations that failed for good, and why. Returns the completion time, "" for none."""
 
     def largest_slice(self) -> SliceLogSize | None:

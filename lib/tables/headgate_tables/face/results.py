@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class CompactResult:
     instant: str
     completion: str
     planned: Sequence[Operation]
-    finished: Sequence[Compacted]
+    finished: Sequence[OperationResult]
     dropped: Mapping[Operation, str]
 
     @property

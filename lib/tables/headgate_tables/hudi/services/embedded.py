@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headgate_tables.errors import CorruptFileError, MissingFileError, UnsupportedTableError
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import CompactResult
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.owned import Owned
@@ -33,11 +33,11 @@ def compact(owned: Owned, *, plan_only: bool, progress: Progress | None) -> Comp
 
 
 def _run(owned: Owned, plan: Plan, progress: Progress | None) -> CompactResult:
-    finished: list[Compacted] = []
+    finished: list[OperationResult] = []
     dropped: dict[Operation, str] = {}
     for each in plan.operations:
         outcome = _attempt(owned, plan.instant, each, progress)
-        if isinstance(outcome, Compacted):
+        if isinstance(outcome, OperationResult):
             finished.append(outcome)
         else:
             dropped[each] = outcome
@@ -45,7 +45,7 @@ def _run(owned: Owned, plan: Plan, progress: Progress | None) -> CompactResult:
     return CompactResult(plan.instant, completion, plan.operations, finished, dropped)
 
 
-def _attempt(owned: Owned, instant: str, each: Operation, progress: Progress | None) -> Compacted | str:
+def _attempt(owned: Owned, instant: str, each: Operation, progress: Progress | None) -> OperationResult | str:
     """The finished operation, or why it failed as often as ``headgate.compaction.attempts`` allows."""
 
     def done(rows: int) -> None:

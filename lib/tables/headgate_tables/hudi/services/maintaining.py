@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from headgate_tables.face.operation import Compacted, Plan
+from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.due import BUNCH, Figures, Step, due_steps
@@ -94,7 +94,7 @@ class Maintainer:
         if self._slices is not None:
             self._slices.plan(plan)
 
-    def finished(self, plan: Plan, completion: str, finished: Sequence[Compacted]) -> None:
+    def finished(self, plan: Plan, completion: str, finished: Sequence[OperationResult]) -> None:
         """Notes that a plan was completed, or cancelled (``completion`` "")."""
         if completion:
             self._replacing.append(completion)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from headgate_tables.face import owner
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import (
     ArchiveResult,
     CleanResult,
@@ -103,7 +103,9 @@ class TableServices(ABC):
             self._maintainer.planned(plan, owned.clock.now_ms())
         return plan
 
-    def finish_plan(self, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str] | None = None) -> str:
+    def finish_plan(
+        self, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str] | None = None
+    ) -> str:
         """Completes a plan with what was finished; returns the completion time, or "" when nothing was and it was cancelled.
 
         ``dropped``: operations that failed for good, and why.

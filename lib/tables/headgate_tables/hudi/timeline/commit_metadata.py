@@ -10,7 +10,7 @@ from typing import NamedTuple
 from headgate_tables.commitlog.fields import Fields, Json, json_map, list_of, map_of, nullable, number, text, texts
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.files import WriteStat, WriteStatus
-from headgate_tables.face.operation import Compacted
+from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi.log.names import parse_base_name
 from headgate_tables.hudi.timeline.avro_container import STRING, VERSION, Container, array, decode, mapping, optional, record
 from headgate_tables.hudi.timeline.compaction_plan import base_instant
@@ -121,12 +121,12 @@ def encode_commit(instant: str, statuses: Sequence[WriteStatus], schema: str, op
     return _encode(stats, False, {**extra, **_digests(files), "schema": schema}, operation)
 
 
-def encode_compaction(instant: str, finished: Sequence[Compacted], schema: str) -> bytes:
+def encode_compaction(instant: str, finished: Sequence[OperationResult], schema: str) -> bytes:
     """The content of a compaction's completed file ``T_C.commit``; arguments: see ``encode_commit``.
 
     Raises ValueError for a file without the instant in its name: no reader would take it for this compaction's.
     """
-    by_partition: dict[str, list[Compacted]] = {}
+    by_partition: dict[str, list[OperationResult]] = {}
     for each in finished:
         name = parse_base_name(each.operation.output)
         if name is None or name.instant != instant:
@@ -147,7 +147,7 @@ def _digests(files: Sequence[DataFile]) -> dict[str, str]:
     return {_DIGESTS_KEY: base64.b64encode(halves).decode()} if whole else {}
 
 
-def _compaction_stat(compacted: Compacted) -> dict[str, Json]:
+def _compaction_stat(compacted: OperationResult) -> dict[str, Json]:
     """As Spark-Hudi fills it: the new base file and its inputs, without the fields of deltas."""
     operation, base = compacted.operation, compacted.operation.base
     stat: dict[str, Json] = dict.fromkeys(_ZERO_COUNTS, 0)

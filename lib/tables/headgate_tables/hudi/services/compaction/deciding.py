@@ -32,7 +32,7 @@ _HELD_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``Compacted``.
+    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``OperationResult``.
 
     ``read``: columns of the base file that were read already, whole; None when they are too large to keep.
     """

@@ -15,7 +15,7 @@ import pyarrow as pa
 from headgate_tables.arrow import Array, mask_array, pc
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import StoreUnavailableError
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bloom import DynamicBloomFilter
 from headgate_tables.hudi.data_files import layout_of
@@ -46,7 +46,7 @@ def compact_slice(
     settings: TableSettings,
     progress: Progress | None = None,
     attempt: str = "0",
-) -> Compacted:
+) -> OperationResult:
     """Creates the operation's base file, or finds that another attempt has created it (then only that file is read).
 
     ``stage``: a folder of this process, "" where files are created in place; ``attempt`` makes the staged name unique in it.

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_counts
 from headgate_tables.storage.store import Store
@@ -25,7 +25,7 @@ _READ_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of ``Compacted``."""
+    """The counts of ``OperationResult``."""
 
     rows: int
     inserts: int
@@ -34,16 +34,16 @@ class Counts:
     log_rows: int
     log_blocks: int
 
-    def compacted(self, operation: Operation, file: DataFile) -> Compacted:
+    def compacted(self, operation: Operation, file: DataFile) -> OperationResult:
         """The finished operation."""
-        return Compacted(operation, file, **asdict(self))
+        return OperationResult(operation, file, **asdict(self))
 
     def footer(self, operation: Operation) -> dict[str, str]:
         """The footer keys of the file."""
         return {COUNTS_KEY: json.dumps({**asdict(self), "inputs": _digest(operation)}, sort_keys=True)}
 
 
-def stored_output(store: Store, operation: Operation) -> Compacted | None:
+def stored_output(store: Store, operation: Operation) -> OperationResult | None:
     """The finished operation, from the file under its name; None when there is none. Reads the file once, for its checksum.
 
     Raises CorruptFileError when the name holds something other than this operation's output.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate_tables.face.operation import Compacted, Operation
+from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -39,7 +39,7 @@ class SliceCompaction:
         except (OSError, pa.ArrowInvalid):
             return 0
 
-    def run(self, progress: Callable[[int], None]) -> Compacted:
+    def run(self, progress: Callable[[int], None]) -> OperationResult:
         """See ``compact_slice``."""
         return compact_slice(
             self.store,

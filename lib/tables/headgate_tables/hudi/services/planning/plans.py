@@ -6,7 +6,7 @@ from headgate_tables.commitlog import service_bodies
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.commitlog.service_bodies import PlanCancelled, PlanDone
 from headgate_tables.errors import TransactionError
-from headgate_tables.face.operation import Compacted, Operation, Plan
+from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
@@ -77,7 +77,7 @@ def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation,
     return tuple(operation_of(each, instant) for each in slices)
 
 
-def finish_plan(owned: Owned, instant: str, finished: Sequence[Compacted], dropped: Mapping[Operation, str]) -> str:
+def finish_plan(owned: Owned, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str]) -> str:
     """Wins the PLAN_DONE slot and returns the completion time. Each operation of the plan is either finished or dropped.
 
     ``dropped`` says why; the log keeps that until the slice is compacted, see ``stuck``.
