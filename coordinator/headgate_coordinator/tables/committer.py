@@ -233,7 +233,7 @@ class Committer:
             transaction.add(work.files)
         result = transaction.commit(
             channels=self._records(work.channels),
-            decided=lambda: self._report(events.SlotWon(work.generation, work.checkpoint)),
+            on_durable=lambda: self._report(events.SlotWon(work.generation, work.checkpoint)),
         )
         del self._open[work.generation, work.checkpoint]
         self.last_commit = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)

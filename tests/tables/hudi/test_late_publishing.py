@@ -83,7 +83,7 @@ def test_h8_a_process_that_slept_after_winning_publishes_nothing_that_was_archiv
 
     if at == "the slot's request":
         faulty.after_create = behind(1, sleep)
-    result = transaction.commit(decided=decided)
+    result = transaction.commit(on_durable=decided)
     assert not published
     assert faulty.size(f"{TIMELINE_FOLDER}/{result.instant}.deltacommit.requested") is None
     assert result.instant == transaction.instant, "the commit stands: it must not be sent again"
@@ -142,7 +142,7 @@ def test_h8_a_delayed_process_checks_its_ownership_and_continues_and_others_neve
     assert isinstance(store, FaultyStore)
     transaction = table.transaction()
     transaction.upsert(rows(("last", 1, "x")))
-    transaction.commit(decided=busy)
+    transaction.commit(on_durable=busy)
     assert len(asked) == 1
     assert notes(hudi.open_table(table.url)) == {"first": "x", "won": "x", "last": "x"}
 
@@ -162,7 +162,7 @@ def test_h8_who_cannot_ask_publishes_nothing_yet(tmp_path: Path, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(Claim, "check_owner", busy)
         with pytest.raises(OutcomeUnknownError, match="decided the commit for good"):
-            transaction.commit(decided=late)
+            transaction.commit(on_durable=late)
     assert notes(hudi.open_table(table.url)) == {"first": "x"}
     opened(tmp_path, clock, FaultyStore).upsert(rows(("last", 1, "x")))
     assert notes(hudi.open_table(table.url)) == {"first": "x", "won": "x", "last": "x"}

@@ -184,7 +184,7 @@ def test_c6_decided_comes_between_the_slot_and_what_readers_see(store: Noting) -
         fresh = hudi.open_table(table.url)
         seen.append((list(read_state(store, LOG_LAYOUT)[0].commits), len(fresh.commits())))
 
-    transaction.commit(channels={"c": ChannelRecord(1, 9, "me", 5)}, decided=decided)
+    transaction.commit(channels={"c": ChannelRecord(1, 9, "me", 5)}, on_durable=decided)
     assert seen == [([transaction.instant], 0)]
     assert len(table.commits()) == 1
     assert opened(store).channels == table.channels == {"c": ChannelRecord(1, 9, "me", 5)}

@@ -152,12 +152,12 @@ class CommitLog:
         files: Sequence[DataFile],
         derive: Callable[[str], Sequence[DerivedFile]],
         channels: Channels | None = None,
-        decided: Callable[[], None] | None = None,
+        on_durable: Callable[[], None] | None = None,
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
         ``derive`` makes the derived files from the completion time. ``channels``: records that changed (see LogState).
-        ``decided`` is called between winning and publishing: from then on the commit stands, whatever happens (rule C6).
+        ``on_durable`` is called between winning and publishing: from then on the commit stands, whatever happens (rule C6).
         Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
         other error than a ReopenTable nothing was decided, and the transaction is still open.
         """
@@ -178,8 +178,8 @@ class CommitLog:
         )
         slot = self._append(body)
         self._reservations.end(instant)
-        if decided is not None:
-            decided()
+        if on_durable is not None:
+            on_durable()
         self._unpublished.publish_own(slot)
         return completion
 

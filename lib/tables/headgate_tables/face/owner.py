@@ -82,10 +82,10 @@ class Transaction(Protocol):
         self,
         extra_metadata: Mapping[str, str] | None = None,
         channels: Channels | None = None,
-        decided: Callable[[], None] | None = None,
+        on_durable: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """Decides and publishes. ``channels``: records that change with these rows. ``decided`` is called once, when the slot is
-        won, before readers see it (rule C6); it must not raise.
+        """Decides and publishes. ``channels``: records that change with these rows. ``on_durable`` is called once, when the slot
+        is won, before readers see it (rule C6); it must not raise.
         """
 
     def rollback(self) -> None:

@@ -119,12 +119,12 @@ class Transaction:
         self,
         extra_metadata: Mapping[str, str] | None = None,
         channels: Channels | None = None,
-        decided: Callable[[], None] | None = None,
+        on_durable: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
 
         ``channels``: records that change with these rows.
-        ``decided`` is called once, when the slot is won, before readers see it (rule C6: level durable); it must not raise.
+        ``on_durable`` is called once, when the slot is won, before readers see it (rule C6); it must not raise.
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
         self._check_open()
@@ -133,7 +133,7 @@ class Transaction:
         if self.statuses or channels:
             self._before_commit(False)
             metadata = encode_commit(self.instant, self.statuses, self._schema, "UPSERT", extra_metadata or {})
-            completion = self._decide(metadata, channels, decided)
+            completion = self._decide(metadata, channels, on_durable)
             self._after_commit(self, completion)
         else:
             self._end_unwritten()
@@ -141,11 +141,13 @@ class Transaction:
         self.result = self._summary(completion)
         return self.result
 
-    def _decide(self, metadata: bytes, channels: Channels | None, decided: Callable[[], None] | None) -> str:
+    def _decide(self, metadata: bytes, channels: Channels | None, on_durable: Callable[[], None] | None) -> str:
         self._sent = True
         try:
             files = [status.file for status in self.statuses]
-            return self._log.commit(self.instant, files, lambda completion: self._derive(completion, metadata), channels, decided)
+            return self._log.commit(
+                self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable
+            )
         except (RetryLater, FixCall, OperatorNeeded):
             self._sent = False
             raise
