@@ -36,14 +36,14 @@ class Cleanable:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class References:
     """What keeps slices besides the policy: completion times as of which someone reads, and files that plans pin."""
 
     points: Sequence[str]
     pinned: Collection[tuple[str, str]]
 
     @classmethod
-    def by(cls, savepoints: Iterable[str], leases: Iterable[str], plans: Iterable[Plan]) -> "Needed":
+    def of(cls, savepoints: Iterable[str], leases: Iterable[str], plans: Iterable[Plan]) -> "References":
         """``savepoints`` and ``leases``: completion times."""
         operations = (operation for plan in plans for operation in plan.operations)
         pinned = {
@@ -51,7 +51,7 @@ class Needed:
         }
         return cls(sorted({*savepoints, *leases}), pinned)
 
-    def holds(self, part: FileSlice, begun: str, replaced: str) -> bool:
+    def keep(self, part: FileSlice, begun: str, replaced: str) -> bool:
         """Whether anything but the policy needs a slice that could be read from ``begun`` until before ``replaced``."""
         if any(begun <= point < replaced for point in self.points):
             return True
@@ -81,11 +81,11 @@ def choose_dead_files(
     if not horizon:
         return Cleanable()
     by_versions = settings.clean_policy == "KEEP_LATEST_FILE_VERSIONS"
-    needed = Needed.by(savepoints, leases, plans)
+    references = References.of(savepoints, leases, plans)
     chosen = _Chosen({}, cleaned)
     for group, end in (*((group, NEVER) for group in groups), *replaced):
         versions = 0 if end != NEVER else settings.clean_versions if by_versions else 1
-        _choose_of(group, end, horizon, completion_of, needed, versions, chosen)
+        _choose_of(group, end, horizon, completion_of, references, versions, chosen)
     # By file versions every group goes back as far as it can: all are readable from where the youngest removed slice ended.
     earliest = _as_of(commits, chosen.latest if by_versions else max(horizon, cleaned))
     return Cleanable(chosen.files, earliest, chosen.bytes, chosen.held)
@@ -119,7 +119,7 @@ def _choose_of(
     end: str,
     horizon: str,
     completion_of: Callable[[str], str | None],
-    needed: Needed,
+    references: References,
     versions: int,
     chosen: _Chosen,
 ) -> None:
@@ -131,7 +131,7 @@ def _choose_of(
         if age >= versions and replaced <= horizon:
             begun = min([completed, *(log.completion for log in part.logs)])
             names = part.names
-            if needed.holds(part, begun, replaced):
+            if references.keep(part, begun, replaced):
                 chosen.held += len(names)
             else:
                 chosen.files.setdefault(part.partition, []).extend(map(part.path, names))
