@@ -9,7 +9,7 @@ from headgate_tables.face.operation import Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
-from headgate_tables.hudi.services.planning.due import Figures, Step, due_steps
+from headgate_tables.hudi.services.planning.due import MaintenanceState, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
@@ -258,7 +258,7 @@ class SimulatedTable:
         retained = self.retained
         readable = retained.completion if retained else ""
         straddler = self.live.straddling(readable or NEVER, list(self.savepoints.values()))
-        figures = Figures(
+        state = MaintenanceState(
             due=len(self.live.due),
             urgent=self.live.urgent,
             planned_ago=self.commits - self.planned_at,
@@ -269,7 +269,7 @@ class SimulatedTable:
             completed=len(self.timeline.completed),
             archivable=len(self.choose_archivable({straddler} if straddler else set())),
         )
-        return due_steps(figures, self.settings)
+        return due_steps(state, self.settings)
 
     def maintain(self) -> None:
         """One step, the first that has something to do."""

@@ -3,52 +3,52 @@ from dataclasses import replace
 import pytest
 
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.services.planning.due import BUNCH, Figures, Step, due_steps
+from headgate_tables.hudi.services.planning.due import BUNCH, MaintenanceState, Step, due_steps
 
 SETTINGS = TableSettings(archive_min=40, archive_max=60)
 
 
 def test_nothing_is_due_of_a_table_that_is_well() -> None:
-    assert due_steps(Figures(), SETTINGS) == []
+    assert due_steps(MaintenanceState(), SETTINGS) == []
 
 
 def test_slices_that_are_due_are_planned_together_unless_one_cannot_wait() -> None:
-    assert due_steps(Figures(due=3, planned_ago=BUNCH - 1), SETTINGS) == []
-    assert due_steps(Figures(due=3, planned_ago=BUNCH), SETTINGS) == [Step.PLAN]
-    assert due_steps(Figures(due=3, planned_ago=0, urgent=True), SETTINGS) == [Step.PLAN]
-    assert due_steps(Figures(due=0, planned_ago=100), SETTINGS) == []
+    assert due_steps(MaintenanceState(due=3, planned_ago=BUNCH - 1), SETTINGS) == []
+    assert due_steps(MaintenanceState(due=3, planned_ago=BUNCH), SETTINGS) == [Step.PLAN]
+    assert due_steps(MaintenanceState(due=3, planned_ago=0, urgent=True), SETTINGS) == [Step.PLAN]
+    assert due_steps(MaintenanceState(due=0, planned_ago=100), SETTINGS) == []
 
 
 def test_cleaning_is_due_when_nobody_reads_as_of_before_a_compaction_any_more() -> None:
     replacing = ["20270101000000005", "20270101000000009"]
-    figures = Figures(replacing=replacing, cleaned_ago=BUNCH, readable="20270101000000005")
-    assert due_steps(figures, SETTINGS) == [Step.CLEAN]
-    assert due_steps(replace(figures, readable="20270101000000004"), SETTINGS) == []
-    assert due_steps(replace(figures, cleaned_ago=BUNCH - 1), SETTINGS) == []
+    state = MaintenanceState(replacing=replacing, cleaned_ago=BUNCH, readable="20270101000000005")
+    assert due_steps(state, SETTINGS) == [Step.CLEAN]
+    assert due_steps(replace(state, readable="20270101000000004"), SETTINGS) == []
+    assert due_steps(replace(state, cleaned_ago=BUNCH - 1), SETTINGS) == []
 
 
 def test_what_readers_held_at_the_last_cleaning_is_looked_at_again() -> None:
-    assert due_steps(Figures(held=1, cleaned_ago=10 * BUNCH), SETTINGS) == [Step.CLEAN]
-    assert due_steps(Figures(held=0, cleaned_ago=10 * BUNCH), SETTINGS) == []
+    assert due_steps(MaintenanceState(held=1, cleaned_ago=10 * BUNCH), SETTINGS) == [Step.CLEAN]
+    assert due_steps(MaintenanceState(held=0, cleaned_ago=10 * BUNCH), SETTINGS) == []
 
 
 @pytest.mark.parametrize(
     ("completed", "archivable", "expected"), [(55, 9, []), (56, 9, [Step.ARCHIVE]), (56, 4, []), (99, 5, [Step.ARCHIVE])]
 )
 def test_archiving_waits_for_a_handful_that_may_go(completed: int, archivable: int, expected: list[Step]) -> None:
-    assert due_steps(Figures(completed=completed, archivable=archivable), SETTINGS) == expected
+    assert due_steps(MaintenanceState(completed=completed, archivable=archivable), SETTINGS) == expected
 
 
 def test_settings_close_together_make_smaller_handfuls() -> None:
     settings = replace(SETTINGS, archive_min=40, archive_max=41)
-    assert due_steps(Figures(completed=42, archivable=1), settings) == [Step.ARCHIVE]
+    assert due_steps(MaintenanceState(completed=42, archivable=1), settings) == [Step.ARCHIVE]
 
 
 def test_automatic_services_can_be_turned_off() -> None:
     settings = replace(SETTINGS, archive_automatic=False, clean_automatic=False)
-    assert due_steps(Figures(held=1, cleaned_ago=100, completed=100, archivable=50), settings) == []
+    assert due_steps(MaintenanceState(held=1, cleaned_ago=100, completed=100, archivable=50), settings) == []
 
 
 def test_the_order_is_archiving_planning_cleaning() -> None:
-    figures = Figures(due=1, urgent=True, held=1, cleaned_ago=100, completed=100, archivable=50)
-    assert due_steps(figures, SETTINGS) == [Step.ARCHIVE, Step.PLAN, Step.CLEAN]
+    state = MaintenanceState(due=1, urgent=True, held=1, cleaned_ago=100, completed=100, archivable=50)
+    assert due_steps(state, SETTINGS) == [Step.ARCHIVE, Step.PLAN, Step.CLEAN]

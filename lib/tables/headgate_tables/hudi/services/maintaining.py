@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
 from headgate_tables.hudi.services.owned import Owned
-from headgate_tables.hudi.services.planning.due import BUNCH, Figures, Step, due_steps
+from headgate_tables.hudi.services.planning.due import BUNCH, MaintenanceState, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
@@ -45,7 +45,7 @@ class Maintainer:
             return MaintenanceResult(more=True)
         slices = self._known(owned)
         slices.advance(owned.clock.now_ms(), overdue(owned))
-        for each in due_steps(self._figures(owned, slices), owned.settings):
+        for each in due_steps(self._state(owned, slices), owned.settings):
             done = self._do(each, owned)
             if done.did:
                 return done
@@ -122,7 +122,7 @@ class Maintainer:
         self._slices.set_stuck(owned.stuck, owned.clock.now_ms())
         return self._slices
 
-    def _figures(self, owned: Owned, slices: LiveSlices) -> Figures:
+    def _state(self, owned: Owned, slices: LiveSlices) -> MaintenanceState:
         settings, now = owned.settings, owned.clock.now_ms()
         timeline, state = owned.view().timeline, owned.log.state
         retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=owned.log.open_instants)
@@ -139,7 +139,7 @@ class Maintainer:
             *([straddling] if straddling else []),
         ]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default=NEVER))
-        return Figures(
+        return MaintenanceState(
             due=len(slices.due),
             urgent=slices.urgent,
             planned_ago=BUNCH if now - self._planned_ms >= LONGEST_WAIT_MS else self._planned_ago,

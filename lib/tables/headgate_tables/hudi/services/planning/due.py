@@ -22,7 +22,7 @@ class Step(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MaintenanceState:
     """What the owner knows after a commit without reading any file.
 
     ``due``: slices that are due for compaction; ``urgent``: one of them cannot wait for others (see ``LiveSlices``).
@@ -43,22 +43,22 @@ class Figures:
     archivable: int = 0
 
 
-def due_steps(figures: Figures, settings: TableSettings) -> list[Step]:
+def due_steps(state: MaintenanceState, settings: TableSettings) -> list[Step]:
     """Steps in the order of their urgency; when the first turns out to have nothing to do, the next one may run."""
     steps: list[Step] = []
     # First, because it is rare and keeps readers' listings short; a few instants at a time are not worth a file of history.
     batch = min(BUNCH, settings.archive_max - settings.archive_min)
-    if settings.archive_automatic and archiving_is_due(figures.completed, settings) and figures.archivable >= batch:
+    if settings.archive_automatic and archiving_is_due(state.completed, settings) and state.archivable >= batch:
         steps.append(Step.ARCHIVE)
-    if figures.due and (figures.urgent or figures.planned_ago >= BUNCH):
+    if state.due and (state.urgent or state.planned_ago >= BUNCH):
         steps.append(Step.PLAN)
-    if settings.clean_automatic and _something_to_clean(figures):
+    if settings.clean_automatic and _something_to_clean(state):
         steps.append(Step.CLEAN)
     return steps
 
 
-def _something_to_clean(figures: Figures) -> bool:
+def _something_to_clean(state: MaintenanceState) -> bool:
     """Only what a newer slice has replaced can go, once nobody reads as of before; files that are held are checked sometimes."""
-    if bisect_right(figures.replacing, figures.readable):
-        return figures.cleaned_ago >= BUNCH
-    return figures.held > 0 and figures.cleaned_ago >= 10 * BUNCH
+    if bisect_right(state.replacing, state.readable):
+        return state.cleaned_ago >= BUNCH
+    return state.held > 0 and state.cleaned_ago >= 10 * BUNCH
