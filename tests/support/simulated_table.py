@@ -40,7 +40,7 @@ class SimulatedTable:
     cleaned: str = ""
     planned_at: int = 0
     cleaned_at: int = 0
-    held: int = 0
+    kept: int = 0
     savepoints: dict[str, str] = field(default_factory=dict)
     leases: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
@@ -206,7 +206,7 @@ class SimulatedTable:
 
     def clean(self) -> Cleanable:
         chosen = self.choose_dead()
-        self.cleaned_at, self.held = self.commits, chosen.held
+        self.cleaned_at, self.kept = self.commits, chosen.kept
         if chosen.earliest is not None:
             self.replacing = [each for each in self.replacing if each > chosen.earliest.completion]
         if chosen.files:
@@ -265,7 +265,7 @@ class SimulatedTable:
             replacing=self.replacing,
             readable=readable,
             cleaned_ago=self.commits - self.cleaned_at,
-            held=self.held,
+            kept=self.kept,
             completed=len(self.timeline.completed),
             archivable=len(self.choose_archivable({straddler} if straddler else set())),
         )

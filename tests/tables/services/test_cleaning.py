@@ -131,7 +131,7 @@ def test_what_a_savepoint_or_a_reader_or_a_plan_needs_stays_and_then_goes(holder
     commit(made)
     chosen = made.clean()
     assert not chosen.files
-    assert chosen.held == len(held)
+    assert chosen.kept == len(held)
     made.leases.clear()
     made.plans.clear()
     for instant in list(made.savepoints):

@@ -28,8 +28,8 @@ def test_cleaning_is_due_when_nobody_reads_as_of_before_a_compaction_any_more() 
 
 
 def test_what_readers_held_at_the_last_cleaning_is_looked_at_again() -> None:
-    assert due_steps(MaintenanceState(held=1, cleaned_ago=10 * BUNCH), SETTINGS) == [Step.CLEAN]
-    assert due_steps(MaintenanceState(held=0, cleaned_ago=10 * BUNCH), SETTINGS) == []
+    assert due_steps(MaintenanceState(kept=1, cleaned_ago=10 * BUNCH), SETTINGS) == [Step.CLEAN]
+    assert due_steps(MaintenanceState(kept=0, cleaned_ago=10 * BUNCH), SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_settings_close_together_make_smaller_handfuls() -> None:
 
 def test_automatic_services_can_be_turned_off() -> None:
     settings = replace(SETTINGS, archive_automatic=False, clean_automatic=False)
-    assert due_steps(MaintenanceState(held=1, cleaned_ago=100, completed=100, archivable=50), settings) == []
+    assert due_steps(MaintenanceState(kept=1, cleaned_ago=100, completed=100, archivable=50), settings) == []
 
 
 def test_the_order_is_archiving_planning_cleaning() -> None:
-    state = MaintenanceState(due=1, urgent=True, held=1, cleaned_ago=100, completed=100, archivable=50)
+    state = MaintenanceState(due=1, urgent=True, kept=1, cleaned_ago=100, completed=100, archivable=50)
     assert due_steps(state, SETTINGS) == [Step.ARCHIVE, Step.PLAN, Step.CLEAN]

@@ -196,7 +196,7 @@ def test_what_a_savepoint_needs_stays_until_it_is_removed(table: hudi.Table, clo
         table.clean()
     found = {row["id"]: row["note"] for row in table.scan(as_of=point).to_table().to_pylist()}
     assert found == wanted
-    held = table.clean(plan_only=True).held
+    held = table.clean(plan_only=True).kept
     assert held
     table.remove_savepoint(saved)
     assert len(table.clean().files) >= held

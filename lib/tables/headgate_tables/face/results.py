@@ -106,14 +106,14 @@ class CleanResult:
     """One cleaning. ``instant`` is "" when there was nothing to clean, or it was only planned.
 
     ``files``: paths that were deleted, or would be; ``earliest``: from this completion time on the table can be read.
-    ``held``: files that are old enough to go, but needed by a reader, a savepoint or a plan.
+    ``kept``: files that are old enough to go, but needed by a reader, a savepoint or a plan.
     """
 
     instant: str
     files: Sequence[str]
     bytes: int
     earliest: str
-    held: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Maintainer:
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
-        self._cleaned_ago = self._held = 0
+        self._cleaned_ago = self._kept = 0
 
     def step(self, owned: Owned) -> MaintenanceResult:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
@@ -60,8 +60,8 @@ class Maintainer:
                     return MaintenanceResult(plan, f"planned {len(plan.operations)} compactions", more=True)
             case Step.CLEAN:
                 result = clean(owned, plan_only=False)
-                self._cleaned_ago, self._held = 0, result.held
-                # Files that were considered and stay are held: they are considered again now and then, not with every commit.
+                self._cleaned_ago, self._kept = 0, result.kept
+                # Files that were considered and stay are kept: they are considered again now and then, not with every commit.
                 self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
                     return MaintenanceResult(did=f"cleaned {len(result.files)} files", more=True)
@@ -146,7 +146,7 @@ class Maintainer:
             replacing=self._replacing,
             readable=readable,
             cleaned_ago=self._cleaned_ago,
-            held=self._held,
+            kept=self._kept,
             completed=len(timeline.completed),
             archivable=min(free, max(0, len(timeline.completed) - settings.archive_min)),
         )

@@ -28,7 +28,7 @@ class MaintenanceState:
     ``due``: slices that are due for compaction; ``urgent``: one of them cannot wait for others (see ``LiveSlices``).
     ``planned_ago``, ``cleaned_ago``: delta commits since the last PLAN and CLEAN. ``replacing``: completion times of
     compactions and replacecommits that no CLEAN has considered yet, oldest first. ``readable``: the completion time of the
-    oldest commit to read as of. ``held``: files that the last CLEAN kept for readers and savepoints. ``completed``: instants
+    oldest commit to read as of. ``kept``: files that the last CLEAN kept for readers and savepoints. ``completed``: instants
     on the active timeline; ``archivable``: how many of them nothing holds back.
     """
 
@@ -38,7 +38,7 @@ class MaintenanceState:
     replacing: Sequence[str] = ()
     readable: str = ""
     cleaned_ago: int = 0
-    held: int = 0
+    kept: int = 0
     completed: int = 0
     archivable: int = 0
 
@@ -58,7 +58,7 @@ def due_steps(state: MaintenanceState, settings: TableSettings) -> list[Step]:
 
 
 def _something_to_clean(state: MaintenanceState) -> bool:
-    """Only what a newer slice has replaced can go, once nobody reads as of before; files that are held are checked sometimes."""
+    """Only what a newer slice has replaced can go, once nobody reads as of before; files that are kept are checked sometimes."""
     if bisect_right(state.replacing, state.readable):
         return state.cleaned_ago >= BUNCH
-    return state.held > 0 and state.cleaned_ago >= 10 * BUNCH
+    return state.kept > 0 and state.cleaned_ago >= 10 * BUNCH

@@ -20,14 +20,14 @@ from headgate_tables.hudi.view import FileGroup, FileSlice
 @dataclass(frozen=True, slots=True)
 class Cleanable:
     """``files``: paths by partition, from the table's root; ``bytes``: of all these. ``earliest``: the table stays readable as
-    of its completion time and later; None when nothing goes. ``held``: how many files are old enough, but stay for a
+    of its completion time and later; None when nothing goes. ``kept``: how many files are old enough, but stay for a
     savepoint, a reader or a plan.
     """
 
     files: dict[str, list[str]] = field(default_factory=dict)
     earliest: Instant | None = None
     bytes: int = 0
-    held: int = 0
+    kept: int = 0
 
     @property
     def paths(self) -> list[str]:
@@ -88,7 +88,7 @@ def choose_dead_files(
         _choose_of(group, end, horizon, completion_of, references, versions, chosen)
     # By file versions every group goes back as far as it can: all are readable from where the youngest removed slice ended.
     earliest = _as_of(commits, chosen.latest if by_versions else max(horizon, cleaned))
-    return Cleanable(chosen.files, earliest, chosen.bytes, chosen.held)
+    return Cleanable(chosen.files, earliest, chosen.bytes, chosen.kept)
 
 
 def _horizon(commits: Sequence[Instant], settings: TableSettings, now: int, unfinished: Collection[str], cleaned: str) -> str:
@@ -111,7 +111,7 @@ class _Chosen:
     files: dict[str, list[str]]
     latest: str
     bytes: int = 0
-    held: int = 0
+    kept: int = 0
 
 
 def _choose_of(
@@ -132,7 +132,7 @@ def _choose_of(
             begun = min([completed, *(log.completion for log in part.logs)])
             names = part.names
             if references.keep(part, begun, replaced):
-                chosen.held += len(names)
+                chosen.kept += len(names)
             else:
                 chosen.files.setdefault(part.partition, []).extend(map(part.path, names))
                 chosen.bytes += part.base_size + part.log_bytes

@@ -24,14 +24,14 @@ def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
     chosen = _choose_dead(owned)
     earliest = chosen.earliest.completion if chosen.earliest else ""
     if plan_only or not chosen.files:
-        return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.held)
+        return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.kept)
     owned.check()
     instant = _win_clean(owned, chosen, earliest)
     owned.log.dead_names.delete_given_up()
     view = owned.view()
     for partition, paths in chosen.files.items():
         view.remove_files(partition, [path.rpartition("/")[2] for path in paths])
-    return CleanResult(instant, tuple(chosen.paths), chosen.bytes, earliest, chosen.held)
+    return CleanResult(instant, tuple(chosen.paths), chosen.bytes, earliest, chosen.kept)
 
 
 def _choose_dead(owned: Owned) -> Cleanable:
