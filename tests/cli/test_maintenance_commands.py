@@ -164,7 +164,7 @@ def test_a_wrong_command_line_changes_nothing(arguments: list[str], headgate: An
     ids=" ".join,
 )
 def test_a_table_that_a_cluster_holds_is_asked_for_by_name(arguments: list[str], headgate: Any, table: hudi.Table) -> None:
-    with hudi.open_table(table.url, holder=hudi.Holder("cluster", "host", 1, "host:7070")) as cluster:
+    with hudi.open_table(table.url, owner=hudi.OwnerProcess("cluster", "host", 1, "host:7070")) as cluster:
         cluster.own()
         code, _, error = headgate(arguments[0], table.url, *arguments[1:])
     assert (code, error["kind"]) == (ExitCode.OPERATOR, "TableOwnedError")

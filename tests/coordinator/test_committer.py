@@ -33,7 +33,7 @@ from headgate_tables.errors import (
     TablesError,
 )
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.hudi import Holder, Table, open_table
+from headgate_tables.hudi import OwnerProcess, Table, open_table
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.place import place
 from headgate_tables.storage.store import Outcome
@@ -50,8 +50,8 @@ class Owner:
 
     def __init__(self, folder: Path, name: str = "one") -> None:
         self.store = FaultyStore(folder / "table")
-        holder = Holder("cluster", "host", 1, f"{name}:1")
-        self.table = open_on(self.store, holder=holder)
+        owner = OwnerProcess("cluster", "host", 1, f"{name}:1")
+        self.table = open_on(self.store, owner=owner)
         self.table.own()
         self.events: list[Event] = []
         self.on_event: Callable[[Event], None] = lambda event: None

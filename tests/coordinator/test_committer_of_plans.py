@@ -12,7 +12,7 @@ from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.operation import OperationResult
-from headgate_tables.hudi import Holder, open_table
+from headgate_tables.hudi import OwnerProcess, open_table
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
@@ -28,8 +28,8 @@ class Owner:
 
     def __init__(self, folder: Path) -> None:
         self.store = FaultyStore(folder / "table")
-        holder = Holder("cluster", "host", 1, "one:1")
-        self.table = open_on(self.store, take_over=True, holder=holder)
+        owner = OwnerProcess("cluster", "host", 1, "one:1")
+        self.table = open_on(self.store, take_over=True, owner=owner)
         self.table.own()
         self.said: list[object] = []
         self.committer = Committer(self.table, lambda: NOW_MS, self.said.append)

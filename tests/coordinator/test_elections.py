@@ -15,8 +15,7 @@ from headgate_coordinator.leadership.leases import Holder
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import OutcomeUnknownError, SyncFailedError
-from headgate_tables.hudi import Holder as TableHolder
-from headgate_tables.hudi import Table, open_table
+from headgate_tables.hudi import OwnerProcess, Table, open_table
 from headgate_tables.hudi.transaction import Transaction
 from support.failing_syncs import fail_syncs
 from support.redis_server import start_redis
@@ -123,7 +122,7 @@ async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, 
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "attach")
         await client.set(await lease_of(client, FLIGHTS), Holder("other", "p", "other:1").encode())
-        other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
+        other = open_table(table.url, owner=OwnerProcess("cluster", "h", 1, "other:1"))
         assert other.own() == 2
         writer.ask_open(FLIGHTS, "c")
         await writer.order(FLIGHTS, "detach")
@@ -155,7 +154,7 @@ async def test_an_owner_whose_lease_was_lost_asks_the_log_and_learns_that_anothe
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "attach")
-        other = open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1"))
+        other = open_table(table.url, owner=OwnerProcess("cluster", "h", 1, "other:1"))
         assert other.own() == 2
         await client.flushall()
         await writer.order(FLIGHTS, "attach")
@@ -169,7 +168,7 @@ async def test_an_owner_that_gives_a_checkpoint_up_asks_the_log(tmp_path: Path, 
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "attach")
-        assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
+        assert open_table(table.url, owner=OwnerProcess("cluster", "h", 1, "other:1")).own() == 2
         writer.report(FLIGHTS, broken=wire.Broken(why="rows do not reach the others"))
         while writer.pair(FLIGHTS)[0] != 3:
             await writer.order(FLIGHTS, "attach")
@@ -183,7 +182,7 @@ async def test_an_owner_that_is_told_of_a_newer_epoch_asks_the_log(tmp_path: Pat
         await writer.open(FLIGHTS, "c")
         await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
         assert writer.pair(FLIGHTS) == (1, 1), "a writer alone deposes nobody"
-        assert open_table(table.url, holder=TableHolder("cluster", "h", 1, "other:1")).own() == 2
+        assert open_table(table.url, owner=OwnerProcess("cluster", "h", 1, "other:1")).own() == 2
         writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=2))
         await writer.order(FLIGHTS, "detach")
         await writer.order(FLIGHTS, "attach")

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from headgate_tables.commitlog.commit_log import CommitLog
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.storage.store import Outcome
 from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
 
-LIBRARY = Holder("library", "testhost", 1)
+LIBRARY = OwnerProcess("library", "testhost", 1)
 
 
 def open_log(store: FaultyStore, clock: SetClock | None = None) -> CommitLog:

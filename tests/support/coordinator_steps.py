@@ -49,8 +49,8 @@ def reported_steps(reached: Reached) -> Iterator[None]:
 def _open_stepped(
     reached: Reached, url: str, *, storage_options: Mapping[str, str] | None, system: System, **options: Any
 ) -> Table:
-    """The table; the handle of an owner, which names its holder, goes through a ``SteppedStore``."""
-    if "holder" not in options:
+    """The table; the handle of an owner, which names itself, goes through a ``SteppedStore``."""
+    if "owner" not in options:
         return open_table(url, storage_options=storage_options, system=system)
     store = SteppedStore(open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root), reached)
     return open_on(store, system, **options)

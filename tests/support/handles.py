@@ -1,7 +1,7 @@
 """Table handles on stores that tests have made."""
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.storage.store import Store
@@ -14,7 +14,7 @@ def open_on(
     *,
     take_over: bool = False,
     metadata_table: MetadataTable = "refuse",
-    holder: Holder | None = None,
+    owner: OwnerProcess | None = None,
 ) -> hudi.Table:
     """As ``open_table``, but on ``store`` instead of one that is made of a URL."""
-    return hudi.Table(Opened(store, system or System.real(), holder, take_over=take_over), metadata_table)
+    return hudi.Table(Opened(store, system or System.real(), owner, take_over=take_over), metadata_table)

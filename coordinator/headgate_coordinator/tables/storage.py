@@ -13,7 +13,7 @@ from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.catalog import Catalog, check_name
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
@@ -182,7 +182,7 @@ class TableStorage:
             url,
             storage_options=self._options,
             system=self._system,
-            holder=Holder("cluster", self._system.host, self._system.pid, address),
+            owner=OwnerProcess("cluster", self._system.host, self._system.pid, address),
         )
 
     def _describe(self, table: Table, name: str) -> DescribedTable:

@@ -10,7 +10,7 @@ from headgate_tables.commitlog.bodies import Dead, Fence, Kind
 from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.folds import encode_fold
-from headgate_tables.commitlog.records import DataFile, Holder
+from headgate_tables.commitlog.records import DataFile, OwnerProcess
 from headgate_tables.commitlog.slot import GENESIS_HASH, Slot, decode_slot, seal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
@@ -30,8 +30,8 @@ from headgate_tables.storage.store import Outcome
 from support.log_layout import LOG_LAYOUT
 from support.systems import NOON, FaultyStore, SetClock, answers, system
 
-LIBRARY = Holder("library", "testhost", 1)
-CLUSTER = Holder("cluster", "testhost", 2, "localhost:7070")
+LIBRARY = OwnerProcess("library", "testhost", 1)
+CLUSTER = OwnerProcess("cluster", "testhost", 2, "localhost:7070")
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def store(tmp_path: Path) -> FaultyStore:
 
 
 def open_log(
-    store: FaultyStore, clock: SetClock | None = None, holder: Holder = LIBRARY, *, take_over: bool = False
+    store: FaultyStore, clock: SetClock | None = None, owner: OwnerProcess = LIBRARY, *, take_over: bool = False
 ) -> CommitLog:
-    return CommitLog(store, LOG_LAYOUT, system(clock), holder, take_over=take_over)
+    return CommitLog(store, LOG_LAYOUT, system(clock), owner, take_over=take_over)
 
 
 def commit(log: CommitLog, instant: str = "") -> tuple[str, str]:
@@ -71,7 +71,7 @@ def test_opening_writes_nothing_and_the_first_transaction_fences(store: FaultySt
     assert read_state(store, LOG_LAYOUT)[0].n == 0
     log.begin()
     state = read_state(store, LOG_LAYOUT)[0]
-    assert (state.n, state.epoch, state.holder) == (1, 1, LIBRARY)
+    assert (state.n, state.epoch, state.owner) == (1, 1, LIBRARY)
 
 
 @pytest.mark.parametrize("fenced", [True, False], ids=["by its owner", "by who opens it"])
@@ -377,12 +377,12 @@ def test_g1_staged_names_go_only_when_their_links_are_synced(store: FaultyStore)
 
 
 def test_the_library_does_not_fence_a_cluster_unless_told_so(store: FaultyStore) -> None:
-    open_log(store, holder=CLUSTER).own()
+    open_log(store, owner=CLUSTER).own()
     with pytest.raises(TableOwnedError, match="localhost:7070"):
         open_log(store).own()
-    assert read_state(store, LOG_LAYOUT)[0].holder == CLUSTER
+    assert read_state(store, LOG_LAYOUT)[0].owner == CLUSTER
     open_log(store, take_over=True).own()
-    assert read_state(store, LOG_LAYOUT)[0].holder == LIBRARY
+    assert read_state(store, LOG_LAYOUT)[0].owner == LIBRARY
 
 
 def test_d1_names_are_in_a_slot_before_they_may_be_deleted(store: FaultyStore) -> None:
@@ -415,7 +415,7 @@ def test_a_missing_slot_and_a_broken_chain_are_seen(store: FaultyStore) -> None:
     with pytest.raises(CorruptFileError, match="gap"):
         read_state(store, LOG_LAYOUT)
     for n, before in ((1, GENESIS_HASH), (0, "f" * 64)):
-        forged = Slot(n, 9, "0" * 32, before, Fence(holder=LIBRARY, reserved=[]))
+        forged = Slot(n, 9, "0" * 32, before, Fence(owner=LIBRARY, reserved=[]))
         with pytest.raises(CorruptFileError, match="chain"):
             LogState(LOG_LAYOUT).apply(forged, "")
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
-from headgate_tables.commitlog.records import ChannelRecord, Channels, Holder, Savepoint, encode_derived
+from headgate_tables.commitlog.records import ChannelRecord, Channels, OwnerProcess, Savepoint, encode_derived
 from headgate_tables.commitlog.service_bodies import Adopt, Archive, Clean, PlanDone, PlanMade, Restore, SavepointMade
 from headgate_tables.commitlog.slot import Body, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import LogState
@@ -83,7 +83,7 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         last_hash="a" * 64,
         epoch=3,
         time=FOURTH,
-        holder=Holder("cluster", "here", 1, "localhost:1"),
+        owner=OwnerProcess("cluster", "here", 1, "localhost:1"),
         config={"name": "t"},
         settings={"a": "b"},
         reserved=[FOURTH],

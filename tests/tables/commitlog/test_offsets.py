@@ -8,7 +8,7 @@ import pytest
 from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.commitlog.records import ChannelRecord, Holder
+from headgate_tables.commitlog.records import ChannelRecord, OwnerProcess
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
     DeposedError,
@@ -23,9 +23,9 @@ from headgate_tables.storage.store import Outcome
 from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
 
-LIBRARY = Holder("library", "testhost", 1)
-CLUSTER = Holder("cluster", "testhost", 2, "localhost:7070")
-OTHER_CLUSTER = Holder("cluster", "otherhost", 3, "localhost:7171")
+LIBRARY = OwnerProcess("library", "testhost", 1)
+CLUSTER = OwnerProcess("cluster", "testhost", 2, "localhost:7070")
+OTHER_CLUSTER = OwnerProcess("cluster", "otherhost", 3, "localhost:7171")
 ONE = {"one": ChannelRecord(1, 0, "me", 1_000)}
 TWO = {"two": ChannelRecord(1, 0, "you", 2_000)}
 
@@ -37,8 +37,8 @@ def store(tmp_path: Path) -> FaultyStore:
     return made
 
 
-def open_log(store: FaultyStore, holder: Holder = CLUSTER) -> CommitLog:
-    return CommitLog(store, LOG_LAYOUT, system(SetClock()), holder)
+def open_log(store: FaultyStore, owner: OwnerProcess = CLUSTER) -> CommitLog:
+    return CommitLog(store, LOG_LAYOUT, system(SetClock()), owner)
 
 
 def commit(log: CommitLog, instant: str, **channels: ChannelRecord) -> None:
@@ -208,7 +208,7 @@ def test_a_cluster_takes_the_table_of_a_cluster_and_a_library_does_not(store: Fa
         open_log(store, LIBRARY).begin()
     third = open_log(store)
     third.own()
-    assert read_state(store, LOG_LAYOUT)[0].holder == CLUSTER
+    assert read_state(store, LOG_LAYOUT)[0].owner == CLUSTER
 
 
 def test_ro2_offsets_between_two_checkpoints_change_nothing_about_their_order(store: FaultyStore) -> None:

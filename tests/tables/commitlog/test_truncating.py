@@ -9,7 +9,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.folds import encode_fold
 from headgate_tables.commitlog.layout import number_name
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import TableExistsError
 from headgate_tables.storage.store import Outcome
@@ -35,7 +35,7 @@ def store(tmp_path: Path, clock: SetClock) -> FaultyStore:
 @pytest.fixture
 def log(store: FaultyStore, clock: SetClock) -> CommitLog:
     """Folded three times, a minute apart, with two commits before each fold and one after the last."""
-    made = CommitLog(store, LOG_LAYOUT, system(clock), Holder("library", "testhost", 1))
+    made = CommitLog(store, LOG_LAYOUT, system(clock), OwnerProcess("library", "testhost", 1))
     for _ in range(3):
         commit(made)
         commit(made)
@@ -121,7 +121,7 @@ def test_fold_and_boundary_are_durable_before_any_slot_goes(
 
 
 def test_with_one_fold_alone_nothing_goes(store: FaultyStore, clock: SetClock) -> None:
-    log = CommitLog(store, LOG_LAYOUT, system(clock), Holder("library", "testhost", 1))
+    log = CommitLog(store, LOG_LAYOUT, system(clock), OwnerProcess("library", "testhost", 1))
     commit(log)
     log.fold()
     log.truncate(0)

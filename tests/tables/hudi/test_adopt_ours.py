@@ -155,7 +155,7 @@ def test_a_handle_that_was_open_elsewhere_is_deposed(table: hudi.Table, path: Pa
 
 
 def test_the_library_adopts_no_table_of_a_cluster(table: hudi.Table, path: Path) -> None:
-    hudi.open_table(table.url, holder=hudi.Holder("cluster", "there", 1, "localhost:7070")).own()
+    hudi.open_table(table.url, owner=hudi.OwnerProcess("cluster", "there", 1, "localhost:7070")).own()
     with other_program(path) as other:
         other.upsert(rows(("c", 1, "theirs")))
     with refused(TableOwnedError, "belongs to the cluster", "connect"):

@@ -301,7 +301,7 @@ def write_checkpoint(
 
 def test_checkpoints_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> None:
     place.create()
-    table = place.open(holder=hudi.Holder("cluster", "here", 1, "localhost:7070"))
+    table = place.open(owner=hudi.OwnerProcess("cluster", "here", 1, "localhost:7070"))
     assert table.own() == 1
     table.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})
     write_checkpoint(place, table, ("a", 1, "a"), ("b", 1, "b"), ("c", 1, "c")).commit(

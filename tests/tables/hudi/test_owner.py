@@ -32,8 +32,8 @@ from support.splitting import split
 from support.systems import SetClock, system
 from support.tables import by_hudi_rs, create, notes, rows
 
-HERE = hudi.Holder("cluster", "testhost", 1, "localhost:7070")
-THERE = hudi.Holder("cluster", "otherhost", 2, "localhost:7171")
+HERE = hudi.OwnerProcess("cluster", "testhost", 1, "localhost:7070")
+THERE = hudi.OwnerProcess("cluster", "otherhost", 2, "localhost:7171")
 
 
 class Noting(FailingStore):
@@ -59,8 +59,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Noting:
     return made
 
 
-def opened(store: Store, holder: hudi.Holder | None = HERE, clock: SetClock | None = None) -> hudi.Table:
-    return open_on(store, system(clock), holder=holder)
+def opened(store: Store, owner: hudi.OwnerProcess | None = HERE, clock: SetClock | None = None) -> hudi.Table:
+    return open_on(store, system(clock), owner=owner)
 
 
 def written(store: Store, table: hudi.Table, instant: str, *entries: tuple[str, int, str], **options: Any) -> list[WriteStatus]:
@@ -100,7 +100,7 @@ def test_own_fences_once_and_says_which_epoch(store: Noting) -> None:
     assert (first.own(), first.own(), first.epoch) == (1, 1, 1)
     second = opened(store, THERE)
     assert (second.epoch, second.own(), second.epoch) == (1, 2, 2)
-    assert read_state(store, LOG_LAYOUT)[0].holder == THERE
+    assert read_state(store, LOG_LAYOUT)[0].owner == THERE
     assert kinds(store) == [Kind.CONFIG, Kind.FENCE, Kind.FENCE]
     for call in (first.declare_rolled_back_dead, first.tidy, lambda: first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})):
         with pytest.raises(DeposedError):

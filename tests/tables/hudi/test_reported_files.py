@@ -31,7 +31,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> LocalStore:
 
 def reported(store: LocalStore) -> tuple[hudi.Transaction, list[WriteStatus]]:
     """An open transaction of a cluster's table, and two files that a writer has made under it."""
-    table = open_on(store, system(None), holder=hudi.Holder("cluster", "host", 1, "localhost:7070"))
+    table = open_on(store, system(None), owner=hudi.OwnerProcess("cluster", "host", 1, "localhost:7070"))
     table.own()
     transaction = table.transaction(tidy=False)
     transaction.announce()

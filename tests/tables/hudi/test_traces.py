@@ -12,7 +12,7 @@ from headgate_tables.commitlog import claim
 from headgate_tables.commitlog.bodies import Dead
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files
-from headgate_tables.commitlog.records import ChannelRecord, Holder
+from headgate_tables.commitlog.records import ChannelRecord, OwnerProcess
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import (
@@ -217,7 +217,7 @@ def test_properties_that_change_while_they_are_checked_are_checked_again(tmp_pat
 
 def test_only_an_owner_removes_a_metadata_table(tmp_path: Path) -> None:
     table = create(tmp_path)
-    CommitLog(table._store, LOG_LAYOUT, system(), Holder("cluster", "testhost", 2, "localhost:7070")).own()
+    CommitLog(table._store, LOG_LAYOUT, system(), OwnerProcess("cluster", "testhost", 2, "localhost:7070")).own()
     path = tmp_path / "table" / PROPERTIES_PATH
     path.write_bytes(render(parse(path.read_bytes(), "") | {"hoodie.table.metadata.partitions": "files"}, "Updated"))
     (tmp_path / "table/.hoodie/metadata/files").mkdir(parents=True)

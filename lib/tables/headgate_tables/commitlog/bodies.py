@@ -11,7 +11,7 @@ from headgate_tables.commitlog.records import (
     Channels,
     DataFile,
     EncodedFile,
-    Holder,
+    OwnerProcess,
     read_channels,
     read_files,
     read_names_by_instant,
@@ -141,19 +141,21 @@ class Fence(Decision):
     """A new epoch. ``ahead``: its owner accepts times that are in the future."""
 
     KIND = Kind.FENCE
-    KEYS = ("holder", "reserved", "ahead")
+    KEYS = ("reserved", "ahead")
 
-    holder: Holder
+    owner: OwnerProcess
     ahead: TimesAhead | None = None
 
     def encode(self) -> dict[str, Json]:
-        """Its JSON in a slot."""
-        return {**Decision.encode(self), "holder": self.holder.encode()}
+        """Its JSON in a slot, where the owner's key is ``holder``."""
+        return {"holder": self.owner.encode(), **Decision.encode(self)}
 
     @classmethod
     def decode(cls, fields: Fields) -> "Fence":
         return cls(
-            holder=fields.required("holder", Holder.decode), ahead=fields.optional("ahead", read_times_ahead), **common(fields)
+            owner=fields.required("holder", OwnerProcess.decode),
+            ahead=fields.optional("ahead", read_times_ahead),
+            **common(fields),
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from headgate_tables.commitlog.bodies import Commit, Fence
 from headgate_tables.commitlog.layout import LogLayout, number_name
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_boundary, read_state
@@ -41,13 +41,13 @@ class Claim:
     whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
     """
 
-    def __init__(self, store: Store, layout: LogLayout, system: System, holder: Holder, *, take_over: bool) -> None:
+    def __init__(self, store: Store, layout: LogLayout, system: System, owner: OwnerProcess, *, take_over: bool) -> None:
         self.store = store
         self.layout = layout
         self.system = system
         self.state, self.unfolded = read_state(store, layout)
         self.unpublished: list[Slot] = []
-        self._holder = holder
+        self._owner = owner
         self._take_over = take_over
         self.first_instant = ""
         self._times: TimeGenerator | None = None
@@ -123,16 +123,16 @@ class Claim:
         boundary = read_boundary(self.store, self.layout)
         self.state, self.unfolded = read_state(self.store, self.layout)
         _check_boundary(boundary, self.state)
-        holder = self.state.holder
-        if holder is not None and holder.kind == "cluster" and self._holder.kind != "cluster" and not self._take_over:
+        owner = self.state.owner
+        if owner is not None and owner.kind == "cluster" and self._owner.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
-                f"the table belongs to {holder.describe()}",
-                fix=f"Write through it: headgate.connect({holder.address!r}). If it is gone for good, open with take_over=True.",
+                f"the table belongs to {owner.describe()}",
+                fix=f"Write through it: headgate.connect({owner.address!r}). If it is gone for good, open with take_over=True.",
             )
         times = TimeGenerator(self.system.clock, self.state.time, self.state.ahead)
         ahead = times.accept_ahead() if accepting else None
         reserved = [times.next() for _ in range(LIVE_INSTANTS)]
-        body = Fence(holder=self._holder, reserved=reserved, ahead=ahead)
+        body = Fence(owner=self._owner, reserved=reserved, ahead=ahead)
         self.unpublished = list(self.unfolded)
         if not self._win(self._slot(body, self.state.epoch + 1)):
             return False
@@ -184,9 +184,9 @@ class Claim:
         return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, body)
 
     def _deposed_error(self) -> DeposedError:
-        holder = read_state(self.store, self.layout)[0].holder
+        owner = read_state(self.store, self.layout)[0].owner
         return DeposedError(
-            f"{holder.describe() if holder else 'another process'} took the table over",
+            f"{owner.describe() if owner else 'another process'} took the table over",
             fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",
         )
 

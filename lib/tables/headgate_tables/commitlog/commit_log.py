@@ -13,7 +13,7 @@ from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.dead_names import DeadNames
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.publish import Usable, ours_alone
-from headgate_tables.commitlog.records import Channels, DataFile, DerivedFile, Holder, encode_derived
+from headgate_tables.commitlog.records import Channels, DataFile, DerivedFile, OwnerProcess, encode_derived
 from headgate_tables.commitlog.reservations import Reservations
 from headgate_tables.commitlog.service_bodies import Adopt, Restore, ServiceBody
 from headgate_tables.commitlog.slot import FORMAT, Body, Slot
@@ -41,7 +41,7 @@ class CommitLog:
         store: Store,
         layout: LogLayout,
         system: System,
-        holder: Holder,
+        owner: OwnerProcess,
         *,
         take_over: bool = False,
         usable: Usable = ours_alone,
@@ -49,7 +49,7 @@ class CommitLog:
         self.store = store
         self.layout = layout
         self._system = system
-        self._claim = Claim(store, layout, system, holder, take_over=take_over)
+        self._claim = Claim(store, layout, system, owner, take_over=take_over)
         self._reservations = Reservations(self._claim)
         self._unpublished = Unpublished(self._claim, usable)
         self.dead_names = DeadNames(self._claim, self._reservations)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from headgate_tables.commitlog.bodies import read_texts_by_key
 from headgate_tables.commitlog.fields import Fields, Json, map_of, nullable, number, text, texts
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import Holder, read_channels, read_names_by_instant, read_published, read_times_ahead
+from headgate_tables.commitlog.records import OwnerProcess, read_channels, read_names_by_instant, read_published, read_times_ahead
 from headgate_tables.commitlog.service_bodies import read_plans, read_savepoints, read_stuck_slices
 from headgate_tables.commitlog.state import LogState
 
@@ -18,7 +18,7 @@ def encode_fold(state: LogState) -> dict[str, Json]:
         "last_hash": state.last_hash,
         "epoch": state.epoch,
         "time": state.time,
-        "holder": state.holder.encode() if state.holder else None,
+        "holder": state.owner.encode() if state.owner else None,
         "config": config,
         "reserved": state.reserved,
         "commits": state.commits,
@@ -47,7 +47,7 @@ def decode_fold(content: Mapping[str, Json], layout: LogLayout) -> LogState:
         last_hash=fields.required("last_hash", text),
         epoch=fields.required("epoch", number),
         time=fields.required("time", text),
-        holder=fields.required("holder", nullable(Holder.decode)),
+        owner=fields.required("holder", nullable(OwnerProcess.decode)),
         config=config,
         settings=settings,
         reserved=list(fields.required("reserved", texts)),

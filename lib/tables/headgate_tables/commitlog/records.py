@@ -120,7 +120,7 @@ class Savepoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class OwnerProcess:
     """The process that won the newest FENCE: a ``library`` or a ``cluster`` (``address``: where to connect)."""
 
     kind: str
@@ -137,14 +137,14 @@ class Holder:
         return {"kind": self.kind, "host": self.host, "pid": self.pid, "address": self.address}
 
     @classmethod
-    def decode(cls, content: object) -> "Holder":
+    def decode(cls, content: object) -> "OwnerProcess":
         """Raises UnfitError."""
         fields = Fields(content)
-        holder = cls(
+        owner = cls(
             fields.required("kind", text),
             fields.required("host", text),
             fields.required("pid", number),
             fields.required("address", text),
         )
         fields.refuse_others()
-        return holder
+        return owner

@@ -17,7 +17,7 @@ from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import (
     ChannelRecord,
-    Holder,
+    OwnerProcess,
     Savepoint,
     StuckRecord,
 )
@@ -63,7 +63,7 @@ class LogState:
     last_hash: str = GENESIS_HASH
     epoch: int = 0
     time: str = "19700101000000000"
-    holder: Holder | None = None
+    owner: OwnerProcess | None = None
     config: dict[str, Json] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ class LogState:
             case Configured():
                 self.settings = body.settings
             case Fence():
-                self.epoch, self.holder, self.ahead = epoch, body.holder, body.ahead or self.ahead
+                self.epoch, self.owner, self.ahead = epoch, body.owner, body.ahead or self.ahead
             case Reserve():
                 self.ahead = body.ahead or self.ahead
             case Dead():

@@ -1,6 +1,6 @@
 """Apache Hudi tables: create, write, read."""
 
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.face.results import CommitInfo, CommitResult, Finding, RepairResult, Verification
 from headgate_tables.hudi.create import create_table
 from headgate_tables.hudi.opening import open_table
@@ -12,7 +12,7 @@ __all__ = [
     "CommitInfo",
     "CommitResult",
     "Finding",
-    "Holder",
+    "OwnerProcess",
     "RepairResult",
     "Scan",
     "Table",

@@ -7,7 +7,7 @@ import pyarrow as pa
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import lost_first_slot
 from headgate_tables.commitlog.publish import given_up
-from headgate_tables.commitlog.records import DataFile, Holder
+from headgate_tables.commitlog.records import DataFile, OwnerProcess
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.guard import check_features
@@ -27,11 +27,11 @@ class Opened:
     ``damage``: why a table of ours has no log here; readers need no slot, so damaged slots only keep it from being written.
     """
 
-    def __init__(self, store: Store, system: System, holder: Holder | None, *, take_over: bool) -> None:
+    def __init__(self, store: Store, system: System, owner: OwnerProcess | None, *, take_over: bool) -> None:
         """Raises NotATableError, UnsupportedTableError, CorruptFileError."""
         self.store = store
         self.system = system
-        self._holder = holder or Holder("library", system.host, system.pid)
+        self._owner = owner or OwnerProcess("library", system.host, system.pid)
         self._take_over = take_over
         self.process = ""
         ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
@@ -87,7 +87,7 @@ class Opened:
         """The log, under a new process id (rule RO8), or why it cannot be read."""
         self.process = self.system.ids.token()
         try:
-            log = CommitLog(self.store, LOG_LAYOUT, self.system, self._holder, take_over=self._take_over, usable=is_usable)
+            log = CommitLog(self.store, LOG_LAYOUT, self.system, self._owner, take_over=self._take_over, usable=is_usable)
             return log, None
         except CorruptFileError as error:
             return None, error

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headgate_tables.commitlog.records import Holder
+from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opened import Opened
@@ -18,17 +18,17 @@ def open_table(
     take_over: bool = False,
     metadata_table: MetadataTable = "refuse",
     system: System | None = None,
-    holder: Holder | None = None,
+    owner: OwnerProcess | None = None,
 ) -> Table:
     """Opens a table. Nothing is written before the first upsert, delete or transaction.
 
     ``take_over``: write even when a cluster owns the table. ``metadata_table``: what to do when a Spark job has made one,
     which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
-    ``holder``: how others see this handle, by default as a library process; a cluster gives ``Holder("cluster", host, pid,
+    ``owner``: how others see this handle, by default as a library process; a cluster gives ``OwnerProcess("cluster", host, pid,
     address)``, may then take tables from other clusters, and keeps the library away from its own.
 
     Raises NotATableError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root)
-    return Table(Opened(store, system, holder, take_over=take_over), metadata_table)
+    return Table(Opened(store, system, owner, take_over=take_over), metadata_table)
