@@ -132,3 +132,53 @@ def test_a_wrong_file_is_named_with_its_line(path: Path, capsys: Said) -> None:
     assert f"{path}: line 3: want" in capsys.readouterr().err
     assert run(["access", "list", "--access", str(path.parent / "none")]) == ExitCode.FIX_CALL
     assert run(["access", "list"]) == ExitCode.USAGE
+
+
+@pytest.fixture
+def limited(path: Path) -> Path:
+    """With a role on line 19, and quotas on lines 24 and 29."""
+    quotas = """
+[[quotas]]
+groups = ["jwt:ingest"]
+rows_per_s = 500
+channels = 7
+
+[[quotas]]
+principals = ["ann"]
+rows_per_s = 900
+"""
+    path.write_text(path.read_text() + "\n" + role("@jwt:ingest", "write") + quotas)
+    return path
+
+
+def test_the_list_has_quotas_and_the_claims_of_signed_tokens_that_lead_to_roles_and_quotas(limited: Path, capsys: Said) -> None:
+    asked = ["access", "list", "--access", str(limited), "--jwt-groups", "realm_access.roles"]
+    assert run([*asked, "--json"]) == ExitCode.OK
+    found = objects(capsys)
+    roles, quotas = ([each for each in found if each["kind"] == kind] for kind in ("role", "quota"))
+    assert [each["from_claims"] for each in roles] == [[], [], ["realm_access.roles=ingest"]]
+    assert [(each["from_claims"], each["rows_per_s"], each["bytes_per_s"], each["channels"]) for each in quotas] == [
+        (["realm_access.roles=ingest"], 500, None, 7),
+        ([], 900, None, None),
+    ]
+    assert [limited.read_text().splitlines()[each["line"] - 1] for each in (*roles, *quotas)] == ["[[roles]]"] * 3 + [
+        "[[quotas]]"
+    ] * 2
+    assert run([*asked, "--principal", "ann", "--json"]) == ExitCode.OK
+    assert [each["rows_per_s"] for each in objects(capsys) if each["kind"] == "quota"] == [900]
+    assert run(asked) == ExitCode.OK
+    assert "realm_access.roles=ingest" in capsys.readouterr().out
+
+
+def test_a_check_says_within_which_quotas_and_by_which_claim_signed_tokens_name_the_principal(
+    limited: Path, capsys: Said
+) -> None:
+    asked = ["access", "check", "jwt:eve", "write", "b", "--group", "jwt:ingest", "--access", str(limited)]
+    assert run([*asked, "--json"]) == ExitCode.OK
+    [answer] = objects(capsys)
+    assert answer["quotas"] == {"rows_per_s": 500, "channels": 7}
+    assert run(asked) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "at most 500 rows_per_s" in said
+    assert "by the claim sub" in said
+    assert "has no token" not in said

@@ -3,16 +3,26 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar, Unpack, cast
 
 import click
 
+from headgate_cli.access.records import (
+    ClaimNames,
+    claim_options,
+    has_expired,
+    quota_record,
+    role_record,
+    token_record,
+    usage_record,
+)
 from headgate_cli.credentials.command import credentials
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
-from headgate_runtime.access.file import AccessFile, AccessFileError, TokenEntry, is_principal, read_access_file
+from headgate_runtime.access.file import AccessFile, AccessFileError, is_principal, read_access_file
 from headgate_runtime.access.identity import Identity
+from headgate_runtime.access.quotas import usage_of
 from headgate_runtime.access.rights import Allowed, Right, Role
 from headgate_runtime.access.tokens import digest_of, new_token
 from headgate_runtime.values import duration
@@ -79,24 +89,34 @@ def token_command(output: Output, /, principal: str, expires: str) -> None:
     output.print_text(f"  {line}")
 
 
-@access.command("list", short_help="Show tokens and roles.")
+@access.command("list", short_help="Show tokens, roles and quotas.")
 @click.option("--principal", default="", metavar="NAME", help="Only its tokens and roles.")
 @_file_option
+@claim_options
 @json_option
 @click.pass_obj
-def list_command(output: Output, /, path: Path, principal: str) -> None:
-    """Shows the tokens and the roles of the access file, each with its line."""
+def list_command(output: Output, /, path: Path, principal: str, **claims: Unpack[ClaimNames]) -> None:
+    """Shows the tokens, the roles and the quotas of the access file, each with its line.
+
+    Names that begin with the prefix of signed tokens (jwt:) come from claims: `from_claims` says which.
+    """
     found = _read(path)
     now_ms = SystemClock().now_ms()
+    identity = Identity(principal)
     tokens = [each for each in found.tokens if not principal or each.principal == principal]
-    roles = [*found.policy.roles_of(Identity(principal))] if principal else found.policy.roles
+    roles = [*found.policy.roles_of(identity)] if principal else found.policy.roles
+    groups = found.policy.groups_of(identity)
+    quotas = [each for each in found.quotas if not principal or each.names(principal, groups)]
     if output.json:
-        output.print_records([{"kind": "token", **_token_record(each, now_ms)} for each in tokens])
-        output.print_records([{"kind": "role", **_role_record(each)} for each in roles])
+        output.print_records([{"kind": "token", **token_record(each, now_ms)} for each in tokens])
+        output.print_records([{"kind": "role", **role_record(each, claims)} for each in roles])
+        output.print_records([{"kind": "quota", **quota_record(each, claims)} for each in quotas])
         return
-    output.print_records([_token_record(each, now_ms) for each in tokens], empty="no tokens")
+    output.print_records([token_record(each, now_ms) for each in tokens], empty="no tokens")
     output.print_text("")
-    output.print_records([_role_record(each) for each in roles], empty="no roles: nobody may do anything")
+    output.print_records([role_record(each, claims) for each in roles], empty="no roles: nobody may do anything")
+    output.print_text("")
+    output.print_records([quota_record(each, claims) for each in quotas], empty="no quotas")
 
 
 @access.command("check", short_help="Say whether a principal may do something.")
@@ -105,21 +125,34 @@ def list_command(output: Output, /, path: Path, principal: str) -> None:
     "--group", "groups", multiple=True, metavar="NAME", help="A group that its authenticator gives it; may be repeated."
 )
 @_file_option
+@claim_options
 @json_option
 @click.argument("principal")
 @click.argument("right", type=click.Choice([right.value for right in Right]))
 @click.argument("table")
 @click.pass_obj
 def check_command(
-    output: Output, /, path: Path, principal: str, right: str, table: str, channel: str | None, groups: tuple[str, ...]
+    output: Output,
+    /,
+    path: Path,
+    principal: str,
+    right: str,
+    table: str,
+    channel: str | None,
+    groups: tuple[str, ...],
+    **claims: Unpack[ClaimNames],
 ) -> int:
-    """Says whether PRINCIPAL has RIGHT on TABLE, and by which line. The exit code is 0 if it has, 1 if not."""
+    """Says whether PRINCIPAL has RIGHT on TABLE, by which line, and within which quotas. The exit code is 0 if it has, 1 if not.
+
+    Of a signed token give the names as the access file has them: jwt:ann, --group jwt:ingest.
+    """
     found = _read(path)
     identity = Identity(principal, groups=frozenset(groups))
     decision = found.policy.decide(identity, Right(right), table, channel)
     now_ms = SystemClock().now_ms()
-    tokens = sum(each.principal == principal and not _has_expired(each, now_ms) for each in found.tokens)
-    record = {"principal": principal, "right": right, "table": table, "channel": channel, "tokens": tokens}
+    tokens = sum(each.principal == principal and not has_expired(each, now_ms) for each in found.tokens)
+    usage = usage_record(usage_of(found.quotas, principal, found.policy.groups_of(identity)))
+    record = {"principal": principal, "right": right, "table": table, "channel": channel, "tokens": tokens, "quotas": usage}
     if isinstance(decision, Allowed):
         role = decision.role
         assert role is not None  # noqa: S101 - clients are allowed by roles alone
@@ -128,7 +161,11 @@ def check_command(
     else:
         output.print_json({**record, "allowed": False, "why": decision.message})
         output.print_text(f"no: {decision.message}", fg="red")
-    if not tokens:
+    for name, most in usage.items():
+        output.print_text(f"  at most {most:,} {name}")
+    if principal.startswith(claims["jwt_prefix"]):
+        output.print_text(f"signed tokens name it by the claim {claims['jwt_principal']}")
+    elif not tokens:
         output.print_text(f"{principal} has no token in the file that counts now")
     return ExitCode.OK if isinstance(decision, Allowed) else ExitCode.PROBLEMS
 
@@ -157,32 +194,6 @@ def _end(expires: str) -> str:
 def _from_now(text: str) -> datetime:
     seconds = cast(float, duration(text))
     return datetime.fromtimestamp(SystemClock().now_ms() / 1000 + seconds, UTC)
-
-
-def _has_expired(entry: TokenEntry, now_ms: int) -> bool:
-    return entry.expires_ms is not None and now_ms >= entry.expires_ms
-
-
-def _token_record(entry: TokenEntry, now_ms: int) -> dict[str, object]:
-    end = datetime.fromtimestamp(entry.expires_ms / 1000, UTC).isoformat() if entry.expires_ms is not None else None
-    return {
-        "line": entry.line,
-        "principal": entry.principal,
-        "token": entry.credential,
-        "expires": end,
-        "expired": _has_expired(entry, now_ms),
-    }
-
-
-def _role_record(role: Role) -> dict[str, object]:
-    return {
-        "line": role.line,
-        "principals": sorted(role.principals),
-        "groups": sorted(role.groups),
-        "may": sorted(role.rights),
-        "tables": [*role.tables],
-        "channels": [*role.channels],
-    }
 
 
 def _through(role: Role, principal: str, channel: str | None) -> str:

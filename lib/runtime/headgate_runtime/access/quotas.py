@@ -46,11 +46,15 @@ class Quota:
     principals: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
+    def names(self, principal: str, groups: frozenset[str]) -> bool:
+        """Whether it holds for a principal in these groups."""
+        return principal in self.principals or bool(groups & self.groups)
+
 
 def usage_of(quotas: Sequence[Quota], principal: str, groups: frozenset[str]) -> Usage:
     """Of several quotas that name it the smallest figures count."""
     found = UNLIMITED
     for quota in quotas:
-        if principal in quota.principals or groups & quota.groups:
+        if quota.names(principal, groups):
             found = found.smaller(quota.usage)
     return found
