@@ -19,7 +19,7 @@ from support.scripted_owner import ScriptedOwner, scripted_owner
 
 Stream: TypeAlias = CoordinatorStream[wire.ControlRequest, wire.ControlResponse]
 Client: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlResponse]
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 class Handler:
@@ -156,6 +156,30 @@ async def test_coordinators_are_found_through_the_others_and_forgotten_when_they
         while len(client.known) > 1:
             await asyncio.sleep(0.01)
         assert client.known == [one.address]
+
+
+async def test_a_coordinator_that_is_dropped_while_it_is_asked_for_the_others_does_not_end_the_client() -> None:
+    async with scripted_owner() as one, scripted_owner() as dropped:
+        one.others, dropped.others = [dropped.address], [one.address]
+        dropped.welcomes = False
+        async with client_of(dropped) as (client, _):
+            link, stuck = await one.writer(), await dropped.writer()
+            one.others = []
+            one.asked.clear()
+            await one.asked.wait()
+            dropped.asked.clear()
+            dropped.answers.clear()
+            one.welcomes = False
+            link.cut()
+            await dropped.asked.wait()
+            stuck.cut()
+            while dropped.address in client.known:
+                await asyncio.sleep(0.01)
+            dropped.answers.set()
+            one.asked.clear()
+            one.welcomes = True
+            (await one.writer()).cut()
+            await one.asked.wait()
 
 
 async def test_a_client_that_leaves_tells_all_coordinators_and_those_that_come_later() -> None:

@@ -132,12 +132,18 @@ class OwnedTable:
 
 
 class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
-    """A coordinator. It knows the tables that stand in ``tables``, by name, and of the coordinators at ``others``."""
+    """A coordinator. It knows the tables that stand in ``tables``, by name, and of the coordinators at ``others``.
+
+    ``welcomes``: streams that begin. ``answers``: set while it says who is there; ``asked`` is set when it is asked that.
+    """
 
     def __init__(self) -> None:
         self.address = ""
         self.tables: set[str] = set()
         self.others: list[str] = []
+        self.welcomes = True
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.answers.set()
         self._joined: asyncio.Queue[WriterLink] = asyncio.Queue()
 
     async def writer(self) -> WriterLink:
@@ -145,6 +151,8 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
         return await self._joined.get()
 
     async def Members(self, request: wire.MembersRequest, context: Any) -> wire.MembersResponse:
+        self.asked.set()
+        await self.answers.wait()
         return wire.MembersResponse(addresses=[self.address, *self.others])
 
     async def DescribeTable(self, request: tables_pb2.DescribeTableRequest, context: Any) -> tables_pb2.DescribeTableResponse:
@@ -155,7 +163,8 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
     async def Control(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]
         hello = (await context.read()).hello
         link = WriterLink(hello.process, hello.address)
-        await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=200)))
+        if self.welcomes:
+            await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=200)))
         self._joined.put_nowait(link)
         try:
             async with asyncio.TaskGroup() as group:

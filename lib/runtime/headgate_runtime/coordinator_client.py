@@ -125,6 +125,9 @@ class CoordinatorClient(Generic[Request, Response]):
             except grpc.aio.AioRpcError as failed:
                 self._complain(address, f"{failed.code().name}: {failed.details()}")
                 continue
+            except asyncio.CancelledError:
+                _raise_if_cancelled()
+                continue  # its connection was dropped and closed meanwhile, which grpcio shows as a cancelled call
             self._complaints.discard(address)
             return list(answer.addresses)
         return []
@@ -190,7 +193,7 @@ class _Connection(Generic[Request, Response]):
             finally:
                 self.stream = None
                 call.cancel()
-            _raise_lost_cancel()
+            _raise_if_cancelled()
             await self._clock.sleep(RECONNECT_S)
 
     def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
@@ -212,10 +215,10 @@ def _details(broken: ExceptionGroup[grpc.aio.AioRpcError]) -> str:
     return "; ".join(str(error.details()) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError))
 
 
-def _raise_lost_cancel() -> None:
-    """Raises CancelledError if this task was cancelled while a task group of its own ended with an error.
+def _raise_if_cancelled() -> None:
+    """Raises CancelledError if this task was cancelled: errors of calls and of task groups can hide that, or look the same.
 
-    Until Python 3.13 such a group swallows the cancel, and the task would go on for ever.
+    Until Python 3.13 a task group that ends with an error swallows the cancel, and the task would go on for ever.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():
