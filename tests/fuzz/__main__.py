@@ -1,8 +1,9 @@
 """`./task fuzz`: strangers call every method of a real cluster with messages drawn from the contracts, while a victim sends rows.
 
 By default the strangers hold the token of a producer: no process may end, no generation of the victim's table may be given up,
-and every row of the victim is there once. With `--cluster` they hold the cluster's own token, with which anybody is a writer
-or a compactor: then only processes and the victim's rows count.
+and every row of the victim is there once. With `--operate` they may also operate every table: compact, restore, adopt, configure.
+With `--cluster` they hold the cluster's own token, with which anybody is a writer or a compactor: then only processes and the
+victim's rows count.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import grpc
 
 import headgate.aio
 from fuzz.calls import SCHEMA, TABLE, Caller
-from support.access import write_access
+from support.access import role, write_access
 from support.cluster import Cluster
 from support.methods import SERVED
 from support.readers import read_by_hudi_rs
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1, help="of the messages; which come beside which is up to the machine")
     parser.add_argument("--strangers", type=int, default=4)
+    parser.add_argument("--operate", action="store_true", help="strangers may operate tables, too")
     parser.add_argument("--cluster", action="store_true", help="strangers hold the cluster's token")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="headgate-fuzz-") as folder:
@@ -43,7 +45,9 @@ def main() -> None:
 
 def _run(options: argparse.Namespace, folder: Path) -> int:
     tokens = {STRANGER_TOKEN: "stranger", VICTIM_TOKEN: "victim"}
-    flags = ["--access", str(write_access(folder / "access.toml", tokens)), "--audit-log", "none"]
+    rights = ("write", "create", *(("operate", "admin") if options.operate else ()))
+    roles = role("stranger", *rights), role("victim", "write", "create")
+    flags = ["--access", str(write_access(folder / "access.toml", tokens, *roles)), "--audit-log", "none"]
     with Cluster(
         folder / "cluster",
         compactors=1,
@@ -74,11 +78,11 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
 
 async def _attack(cluster: Cluster, options: argparse.Namespace) -> tuple[set[str], int, Counter[tuple[str, str]]]:
     outcomes = Counter[tuple[str, str]]()
-    end = time.monotonic() + 60 * options.minutes
     token = CLUSTER_TOKEN if options.cluster else STRANGER_TOKEN
     async with headgate.aio.connect(cluster.address, token=VICTIM_TOKEN, timeout=120) as hg:
         for name in (VICTIM, TABLE):
             await hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering="ts", buckets=2)
+        end = time.monotonic() + 60 * options.minutes
         channels = {part: grpc.aio.insecure_channel(cluster.address_of(part)) for part in SERVED}
         try:
             async with asyncio.TaskGroup() as tasks:

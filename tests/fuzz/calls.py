@@ -65,7 +65,9 @@ class Caller:
     def _messages(self, method: MethodDescriptor) -> Sequence[Message]:
         """A stream mostly begins as it should, so that what follows is looked at."""
         if not method.client_streaming:
-            drawn = draw(method.input_type, self._random, VOCABULARY)
+            drawn: Any = draw(method.input_type, self._random, VOCABULARY)
+            if "table" in drawn.DESCRIPTOR.fields_by_name and self._random.random() < 0.7:
+                drawn.table = TABLE  # what an operator asks of no table is refused before it is looked at
             return [self._nearly_right(drawn) if isinstance(drawn, tables_pb2.CreateTableRequest) else drawn]
         rest = [draw(method.input_type, self._random, VOCABULARY) for _ in range(self._random.randint(1, 12))]
         return [*self._opening(method.name), *rest] if self._random.random() < 0.8 else rest
