@@ -52,7 +52,9 @@ async def serve(
     *,
     system: System | None = None,
 ) -> None:
-    """Runs a coordinator until it has drained. ``ready`` gets host:port once the coordinator answers and has looked for tables.
+    """Runs a coordinator until it has drained.
+
+    ``ready`` gets host:port once the coordinator answers and has looked for tables; nothing if it has to drain before.
 
     Raises OSError for an address in use, OptionError for an impossible store, SyncFailedError (hazard H14).
     """
@@ -92,8 +94,9 @@ async def serve(
                 owning = tasks.create_task(elections.run(draining))
                 owning.add_done_callback(lambda _: [task.cancel() for task in watching])
                 await elections.first_look_done.wait()
-                await server.health.set(True, *SERVICES)
-                ready(bound)
+                if not draining.is_set():
+                    await server.health.set(True, *SERVICES)
+                    ready(bound)
         finally:
             for session in [*state.writers, *state.compactors]:
                 session.end_stream("the coordinator has ended", flush=True)

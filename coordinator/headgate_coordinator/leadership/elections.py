@@ -69,9 +69,10 @@ class Elections:
         self._forgot_at = -math.inf
         self._list_at = 0.0
         self._stands = True
+        self._redis_noted: bool | None = None
         self._ownerships = Ownerships(state, leases, storage, settings, world, metrics, threads, guard)
         self.first_look_done = asyncio.Event()
-        """Set once the first look at store and leases is over."""
+        """Set once the first look at store and leases is over, or no look will be: a drain may begin before the first."""
 
     async def run(self, draining: asyncio.Event) -> None:
         """Runs until ``draining``; then tables commit what is there and their leases are freed, so others take over at once.
@@ -88,6 +89,7 @@ class Elections:
             self._created.set()
             await asyncio.wait([looking], timeout=self._settings.drain_timeout)
             looking.cancel()
+            self.first_look_done.set()
             await self._drain()
             beating.cancel()
             asking.cancel()
@@ -116,12 +118,12 @@ class Elections:
         self._recreated &= self._serving.keys() - self._state.owned.keys()
 
     def _note_redis(self) -> None:
-        if self._state.redis_reachable != self._leases.reachable:
+        if self._redis_noted is not self._leases.reachable:
             if self._leases.reachable:
                 _log.info("redis answers")
             else:
                 _log.warning("redis does not answer: owned tables go on, no other is taken", why=self._leases.last_error)
-        self._state.redis_reachable = self._leases.reachable
+        self._state.redis_reachable = self._redis_noted = self._leases.reachable
 
     def _note_coordinators(self, alive: Sequence[Holder]) -> None:
         now = self._world.clock.monotonic()
