@@ -80,7 +80,8 @@ def test_a_listing_after_a_name_asks_only_for_what_follows(behind: Store, remote
     assert all("start-after=" in request for request in proxy.seen)
 
 
-def test_a_large_parquet_file_is_read_in_few_requests(behind: Store, remote: Store, proxy: FaultyProxy) -> None:
+def test_a_large_parquet_file_is_read_in_few_requests(remote: Store, proxy: FaultyProxy, s3: S3Endpoint, bucket: str) -> None:
+    patient = open_store(f"s3://{bucket}/some/table", {**s3.options, "endpoint": proxy.url, "timeout": "60s"}, SystemIds())
     rows = 400_000
     sink = io.BytesIO()
     table = pa.table({name: range(rows) for name in "abcdefgh"})
@@ -88,11 +89,11 @@ def test_a_large_parquet_file_is_read_in_few_requests(behind: Store, remote: Sto
     assert len(sink.getvalue()) > 25_000_000
     assert remote.create("file.parquet", [sink.getvalue()], durable=True) is Outcome.CREATED
     proxy.seen.clear()
-    with behind.open_input("file.parquet") as source:
+    with patient.open_input("file.parquet") as source:
         assert pq.ParquetFile(source).read(columns=["c"]).column("c").equals(table.column("c"))
     assert len(proxy.seen) == 1 + 4
     proxy.seen.clear()
-    with behind.open_input("file.parquet") as source:
+    with patient.open_input("file.parquet") as source:
         assert source.read() == sink.getvalue()
     assert len(proxy.seen) == 1 + 4  # 8 MiB each
 
