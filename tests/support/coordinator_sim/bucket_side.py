@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from headgate_coordinator.core import events
 from headgate_coordinator.core.events import Event, Tally
 from headgate_coordinator.core.instructions import Membership
-from support.coordinator_sim.owner import KEY_GROUPS
 from support.coordinator_sim.slots import File, Row
 
 Tag = tuple[int, int]
@@ -63,7 +62,8 @@ class BucketSide:
     does with rows and does not say; "": it is honest.
     """
 
-    def __init__(self, process: str, broken: Set[str], *, slow: bool = False, lies: str = "") -> None:
+    def __init__(self, process: str, broken: Set[str], key_groups: int, *, slow: bool = False, lies: str = "") -> None:
+        self._key_groups = key_groups
         self.slow = slow
         self.lies = lies
         self.memberships: dict[int, Membership] = {}
@@ -89,7 +89,7 @@ class BucketSide:
                 return
             bucket.rows += frame.rows
             for row in frame.rows:
-                group = row.key % KEY_GROUPS
+                group = row.key % self._key_groups
                 bucket.bytes[group] = bucket.bytes.get(group, 0) + ROW_BYTES
 
     def step(self, generation: int, *, early: bool) -> Iterator[Event]:

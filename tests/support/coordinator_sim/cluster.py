@@ -1,6 +1,7 @@
 """A whole cluster around the real TableCoordinator, in memory: what there is, and each single step that it can take."""
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from random import Random
 
 from headgate_coordinator.core import events
@@ -8,10 +9,23 @@ from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.bucket_side import Exchange, Tag
-from support.coordinator_sim.owner import KEY_GROUPS, Link, Owner
+from support.coordinator_sim.owner import Link, Owner
 from support.coordinator_sim.producer import Connection, Producer
 from support.coordinator_sim.slots import Slot, SlotLog
 from support.coordinator_sim.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """``writers``: fewest and most at the beginning. ``channels``: a walk has the first ones. ``keys``: of a channel's rows.
+    ``rows``: fewest and most of a channel.
+    """
+
+    writers: tuple[int, int] = (1, 3)
+    channels: Sequence[str] = ("a", "b")
+    key_groups: int = 4
+    keys: int = 6
+    rows: tuple[int, int] = (8, 30)
 
 
 class Cluster:
@@ -22,6 +36,7 @@ class Cluster:
     still.
     """
 
+    scale = Scale()
     limit = 0
     windows: Sequence[int] = (0, 0, 20, 60)
     timeouts: Sequence[float] = (30.0, 30.0, 3.0)
@@ -53,9 +68,10 @@ class Cluster:
         self.slow_flushes = chance.random() < 0.3
         self._forgets = self.random.random() < 0.5
         self.owners = [self._owner(1)]
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(self.random.randint(*self.scale.writers)):
             self.start_writer()
-        self.rows = {name: self.random.randint(8, 30) for name in ("a", "b")[: self.random.randint(1, 2)]}
+        names = self.scale.channels[: self.random.randint(1, len(self.scale.channels))]
+        self.rows = {name: self.random.randint(*self.scale.rows) for name in names}
         self.producers = [self.producer(name) for name in self.rows]
 
     @property
@@ -69,7 +85,7 @@ class Cluster:
 
     def producer(self, channel: str) -> Producer:
         """A new one, under a name that others may have."""
-        return Producer(channel, self.rows[channel], self.random)
+        return Producer(channel, self.rows[channel], self.random, self.scale.keys)
 
     # Control streams.
 
@@ -118,7 +134,7 @@ class Cluster:
             checkpoint_interval=self._interval, checkpoint_timeout=self._timeout, first_checkpoint_bytes=self._least
         )
         figures = SliceFigures(0, 0, self.limit, 1 << 30, counted=False) if self.limit else None
-        core = self._make(epoch, dict(self.log.channels), policy, KEY_GROUPS, self.now, figures)
+        core = self._make(epoch, dict(self.log.channels), policy, self.scale.key_groups, self.now, figures)
         owner = Owner(self.log, epoch, core, self.random, self.puts, self.refusals, policy)
         owner.committer.deaf = self.deaf
         return owner
@@ -164,7 +180,9 @@ class Cluster:
         self._processes += 1
         process = process or f"w{self._processes}"
         address = address or f"host{self._processes}"
-        self.writers[process] = Writer(process, address, self.log, self.exchanges, self._broken, slow_flushes=self.slow_flushes)
+        self.writers[process] = Writer(
+            process, address, self.log, self.exchanges, self._broken, self.scale.key_groups, slow_flushes=self.slow_flushes
+        )
 
     def stop_writer(self, writer: Writer) -> None:
         """Killed, or gone after a Detach: some of what it sent still arrives."""

@@ -13,8 +13,6 @@ from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim.patience import Patience
 from support.coordinator_sim.slots import Slot, SlotLog, ViolationError
 
-KEY_GROUPS = 4
-
 
 class Link:
     """A control stream. It breaks as a whole: in each direction what had arrived stays, the rest is lost."""

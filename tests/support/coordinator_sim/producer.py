@@ -5,7 +5,6 @@ from random import Random
 
 from support.coordinator_sim.slots import Row, ViolationError
 
-KEYS = 6
 LONGEST_BATCH = 3
 
 
@@ -32,9 +31,10 @@ class Connection:
 
 
 class Producer:
-    """Sends the channel's rows up to ``rows``; on each opening it goes on behind the committed offset, with the same cut."""
+    """Sends the channel's rows up to ``rows``; on each opening it goes on behind the committed offset, with the same cut.
+    ``keys``: how many keys its rows have."""
 
-    def __init__(self, channel: str, rows: int, random: Random) -> None:
+    def __init__(self, channel: str, rows: int, random: Random, keys: int) -> None:
         self.channel = channel
         self.incarnation = 0
         self.fenced = False
@@ -45,6 +45,7 @@ class Producer:
         self._sent = 0
         self._cuts: list[int] = []
         self._random = random
+        self._keys = keys
 
     @property
     def idle(self) -> bool:
@@ -93,7 +94,8 @@ class Producer:
         if self.connection is not None and self._sent < self._rows:
             upto = next(cut for cut in self._cuts if cut > self._sent)
             rows = tuple(
-                Row(self.channel, offset, self.incarnation, offset * 5 // 3 % KEYS) for offset in range(self._sent + 1, upto + 1)
+                Row(self.channel, offset, self.incarnation, offset * 5 // 3 % self._keys)
+                for offset in range(self._sent + 1, upto + 1)
             )
             self.connection.batches.append((self._sent, rows))
             self._sent = upto

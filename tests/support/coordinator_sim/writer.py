@@ -8,7 +8,7 @@ from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.events import Event, Tally
 from headgate_coordinator.core.instructions import Membership, Order
 from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag, tallied
-from support.coordinator_sim.owner import KEY_GROUPS, Link
+from support.coordinator_sim.owner import Link
 from support.coordinator_sim.producer import Connection, Producer
 from support.coordinator_sim.slots import Row, SlotLog, ViolationError
 
@@ -41,10 +41,12 @@ class Writer:
         log: SlotLog,
         exchanges: dict[tuple[Tag, str, str], Exchange],
         broken: Set[str],
+        key_groups: int,
         *,
         slow_flushes: bool = False,
     ) -> None:
         self._slow_flushes = slow_flushes
+        self._key_groups = key_groups
         self._lies = ""
         self.process = process
         self.address = address
@@ -70,7 +72,7 @@ class Writer:
         self.holds: dict[str, HeldChannel] = {}
         self._held: set[str] = set()
         self.requests: dict[int, Producer] = {}
-        self.side = BucketSide(self.process, self._broken, slow=self._slow_flushes, lies=self._lies)
+        self.side = BucketSide(self.process, self._broken, self._key_groups, slow=self._slow_flushes, lies=self._lies)
         self.stopped = False
         self._window = self._in_window = 0
         self._grown: dict[str, int] = {}
@@ -244,7 +246,7 @@ class Writer:
         self._grown[batch.channel] = batch.rows[-1].offset
         parts: dict[str, list[Row]] = {}
         for row in batch.rows:
-            member = membership.members[membership.assignment[row.key % KEY_GROUPS]][0]
+            member = membership.members[membership.assignment[row.key % self._key_groups]][0]
             parts.setdefault(member, []).append(row)
         for member, rows in parts.items():
             stream = self._stream(member)
