@@ -18,6 +18,7 @@ from headgate import aio
 from headgate.errors import BatchRefusedError
 from headgate_coordinator.core.alarms import AlarmKind
 from headgate_proto.api.v1 import errors_pb2
+from k8s.external_metrics.server import METRICS
 from scripts.generate_dashboard import dashboard
 from support.alert_cases import CASES, promtool_tests
 from support.cluster import Cluster
@@ -164,6 +165,15 @@ def test_services_export_what_the_manual_names(exported: Exported) -> None:
     named = set(re.findall(r"`(headgate_[a-z_]+)`", pages))
     assert len(named) > 8
     assert sorted(named - exported.labels.keys()) == []
+
+
+def test_services_export_what_autoscalers_ask_for(exported: Exported) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    queries = re.findall(r"`(sum\(headgate_[^`]+)`", text)
+    assert len(queries) == len(METRICS)
+    assert [exported.missing(query, KNOWN) for query in queries] == [[], []]
+    asked = [set(re.findall(r"headgate_\w+", query)) for query in queries]
+    assert asked == [set(metric.names) for metric in METRICS.values()], "the test server adds up the same"
 
 
 @pytest.mark.parametrize(
