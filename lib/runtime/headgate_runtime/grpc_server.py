@@ -1,6 +1,7 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 import asyncio
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -19,7 +20,7 @@ from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
-from headgate_runtime.limits import DoorLimits, server_options
+from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
 from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
 from headgate_runtime.requests import RequestReader
@@ -27,6 +28,10 @@ from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
 from headgate_runtime.world import Clock, Ids, SystemClock, SystemIds
+
+LIVE = "live"
+"""Name of the health service that says serving as long as the process answers, whatever it waits for: for liveness probes. One
+that asked for more would restart processes because Redis or the store is away."""
 
 _call: ContextVar[Call] = ContextVar("call")
 _log = structlog.get_logger()
@@ -53,7 +58,7 @@ def _running(request: object, context: Context) -> AbstractContextManager[None]:
 class Server:
     """Register servicers on ``grpc``, and those for services on ``cluster``, before ``start``.
 
-    ``address`` and ``cluster_address``: where they are served once it has started.
+    ``address``, ``cluster_address`` and ``health_address``: where they are served once it has started ("": not).
     Raises RuntimeError if protobuf runs without its C implementation (CVE-2025-4565, and every message costs a hundred times
     more), OSError or ValueError if the files that the settings name are wrong.
     """
@@ -81,8 +86,12 @@ class Server:
             self.cluster = _server(
                 _Guard(self.access, self._audit, rule, Door(limits, _sharer, _running), self.requests, ids, CLUSTER), limits
             )
-        self.address = self.cluster_address = ""
-        self.health = Health(self.grpc)
+        self.address = self.cluster_address = self.health_address = ""
+        self._probed = self.grpc
+        if settings.health_listen:
+            strangers = Door(PROBES, _sharer, _running)
+            self._probed = _server(_Guard(self.access, self._audit, peer_rule(settings), strangers, self.requests, ids), PROBES)
+        self.health = Health({self.grpc, self._probed})
         self._settings = settings
 
     async def start(self) -> str:
@@ -96,6 +105,9 @@ class Server:
             self.cluster_address = listen(self.cluster, Address.parse(settings.cluster_listen), own)
             await self.cluster.start()
         await self.health.begin()
+        if settings.health_listen:
+            self.health_address = listen(self._probed, Address.parse(settings.health_listen), None)
+            await self._probed.start()
         await self.grpc.start()
         return self.address
 
@@ -103,18 +115,19 @@ class Server:
         """Health says not serving, new calls are refused, running ones have ``grace_s`` seconds."""
         await self.health.stop()
         async with asyncio.TaskGroup() as tasks:
-            for server in {self.grpc, self.cluster}:
+            for server in {self.grpc, self.cluster, self._probed}:
                 tasks.create_task(server.stop(grace_s))
         self._audit.close()
 
 
 class Health:
-    """The standard health service; "" is the process as a whole. Reports not serving until ``set``."""
+    """The standard health service; "" is the process as a whole. Reports not serving until ``set``, but for ``LIVE``."""
 
-    def __init__(self, server: grpc.aio.Server) -> None:
+    def __init__(self, servers: Collection[grpc.aio.Server]) -> None:
         self._servicer = health_aio.HealthServicer()
         self._told = False
-        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+        for server in servers:
+            health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     async def set(self, serving: bool, *services: str) -> None:
         """For the process and the named services ("headgate.api.v1.IngestService")."""
@@ -125,6 +138,7 @@ class Health:
 
     async def begin(self) -> None:
         """Before the server answers: grpcio's servicer would say serving by itself."""
+        await self._servicer.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
         if not self._told:
             await self.set(False)
 

@@ -47,6 +47,9 @@ class DoorLimits:
     connections: int = 1_000
 
 
+PROBES: Final = DoorLimits(message_bytes=4 * _KIB, connections=64)
+"""Of the port that serves health alone: machines that look after the process connect to it."""
+
 _REQUEST_BYTES: Final = 128 * _KIB
 _REQUEST_BYTES_OF: Final = {
     "/headgate.api.v1.TableService/CreateTable": 512 * _KIB,  # its schema alone may have 256 KiB

@@ -108,6 +108,12 @@ class ServiceSettings(BaseSettings):
         description="where Prometheus reads metrics, plain HTTP without a password: a port, which only this machine reaches, or "
         "host:port, as 0.0.0.0:9090 for everybody; empty: none",
     )
+    health_listen: LocalAddress = Field(
+        default="",
+        description="where health checks are answered without TLS, besides `listen`, and nothing else is: for probes that cannot "
+        "do TLS, as Kubernetes's. gRPC health: service live, the process answers; no name, it is ready. A port, which only this "
+        "machine reaches, or host:port; empty: none",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="console: text for people; json: one object per line"
     )
@@ -128,7 +134,7 @@ class ServiceSettings(BaseSettings):
     @model_validator(mode="after")
     def _is_safe(self) -> Self:
         """Safe by default: a service that other machines can reach has TLS and tokens, or ``insecure`` is set."""
-        for name in ("listen", "advertise", "metrics_listen", "cluster_listen", "cluster_advertise"):
+        for name in ("listen", "advertise", "metrics_listen", "health_listen", "cluster_listen", "cluster_advertise"):
             if value := getattr(self, name):
                 Address.parse(value)
         if bool(self.tls_cert) != bool(self.tls_key):
