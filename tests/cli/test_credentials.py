@@ -1,8 +1,12 @@
 """`headgate access credentials`: what is missing or near its end is made, the rest stays, and services take what was made."""
 
+import contextlib
 import json
+import ssl
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from headgate_cli.credentials.authority import ROLES, Issued, is_good
-from headgate_cli.credentials.renewal import PRINCIPAL, Wanted, renewed
+from headgate_cli.credentials.renewal import PRINCIPAL, Part, Wanted, renewed, with_token
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 from headgate_runtime.access.file import read_access_file
@@ -75,14 +79,100 @@ def test_what_clients_see_makes_nobody_a_service(made: dict[str, str]) -> None:
     assert len(publics) == 2 + len(LEAVES)
 
 
-def test_an_authority_that_ends_is_trusted_until_then(made: dict[str, str]) -> None:
+def test_python_s_strict_check_of_certificates_accepts_them(tmp_path: Path) -> None:
+    """That of Python 3.13 and newer, by which coordinators check Redis's."""
+    found = renewed({}, WANTED, datetime.now(UTC), IDS)
+    for name in ("redis/tls.crt", "redis/tls.key"):
+        (tmp_path / Path(name).name).write_text(found[name])
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    client = ssl.create_default_context(cadata=found["redis/ca.crt"])
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="redis"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for end in (*ends, *ends):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert ends[0].version() is not None
+
+
+def is_trusted(shown: dict[str, str], by: dict[str, str], leaf: str = "tls/tls") -> bool:
+    """Whether a process with the files ``by`` believes the certificate that one with ``shown`` has."""
+    names = certificate(shown[f"{leaf}.crt"]).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    issued = Issued(shown[f"{leaf}.crt"], shown[f"{leaf}.key"])
+    return is_good(by[f"{leaf.partition('/')[0]}/ca.crt"], issued, [str(name.value) for name in names], NOW)
+
+
+@pytest.mark.parametrize("leaf", ["tls/tls", "cluster/writer"])
+def test_an_authority_is_replaced_without_a_moment_in_which_one_process_distrusts_another(
+    leaf: str, made: dict[str, str]
+) -> None:
+    """New files reach processes at different times, so a successor is trusted everywhere before it signs."""
+    runs = [made]
+    for at in (3500, 3545, 3546, 3547, 3600, 3652):
+        without = {name: text for name, text in runs[-1].items() if not name.startswith(f"{leaf}.")}
+        runs.append(without | renewed(without, WANTED, NOW + timedelta(days=at), IDS))
+    for earlier, later in pairwise(runs):
+        assert is_trusted(later, earlier, leaf)
+        assert is_trusted(earlier, later, leaf) or earlier is runs[-2]
+    authorities = [run[f"ca/{LEAVES[leaf]}.key"] for run in runs]
+    assert authorities[0] != authorities[-1]
+    assert runs[-1]["tls/ca.crt"].count("BEGIN") == 1, "the old one has ended"
+
+
+def test_a_successor_is_made_once(made: dict[str, str]) -> None:
     at = NOW + timedelta(days=3640)
     later = made | renewed(made, WANTED, at, IDS)
-    assert later["tls/ca.crt"].endswith(made["tls/ca.crt"])
+    assert later["tls/ca.crt"].startswith(made["tls/ca.crt"])
     assert later["tls/ca.crt"] != made["tls/ca.crt"]
-    certificate(later["tls/tls.crt"]).verify_directly_issued_by(certificate(later["ca/client.crt"]))
-    assert certificate(made["ca/client.crt"]).not_valid_after_utc > at
-    assert renewed(later, WANTED, at, IDS) == {}, "and it stays in the bundle"
+    assert renewed(later, WANTED, at, IDS) == {}
+
+
+def test_an_authority_whose_key_is_lost_goes_on_to_be_trusted(made: dict[str, str]) -> None:
+    lost = {name: text for name, text in made.items() if not name.startswith("ca/")}
+    found = lost | renewed(lost, WANTED, NOW, IDS)
+    assert found["tls/tls.crt"] == made["tls/tls.crt"]
+    assert is_trusted(made, found)
+    assert found["ca/client.key"] != made["ca/client.key"]
+
+
+def test_a_token_that_is_gone_is_replaced_when_asked_and_the_old_one_counts_for_a_day(made: dict[str, str]) -> None:
+    further = made["access/access.toml"] + '[groups]\nours = ["loader"]\n\n[end]\n'
+    found = {name: text for name, text in (made | {"access/access.toml": further}).items() if name != "client/token"}
+    assert renewed(found, WANTED, NOW, IDS) == {}
+    later = renewed(found, replace(WANTED, replaces_token=True), NOW, IDS)
+    assert set(later) == {"client/token", "access/access.toml"}
+    tokens = {each.digest: each.expires_ms for each in read_access_file(later["access/access.toml"]).tokens}
+    day = (NOW + timedelta(days=1)).timestamp() * 1000
+    assert tokens == {digest_of(later["client/token"].strip()): None, digest_of(made["client/token"].strip()): day}
+    assert "[groups]" in later["access/access.toml"]
+
+
+def test_an_access_file_without_tokens_gets_one_that_counts() -> None:
+    text = with_token('[[roles]]\nprincipals = ["operator"]\nmay = ["admin"]\ntables = ["*"]\n\n[end]\n', digest_of("t"), NOW)
+    assert [each.digest for each in read_access_file(text).tokens] == [digest_of("t")]
+
+
+def test_only_the_parts_that_are_wanted_are_made() -> None:
+    """What cert-manager or an operator brings is left alone; clients get its authority."""
+    wanted = replace(WANTED, parts=[Part.ACCESS, Part.REDIS])
+    made = renewed({"tls/ca.crt": "of others"}, wanted, NOW, IDS)
+    files = {name.partition("/")[0] for name in made}
+    assert files == {"access", "client", "redis"}
+    assert "redis/tls.crt" not in made
+    assert made["client/ca.crt"] == "of others"
+    assert set(renewed({}, replace(WANTED, parts=[Part.S3]), NOW, IDS)) == {"s3/AWS_ACCESS_KEY_ID", "s3/AWS_SECRET_ACCESS_KEY"}
+
+
+def test_the_user_that_has_redis_reload_may_do_nothing_else(made: dict[str, str]) -> None:
+    assert "reload" not in made["redis/users.acl"]
+    later = made | renewed(made, replace(WANTED, reloads_redis=True), NOW, IDS)
+    user = later["redis/users.acl"].splitlines()[-1]
+    assert user.endswith(" resetkeys resetchannels -@all +config|set +ping")
+    assert later["redis/password"] == made["redis/password"]
 
 
 def test_no_certificate_outlives_its_authority(made: dict[str, str]) -> None:

@@ -27,6 +27,7 @@ _COMMANDS: Mapping[str, str] = {
     "restore": "headgate_cli.maintenance.savepoint:restore",
     "configure": "headgate_cli.maintenance.configure:configure",
     "access": "headgate_cli.access.command:access",
+    "kubernetes": "headgate_cli.kubernetes.command:kubernetes",
 }
 
 

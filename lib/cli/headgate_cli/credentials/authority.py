@@ -15,6 +15,19 @@ ROLES = ("coordinator", "writer", "compactor")
 _SKEW = timedelta(hours=1)
 """Clocks of machines that read a new certificate may be behind by so much."""
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""Python's TLS wants it of an authority since 3.13, and that certificates name the key that signed them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Issued:
@@ -36,14 +49,26 @@ class Authority:
             raise ValueError("the authority's key is not that of its certificate")
 
     @classmethod
-    def new(cls, name: str, now: datetime, valid: timedelta, before: "Authority | None" = None) -> "Authority":
-        """``before``: its certificates are trusted besides, so that those which it signed count till their end."""
+    def new(cls, name: str, now: datetime, valid: timedelta) -> "Authority":
+        """Of names that differ, as two authorities of one name would be taken for each other."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = _subject(name)
+        subject = _subject(f"{name} {now:%Y-%m-%dT%H:%M:%SZ}")
         builder = _builder(subject, subject, key, now, valid)
-        basic = x509.BasicConstraints(ca=True, path_length=0)
-        issued = _issued(builder.add_extension(basic, critical=True).sign(key, hashes.SHA256()), key)
-        return cls(Issued(issued.cert + before.issued.cert, issued.key) if before else issued)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
+        own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        return cls(_issued(builder.add_extension(own, critical=False).sign(key, hashes.SHA256()), key))
+
+    def trusting(self, others: str, now: datetime) -> "Authority":
+        """The same, with the certificates of this PEM behind its own that are others and have not ended. Raises ValueError."""
+        behind = {each: None for each in _certificates(self.issued.cert + others) if each.not_valid_after_utc > now}
+        certs = {self._certificate: None} | behind
+        return Authority(Issued("".join(map(_pem, certs)), self.issued.key))
+
+    @property
+    def began(self) -> datetime:
+        """When it was made."""
+        return self._certificate.not_valid_before_utc + _SKEW
 
     @property
     def ends(self) -> datetime:
@@ -56,19 +81,37 @@ class Authority:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         builder = _builder(_subject(name), self._certificate.subject, key, now, min(valid, self.ends - now))
         builder = builder.add_extension(_names(hosts), critical=False).add_extension(usage, critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(signer, critical=False)
         return _issued(builder.sign(self._key, hashes.SHA256()), key)
 
 
-def is_good(authority: str, issued: Issued, hosts: Sequence[str], at: datetime) -> bool:
-    """Whether it is of the (first) authority of this PEM, for exactly these hosts, whole, and valid at that time."""
+def is_good(trusted: str, issued: Issued, hosts: Sequence[str], at: datetime) -> bool:
+    """Whether it is of an authority of this PEM, for exactly these hosts, whole, and valid at that time."""
     try:
         certificate = x509.load_pem_x509_certificate(issued.cert.encode())
-        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.encode()))
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         whole = _key(issued).public_key() == certificate.public_key()
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        known = any(_has_signed(each, certificate) for each in _certificates(trusted))
+    except (ValueError, TypeError, x509.ExtensionNotFound):
         return False
-    return whole and set(names) == set(_names(hosts)) and certificate.not_valid_after_utc >= at
+    return whole and known and set(names) == set(_names(hosts)) and certificate.not_valid_after_utc >= at
+
+
+def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _certificates(pem: str) -> list[x509.Certificate]:
+    return x509.load_pem_x509_certificates(pem.encode()) if pem.strip() else []
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
 def _names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
@@ -109,4 +152,4 @@ def _key(issued: Issued) -> ec.EllipticCurvePrivateKey:
 
 def _issued(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Issued:
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Issued(certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode())
+    return Issued(_pem(certificate), private.decode())

@@ -2,18 +2,25 @@
 
 Texts by ``FOLDER/FILE``. A folder is what one kind of process gets, so it may be a folder of files or a Secret of Kubernetes:
 
-- ``ca``: keys of the two authorities, for whatever makes certificates and nothing else
+- ``ca``: keys of the two authorities and of their successors, for whatever makes certificates and nothing else
 - ``tls``: the certificate that clients see
 - ``cluster``: what services show each other
 - ``access``: who may do what
 - ``redis``: for the server and for coordinators
 - ``client``: for a program that connects
+- ``s3``: keys of an S3 server of the cluster's own
+
+An authority is renewed without a gap: all trust its successor for a day before that signs, as files and Secrets do not reach all
+processes at once.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
 from urllib.parse import quote
 
 from headgate_cli.credentials.authority import ROLES, Authority, Issued, is_good
@@ -21,16 +28,31 @@ from headgate_cli.dev.redis import COMMANDS, USER
 from headgate_runtime.access.tokens import digest_of, new_token
 from headgate_runtime.world import Ids
 
-PRINCIPAL = "operator"
+PRINCIPAL: Final = "operator"
 """Of the token that is made; it may do everything."""
-_AUTHORITY_VALID = timedelta(days=3650)
+_AUTHORITY_VALID: Final = timedelta(days=3650)
+_OVERLAP: Final = timedelta(days=1)
+"""How long an authority is trusted before it signs, and a token that was replaced goes on to count."""
+
+
+class Part(StrEnum):
+    """What can be left to others: to cert-manager, to an operator."""
+
+    TLS = "tls"
+    CLUSTER = "cluster"
+    ACCESS = "access"
+    REDIS = "redis"
+    REDIS_TLS = "redis-tls"
+    S3 = "s3"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """``hosts``: names and addresses by which clients reach coordinators and writers; ``redis_hosts``: those of Redis, if any.
 
-    Certificates are valid for ``valid`` and are made anew when less than ``left`` is left.
+    Certificates are valid for ``valid`` and are made anew when less than ``left`` is left. ``replaces_token``: a token that is
+    gone is replaced, and a line for the new one is added to the access file. ``reloads_redis``: Redis gets a user that may have
+    it read renewed certificates.
     """
 
     hosts: Sequence[str]
@@ -38,65 +60,114 @@ class Wanted:
     domain: str = "headgate.internal"
     valid: timedelta = timedelta(days=365)
     left: timedelta = timedelta(days=60)
+    parts: Collection[Part] = frozenset(Part) - {Part.S3}
+    replaces_token: bool = False
+    reloads_redis: bool = False
+
+    def has(self, part: Part) -> bool:
+        """Whether that is to be made."""
+        return part in self.parts and (part not in (Part.REDIS, Part.REDIS_TLS) or bool(self.redis_hosts))
 
 
 def renewed(found: Mapping[str, str], wanted: Wanted, now: datetime, ids: Ids) -> dict[str, str]:
     """Those texts that are missing, damaged, for other names or near their end, made anew. The others stay as they are.
 
-    An access file that is there is never changed, and a token is made only with it. What clients see has another authority than
+    An access file that is there is never changed, but for a token that is replaced. What clients see has another authority than
     services have, because that of services makes a program a service.
     """
+    wants = {**_certificates(found, wanted, now), **_access(found, wanted, now, ids), **_redis(found, wanted, ids)}
+    if wanted.has(Part.S3):
+        fresh = {"s3/AWS_ACCESS_KEY_ID": ids.token(), "s3/AWS_SECRET_ACCESS_KEY": ids.token() + ids.token()}
+        wants |= {name: found.get(name) or text for name, text in fresh.items()}
+    if (authority := wants.get("tls/ca.crt") or found.get("tls/ca.crt")) and wanted.has(Part.ACCESS):
+        wants["client/ca.crt"] = authority
+    return {name: text for name, text in wants.items() if found.get(name) != text}
+
+
+def _certificates(found: Mapping[str, str], wanted: Wanted, now: datetime) -> dict[str, str]:
     made: dict[str, str] = {}
-
-    def keep(name: str, text: str) -> None:
-        if found.get(name) != text:
-            made[name] = text
-
-    clients, services = (_authority(found, name, now, wanted.left) for name in ("client", "cluster"))
-    for name, authority in (("client", clients), ("cluster", services)):
-        keep(f"ca/{name}.crt", authority.issued.cert)
-        keep(f"ca/{name}.key", authority.issued.key)
-    for path, authority, hosts in _certificates(wanted, clients, services):
-        issued = Issued(found.get(f"{path}.crt", ""), found.get(f"{path}.key", ""))
-        if not is_good(authority.issued.cert, issued, hosts, now + wanted.left):
-            issued = authority.issue(f"headgate {path}", hosts, now, wanted.valid)
-            made |= {f"{path}.crt": issued.cert, f"{path}.key": issued.key}
-    for folder in ("tls", "client", *(["redis"] if wanted.redis_hosts else [])):
-        keep(f"{folder}/ca.crt", clients.issued.cert)
-    keep("cluster/ca.crt", services.issued.cert)
-    if "access/access.toml" not in found:
-        token = new_token(ids)
-        made |= {"client/token": token + "\n", "access/access.toml": _access(token)}
-    if wanted.redis_hosts:
-        password = found.get("redis/password", "").strip() or ids.token()
-        for name, text in _redis(password, wanted.redis_hosts[0]).items():
-            keep(f"redis/{name}", text)
+    for name, folders in (("client", ("tls", "redis", "client")), ("cluster", ("cluster",))):
+        leaves = dict(_leaves(name, wanted))
+        if not leaves:
+            continue
+        signer, trusted, kept = _authority(found, name, folders, now, wanted.left)
+        made |= kept
+        for path, hosts in leaves.items():
+            issued = Issued(found.get(f"{path}.crt", ""), found.get(f"{path}.key", ""))
+            if not is_good(trusted, issued, hosts, min(now + wanted.left, signer.ends)):
+                issued = signer.issue(f"headgate {path}", hosts, now, wanted.valid)
+            made |= {f"{path}.crt": issued.cert, f"{path}.key": issued.key, f"{path.partition('/')[0]}/ca.crt": trusted}
     return made
 
 
-def _certificates(wanted: Wanted, clients: Authority, services: Authority) -> Iterator[tuple[str, Authority, Sequence[str]]]:
-    """Each certificate's path without its ending, which authority signs it, and its names."""
-    yield "tls/tls", clients, wanted.hosts
-    if wanted.redis_hosts:
-        yield "redis/tls", clients, wanted.redis_hosts
-    for role in ROLES:
-        yield f"cluster/{role}", services, [f"{role}.{wanted.domain}"]
+def _leaves(authority: str, wanted: Wanted) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each certificate's path without its ending, and its names."""
+    if authority == "client":
+        if wanted.has(Part.TLS):
+            yield "tls/tls", wanted.hosts
+        if wanted.has(Part.REDIS_TLS):
+            yield "redis/tls", wanted.redis_hosts
+    elif wanted.has(Part.CLUSTER):
+        for role in ROLES:
+            yield f"cluster/{role}", [f"{role}.{wanted.domain}"]
 
 
-def _authority(found: Mapping[str, str], name: str, now: datetime, left: timedelta) -> Authority:
-    """The one that is there, or a new one. Before its end a new one takes over, and both are trusted."""
+def _authority(
+    found: Mapping[str, str], name: str, folders: Sequence[str], now: datetime, left: timedelta
+) -> tuple[Authority, str, dict[str, str]]:
+    """The one that signs now, PEM of all that are trusted, and the texts of ``ca``.
+
+    What processes trust goes on to count until it ends, even if its key is lost.
+    """
+    path, title = f"ca/{name}", f"headgate {name} authority"
+    seen = "".join(found.get(f"{folder}/ca.crt", "") for folder in folders)
+    signer = _found_authority(found, path) or Authority.new(title, now, _AUTHORITY_VALID)
+    following = _found_authority(found, f"{path}-next")
+    if following is not None and following.began <= signer.began:
+        following = None  # it signs already
+    if following is None and signer.ends < now + left + 2 * _OVERLAP:
+        following = Authority.new(title, now, _AUTHORITY_VALID)
+    if following is not None and following.began <= now - _OVERLAP:
+        signer, following = following.trusting(signer.issued.cert, now), None
+    kept = {f"{path}.crt": signer.issued.cert, f"{path}.key": signer.issued.key}
+    if following is not None:
+        kept |= {f"{path}-next.crt": following.issued.cert, f"{path}-next.key": following.issued.key}
+        seen += following.issued.cert
+    return signer, _trusted(signer, seen, now), kept
+
+
+def _trusted(signer: Authority, seen: str, now: datetime) -> str:
     try:
-        before = Authority(Issued(found[f"ca/{name}.crt"], found[f"ca/{name}.key"]))
+        return signer.trusting(seen, now).issued.cert
+    except ValueError:  # a damaged text is replaced
+        return signer.trusting("", now).issued.cert
+
+
+def _found_authority(found: Mapping[str, str], path: str) -> Authority | None:
+    try:
+        return Authority(Issued(found[f"{path}.crt"], found[f"{path}.key"]))
     except (KeyError, ValueError, TypeError):
-        return Authority.new(f"headgate {name} authority", now, _AUTHORITY_VALID)
-    if before.ends >= now + left:
-        return before
-    return Authority.new(f"headgate {name} authority", now, _AUTHORITY_VALID, before)
+        return None
 
 
-def _access(token: str) -> str:
-    return f"""[tokens]
-"{digest_of(token)}" = {{ principal = "{PRINCIPAL}" }}
+def _access(found: Mapping[str, str], wanted: Wanted, now: datetime, ids: Ids) -> dict[str, str]:
+    if not wanted.has(Part.ACCESS):
+        return {}
+    text, token = found.get("access/access.toml"), found.get("client/token", "").strip()
+    if text is not None and not wanted.replaces_token:
+        return {}
+    token = token or new_token(ids)
+    digest = digest_of(token)
+    if text is None:
+        text = _ACCESS.format(digest=digest)
+    elif digest not in text:
+        text = with_token(text, digest, now)
+    return {"client/token": token + "\n", "access/access.toml": text}
+
+
+_OWN_LINE: Final = re.compile(rf'("sha256:[0-9a-f]{{64}}" = {{ principal = "{PRINCIPAL}") }}')
+_ACCESS: Final = f"""[tokens]
+"{{digest}}" = {{{{ principal = "{PRINCIPAL}" }}}}
 
 [[roles]]
 principals = ["{PRINCIPAL}"]
@@ -105,11 +176,30 @@ tables = ["*"]
 """
 
 
-def _redis(password: str, host: str) -> dict[str, str]:
+def with_token(text: str, digest: str, now: datetime) -> str:
+    """The access file with a line for a further token. Lines for earlier ones that have no end get one, a day from now."""
+    end = (now + _OVERLAP).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    line = f'[tokens]\n"{digest}" = {{ principal = "{PRINCIPAL}" }}\n'
+    before, table, after = _OWN_LINE.sub(rf"\1, expires = {end} }}", text).partition("[tokens]\n")
+    return before + line + after if table else line + text
+
+
+def _redis(found: Mapping[str, str], wanted: Wanted, ids: Ids) -> dict[str, str]:
     """The server's users, and a coordinator's settings: a password may stand in a file, never among flags."""
-    digest = hashlib.sha256(password.encode()).hexdigest()
-    return {
-        "password": password + "\n",
-        "users.acl": f"user default off\nuser {USER} on #{digest} ~{USER}:* {COMMANDS}\n",
-        "settings.toml": f'redis = "rediss://{USER}:{quote(password, safe="")}@{host}:6379/0"\n',
+    if not wanted.has(Part.REDIS):
+        return {}
+    password = found.get("redis/password", "").strip() or ids.token()
+    made = {
+        "redis/password": password + "\n",
+        "redis/users.acl": f"user default off\nuser {USER} on #{_sha256(password)} ~{USER}:* {COMMANDS}\n",
+        "redis/settings.toml": f'redis = "rediss://{USER}:{quote(password, safe="")}@{wanted.redis_hosts[0]}:6379/0"\n',
     }
+    if wanted.reloads_redis:
+        reload = found.get("redis/reload-password", "").strip() or ids.token()
+        made["redis/reload-password"] = reload + "\n"
+        made["redis/users.acl"] += f"user reload on #{_sha256(reload)} resetkeys resetchannels -@all +config|set +ping\n"
+    return made
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""`headgate kubernetes`: what the chart's Jobs run inside of a cluster."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import click
+
+from headgate_cli.credentials.renewal import Part, Wanted, renewed
+from headgate_cli.kubernetes.api import SecretsApi
+from headgate_cli.kubernetes.layout import ENDS, secrets_with, texts_of
+from headgate_cli.output import Output, json_option
+from headgate_runtime.values import duration
+from headgate_runtime.world import SystemClock, SystemIds
+
+
+@click.group("kubernetes", short_help="What the Helm chart's Jobs run.")
+def kubernetes() -> None:
+    """Commands that run inside of a Kubernetes cluster, as Jobs of the Helm chart."""
+
+
+@kubernetes.command("credentials", short_help="Make and renew the cluster's Secrets.")
+@click.option("--name", required=True, metavar="NAME", help="Begins the names of the Secrets: the release's.")
+@click.option(
+    "--part", "parts", multiple=True, required=True, type=click.Choice([part.value for part in Part]), help="What to make."
+)
+@click.option("--dns", multiple=True, metavar="NAME", help="A name by which clients call coordinators and writers; repeat it.")
+@click.option("--redis-dns", multiple=True, metavar="NAME", help="A name by which coordinators call Redis; repeat it.")
+@click.option("--cluster-domain", "domain", default="headgate.internal", show_default=True, help="As the services' setting.")
+@click.option(
+    "--valid", default="90d", show_default=True, help="How long a certificate is valid; it is renewed in the last third."
+)
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label of the Secrets; repeat it.")
+@json_option
+@click.pass_obj
+def credentials(
+    output: Output,
+    /,
+    name: str,
+    parts: tuple[str, ...],
+    dns: tuple[str, ...],
+    redis_dns: tuple[str, ...],
+    domain: str,
+    valid: str,
+    labels: tuple[str, ...],
+) -> None:
+    """Makes those Secrets that are missing, and renews certificates in the last third of their life.
+
+    What is there and good stays as it is, so this can run as often as one likes. To have a part made anew, delete its Secret
+    first: pods keep what they have until the new one is there. A token that was deleted in this way goes on to count for a day.
+    """
+    lifetime, chosen = _lifetime(valid), {Part(part) for part in parts}
+    if (Part.TLS in chosen and not dns) or (chosen & {Part.REDIS, Part.REDIS_TLS} and not redis_dns):
+        raise click.UsageError("--part tls wants --dns, and --part redis and redis-tls want --redis-dns")
+    wanted = Wanted(dns, redis_dns, domain, lifetime, lifetime / 3, chosen, replaces_token=True, reloads_redis=True)
+    api = SecretsApi.of_this_pod()
+    found, versions = {}, {}
+    for end in ENDS:
+        found[end], versions[end] = api.read(f"{name}-{end}")
+    now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
+    made = secrets_with(found, renewed(texts_of(found), wanted, now, SystemIds()))
+    for end, content in made.items():
+        api.write(f"{name}-{end}", content, versions[end], _pairs(labels))
+        output.print_json({"secret": f"{name}-{end}", "keys": sorted(content), "was_there": bool(versions[end])})
+        output.print_text(f"Secret {name}-{end}: {'renewed' if versions[end] else 'made'}")
+    if not made:
+        output.print_text("Nothing is due.")
+
+
+def _lifetime(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=cast(float, duration(text)))
+    except ValueError as error:
+        raise click.UsageError(f"--valid {text}: {error}") from error
+
+
+def _pairs(labels: tuple[str, ...]) -> Mapping[str, str]:
+    pairs = [label.partition("=") for label in labels]
+    if any(not between for _, between, _ in pairs):
+        raise click.UsageError("--label wants KEY=VALUE")
+    return {key: value for key, _, value in pairs}

@@ -1,0 +1,81 @@
+"""`headgate kubernetes credentials` against an API that keeps Secrets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.kubernetes import api as api_module
+from headgate_cli.main import run
+from support.kubernetes_api import KubernetesApi, kubernetes_api
+
+ARGUMENTS = (
+    *("kubernetes", "credentials", "--name", "rows", "--label", "app.kubernetes.io/instance=rows"),
+    *("--part", "tls", "--part", "cluster", "--part", "access", "--dns", "rows"),
+)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesApi]:
+    with kubernetes_api(tmp_path) as made:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "localhost")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(made.port))
+        monkeypatch.setattr(api_module, "ACCOUNT", made.account)
+        yield made
+
+
+def test_it_makes_what_is_missing_once(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(ARGUMENTS) == ExitCode.OK
+    assert cluster.applied[0] == "rows-ca"
+    assert set(cluster.applied) == {
+        *("rows-ca", "rows-tls", "rows-cluster-coordinator", "rows-cluster-writer", "rows-cluster-compactor"),
+        *("rows-access", "rows-client"),
+    }
+    assert cluster.secrets["rows-tls"]["type"] == "kubernetes.io/tls"
+    assert cluster.secrets["rows-access"]["type"] == "Opaque"
+    assert cluster.secrets["rows-tls"]["metadata"]["labels"] == {"app.kubernetes.io/instance": "rows"}
+    said = capsys.readouterr()
+    assert cluster.content("rows-client")["token"].decode() not in said.out + said.err
+    count = len(cluster.applied)
+    assert run(ARGUMENTS) == ExitCode.OK
+    assert len(cluster.applied) == count
+    assert "Nothing is due" in capsys.readouterr().out
+
+
+def test_a_secret_that_was_deleted_is_made_anew_and_no_other(cluster: KubernetesApi) -> None:
+    run(ARGUMENTS)
+    del cluster.secrets["rows-tls"]
+    cluster.applied.clear()
+    assert run(ARGUMENTS) == ExitCode.OK
+    assert cluster.applied == ["rows-tls"]
+
+
+def test_a_role_that_leaves_a_secret_out_is_named(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.forbidden.add("rows-access")
+    assert run(ARGUMENTS) == ExitCode.OPERATOR
+    said = capsys.readouterr().err
+    assert "rows-access" in said
+    assert "Role" in said
+
+
+def test_an_api_with_another_certificate_gets_no_token(
+    cluster: KubernetesApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with kubernetes_api(tmp_path / "other") as other:
+        (cluster.account / "ca.crt").write_bytes((other.account / "ca.crt").read_bytes())
+    assert run(ARGUMENTS) == ExitCode.RETRY_LATER
+    assert "CERTIFICATE_VERIFY_FAILED" in capsys.readouterr().err
+    assert not cluster.applied
+
+
+def test_outside_of_a_pod_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(api_module, "ACCOUNT", tmp_path)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert run(ARGUMENTS) == ExitCode.OPERATOR
+    assert "no pod" in capsys.readouterr().err
+
+
+def test_names_that_a_part_needs_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(("kubernetes", "credentials", "--name", "rows", "--part", "tls")) == ExitCode.USAGE
+    assert "--dns" in capsys.readouterr().err
