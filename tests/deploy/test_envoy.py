@@ -3,9 +3,11 @@
 import asyncio
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
@@ -91,3 +93,19 @@ async def test_a_writer_behind_it_keeps_no_more_than_the_messages_whatever_frame
         assert sum(call.sent for call in calls) > 5 * MIB
         assert not connection.refused.is_set()
         assert peak_memory(pid) - before < 100 * MIB
+
+
+async def test_a_renewed_certificate_is_shown_without_a_restart_and_open_streams_stay(cluster: Cluster, tmp_path: Path) -> None:
+    shown, new = self_signed(tmp_path / "shown"), self_signed(tmp_path / "new")
+    wanted = new.cert.read_text().strip()
+    with sidecar(tmp_path, cluster.address_of(WRITER), shown) as address:
+        host, port = address.split(":")
+        trusted = grpc.ssl_channel_credentials(shown.cert.read_bytes())
+        async with asyncio.timeout(60), grpc.aio.secure_channel(address, trusted) as channel:
+            watching = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+            await watching.read()
+            new.key.rename(shown.key)
+            new.cert.rename(shown.cert)
+            while (await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)))).strip() != wanted:
+                pass
+            assert not watching.done()

