@@ -22,7 +22,8 @@ def task(tmp_path: Path) -> Path:
     for file in (*members, *locks, Path("task")):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
-    for program in (".venv/bin/python", ".cache/versitygw/versitygw", ".cache/s3rver/node_modules/s3rver/bin/s3rver.js"):
+    fetched = ("versitygw/versitygw", "helm/helm", "s3rver/node_modules/s3rver/bin/s3rver.js")
+    for program in (".venv/bin/python", *(f".cache/{name}" for name in fetched)):
         (tmp_path / program).parent.mkdir(parents=True)
         (tmp_path / program).write_text(_SAYS_ITS_ARGUMENTS)
         (tmp_path / program).chmod(0o755)
