@@ -161,3 +161,21 @@ def test_further_settings_are_those_of_the_service_that_the_chart_does_not_set(r
     if role == "compactor":
         unset |= {"listen", "advertise", "insecure", "tls_cert", "tls_key", "access", "cluster_listen", "cluster_advertise"}
     assert set(settings.model_fields) - known - unset == (taken - known), role
+
+
+def test_what_watches_is_what_the_repository_has() -> None:
+    """Prometheus's own placeholders come through as they are."""
+    found = rendered("watching")
+    watching = CHART.parents[1] / "watching"
+    rules = next(each for each in found if each["kind"] == "PrometheusRule")
+    assert rules["spec"] == yaml.safe_load((watching / "rules.yaml").read_text(encoding="utf-8"))
+    dashboard = next(each for each in found if each["metadata"]["name"] == "headgate-dashboard")
+    shown = json.loads(dashboard["data"]["headgate.json"])
+    assert shown == json.loads((watching / "dashboard.json").read_text(encoding="utf-8"))
+    monitor = next(each for each in found if each["kind"] == "PodMonitor")
+    (scraped,) = [each["port"] for each in monitor["spec"]["podMetricsEndpoints"]]
+    for each in found:
+        if each["kind"] in ("StatefulSet", "Deployment") and "redis" not in each["metadata"]["name"]:
+            ports = {port["name"] for one in each["spec"]["template"]["spec"]["containers"] for port in one["ports"]}
+            assert scraped in ports
+    assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in (rules, monitor))
