@@ -211,15 +211,15 @@ class ClientStream:
             await due.wait()
             due.clear()
             for answer in hold.take_answers():
+                kind = answer.WhichOneof("message")
+                if kind == "refused":  # counted first: the client may leave as soon as it has the answer, or before
+                    self._shared.refusals.count_refusal(answer.refused.error.code)
                 try:
                     await write(answer)
                 except grpc.aio.BaseError:
                     return  # the client is gone; gRPC raises this at the first write only
-                kind = answer.WhichOneof("message")
                 if kind == "acks" and answer.acks.durable > self._durable_answered:
                     self._durable_answered = answer.acks.durable
                     self._shared.reached("acks_sent")
-                elif kind == "refused":
-                    self._shared.refusals.count_refusal(answer.refused.error.code)
                 elif kind == "ended":
                     return

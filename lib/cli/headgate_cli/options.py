@@ -76,7 +76,7 @@ def _token(token: str, token_file: Path | None) -> str:
         raise CommandError(message, fix="Give the token in HEADGATE_TOKEN or in a file: --token-file FILE.", code=ExitCode.USAGE)
     found = token if token_file is None else _read(token_file)
     if not is_header(found):
-        message = "the token is none: want visible ASCII characters without spaces"
+        message = "a token has visible ASCII characters alone, without spaces, and this one has others"
         raise CommandError(message, fix="Look at HEADGATE_TOKEN, or at the file of --token-file.", code=ExitCode.USAGE)
     return found
 

@@ -61,7 +61,8 @@ def _transport(addresses: Sequence[str], token: str | None, tls: Tls | bool | No
         return Transport(profile.credentials(), profile.token)
     if token and not (token.isascii() and token.isprintable() and " " not in token):
         raise InvalidArgumentError(
-            "the token is none: want visible ASCII characters without spaces", fix="Pass it without the end of its line."
+            "a token has visible ASCII characters alone, without spaces, and this one has others",
+            fix="Pass it without the end of its line.",
         )
     trusted = Tls() if tls is True else tls or None
     return Transport(trusted.credentials() if trusted else None, token)

@@ -37,7 +37,7 @@ class Tls:
 
     Without ``ca`` the system's authorities are trusted::
 
-        headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="…")
+        headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="my-token")
     """
 
     ca: str | Path | None = None

@@ -56,15 +56,20 @@ def test_kill_by_the_kernel_loses_and_doubles_nothing(tmp_path: Path) -> None:
     assert {"fsync", "unlink", "mkdir", "openat"} <= {name for name, _ in calls}
     points = calls if ALL else calls[:: len(calls) // POINTS]
 
+    missed: list[Call] = []
+
     def kill(call: Call) -> tuple[Path, list[str]]:
         name, count = call
         root = tmp_path / f"{name}-{count}/table"
         done = run_under(strace(tmp_path / f"log-{name}-{count}", name, f"signal=KILL:when={count}"), root)
-        assert done.returncode in (-9, 137), f"{call} was never made: {done.stderr}"
+        assert done.returncode in (0, -9, 137), done.stderr
+        if done.returncode == 0:
+            missed.append(call)
         return root, done.stdout.split()
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         left = list(threads.map(kill, points))
+    assert len(missed) <= 1, f"never made: {missed}; two runs may differ in the last call of a name"
     assert len({len(said) for _, said in left}) > COMMITS // 2, "the kills were not spread over the script"
     with processes() as pool:
         wrong = pool.map(examine_folder, *zip(*left, strict=True))
