@@ -47,15 +47,15 @@ def main() -> None:
     )
     figures = Figures()
     if "rate" in options.only:
-        offline.rate(figures, options.checkpoints, spark=options.spark)
+        offline.rate(figures, options.rounds, spark=options.spark)
     if "memory" in options.only:
         offline.memory(figures, quick=options.quick)
     if "written" in options.only:
         written.measure(figures, quick=options.quick)
     if "ingest" in options.only:
-        under_ingest.throughput(figures, 1_000_000 if options.quick else 24_000_000, options.checkpoints)
+        under_ingest.throughput(figures, 1_000_000 if options.quick else 24_000_000, options.rounds)
     if "freshness" in options.only:
-        under_ingest.freshness(figures, options.checkpoints, 10 if options.quick else 60)
+        under_ingest.freshness(figures, options.rounds, 10 if options.quick else 60)
     report(figures, GOALS, options, ("pyarrow", "numpy", "hudi"))
 
 
