@@ -43,12 +43,38 @@ def test_it_makes_what_is_missing_once(cluster: KubernetesApi, capsys: pytest.Ca
     assert "Nothing is due" in capsys.readouterr().out
 
 
-def test_a_secret_that_was_deleted_is_made_anew_and_no_other(cluster: KubernetesApi) -> None:
+@pytest.mark.parametrize("end", ["tls", "cluster-writer", "redis-tls", "redis", "s3"])
+def test_a_secret_that_was_deleted_is_made_anew_whole_and_no_other(end: str, cluster: KubernetesApi) -> None:
+    """A pod whose Secret lacks the authority, which other Secrets still have, would not start."""
+    everything = (*ARGUMENTS, "--part", "redis", "--part", "redis-tls", "--part", "s3", "--redis-dns", "rows-redis")
+    run(everything)
+    before = cluster.secrets.pop(f"rows-{end}")
+    cluster.applied.clear()
+    assert run(everything) == ExitCode.OK
+    assert cluster.applied == [f"rows-{end}"]
+    assert cluster.secrets[f"rows-{end}"]["data"].keys() == before["data"].keys()
+
+
+def test_an_authority_that_a_secret_lacks_is_put_back(cluster: KubernetesApi) -> None:
     run(ARGUMENTS)
-    del cluster.secrets["rows-tls"]
+    data = cluster.secrets["rows-cluster-writer"]["data"]
+    lost = data.pop("ca.crt")
     cluster.applied.clear()
     assert run(ARGUMENTS) == ExitCode.OK
-    assert cluster.applied == ["rows-tls"]
+    assert cluster.applied == ["rows-cluster-writer"]
+    assert cluster.secrets["rows-cluster-writer"]["data"]["ca.crt"] == lost
+
+
+def test_a_client_s_secret_that_was_deleted_gets_another_token(cluster: KubernetesApi) -> None:
+    run(ARGUMENTS)
+    before = cluster.content("rows-client")
+    del cluster.secrets["rows-client"]
+    cluster.applied.clear()
+    assert run(ARGUMENTS) == ExitCode.OK
+    assert set(cluster.applied) == {"rows-access", "rows-client"}
+    assert cluster.content("rows-client")["token"] != before["token"]
+    assert cluster.content("rows-client")["ca.crt"] == before["ca.crt"]
+    assert b"expires = " in cluster.content("rows-access")["access.toml"]
 
 
 def test_a_role_that_leaves_a_secret_out_is_named(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:

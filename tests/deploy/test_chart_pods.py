@@ -103,7 +103,7 @@ def test_liveness_waits_for_nothing_and_readiness_for_the_service(name: str) -> 
             assert own[probe]["grpc"] == {"port": port, "service": LIVE}
         assert own["readinessProbe"]["grpc"] == {"port": port}
         patience = own["livenessProbe"]["failureThreshold"] * own["livenessProbe"]["periodSeconds"]
-        assert patience >= 30, "a machine that is busy is not dead"
+        assert patience >= 120, "a process on a busy machine is not dead"
 
 
 @pytest.mark.parametrize("name", VALUES)

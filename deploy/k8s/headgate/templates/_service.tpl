@@ -120,9 +120,10 @@ startupProbe:
   timeoutSeconds: 3
 livenessProbe:
   grpc: { port: 7073, service: live }
+  # Two minutes: a process that gets no CPU, on a machine that is short of it, is not better off after a restart.
   periodSeconds: 10
-  failureThreshold: 6
-  timeoutSeconds: 5
+  failureThreshold: 12
+  timeoutSeconds: 10
 readinessProbe:
   grpc: { port: 7073 }
   periodSeconds: 2

@@ -43,11 +43,17 @@ def texts_of(secrets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def secrets_with(secrets: Mapping[str, Mapping[str, str]], texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The Secrets that have to be written, whole, in their order: ``secrets`` with ``texts`` in their places."""
+    """The Secrets that have to be written, whole, in their order: ``secrets`` with ``texts`` in their places.
+
+    Several have the services' authority: one that is made anew gets it, though that did not change.
+    """
     wants = {end: dict(secrets.get(end, {})) for end in ENDS}
-    for name, text in texts.items():
+    written = {end for name in texts for end, _ in place_of(name)}
+    written |= {end for end in TLS_SECRETS if secrets.get(end) and "ca.crt" not in secrets[end]}
+    for name, text in {**texts_of(secrets), **texts}.items():
         for end, key in place_of(name):
-            wants[end][key] = text.removesuffix("\n") if key in _LINES else text
+            if end in written:
+                wants[end][key] = text.removesuffix("\n") if key in _LINES else text
     return {end: content for end, content in wants.items() if content and content != secrets.get(end)}
 
 
