@@ -29,6 +29,7 @@ def _forked_services(_own_state: None) -> Iterator[None]:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 SKIPS: dict[str, str] = {
     "tests/deploy/test_image.py::": "images come from a registry: HEADGATE_IMAGE_BUILD has to name a builder",
+    "tests/deploy/test_composed.py::": "the same",
 }
 """What CI may skip: how the id of a test begins, and why. What else tests need, CI's machine has or `.ci/run` installs.
 `.ci/run` says at its end what was left out."""

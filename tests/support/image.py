@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,18 +53,29 @@ class Image:
     ) -> list[str]:
         """Runs it as a container would: process 1, its user, no capabilities, a read-only root, an empty /tmp.
 
-        ``mounts``: folders here and where they lie there.
+        ``mounts``: folders and files here and where they lie there.
         """
+        for source, target in (mounts or {}).items():
+            _mount_point(self.root / target.lstrip("/"), source)
         variables = [*self.config["Env"], *(f"{name}={value}" for name, value in (env or {}).items())]
         argv = [*(self.config["Entrypoint"] if entrypoint is None else entrypoint), *arguments]
         binds = [str(word) for pair in (mounts or {}).items() for word in pair]
         isolated = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
-        where = [str(self.root), self.config["User"], self.config["WorkingDir"]]
+        where = [str(self.root), self.config["User"], self.config.get("WorkingDir", "/")]
         return [*isolated, "sh", "-c", _ENTER, "enter", *where, *binds, "--", *variables, *argv]
 
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """To its end, which is to come within a minute."""
         return subprocess.run(self.command(arguments, **options), capture_output=True, text=True, check=False, timeout=60)
+
+
+def _mount_point(path: Path, source: Path) -> None:
+    """Made if it is not there, as programs that run containers do."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        path.mkdir(exist_ok=True)
+    elif not path.exists():
+        path.touch()
 
 
 def first_process(container: Process) -> int:
@@ -82,24 +93,33 @@ def kill_container(container: Process) -> None:
 
 
 def built_image(factory: pytest.TempPathFactory) -> Image:
-    """Builds the image once for all processes of a test run. Skips without a builder."""
+    """Ours, built once for all processes of a test run. Skips without a builder."""
+    arguments = [str(ROOT), "headgate:test", "-f", str(DOCKERFILE), "--build-arg", f"REVISION={REVISION}"]
+    return _once(factory, "image", lambda: [*shlex.split(os.environ[BUILD]), *arguments])
+
+
+def support_image(factory: pytest.TempPathFactory, name: str) -> Image:
+    """One of tests/k8s/images, in the same way."""
+    script = ROOT / "tests" / "k8s" / "images" / "build.sh"
+    return _once(factory, name, lambda: ["bash", str(script), name])
+
+
+def _once(factory: pytest.TempPathFactory, name: str, command: Callable[[], Sequence[str]]) -> Image:
     own = factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    folder = shared / "image"
+    folder = shared / name
     if BUILD not in os.environ:
         pytest.skip(f"no image was built: {BUILD} names no command that builds one")
     if os.geteuid() != 0:
         pytest.skip("only root unpacks an image and runs what is in it")
-    with (shared / "image.lock").open("w") as lock:
+    with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "config.json").exists():
-            _build(folder)
+            _build(folder, command())
     return Image(folder / "root", json.loads((folder / "config.json").read_text()))
 
 
-def _build(folder: Path) -> None:
-    arguments = [str(ROOT), "headgate:test", "-f", str(DOCKERFILE), "--build-arg", f"REVISION={REVISION}"]
-    command = [*shlex.split(os.environ[BUILD]), *arguments]
+def _build(folder: Path, command: Sequence[str]) -> None:
     archive = Path(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
     shutil.rmtree(folder, ignore_errors=True)
     config = unpack(archive, folder / "root")
