@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--source", action="append", default=[], help="writer=host:port or coordinator=host:port")
     options = parser.parse_args()
     with server(options.listen, dict(each.split("=", 1) for each in options.source)) as serving:
-        print(f"listening on {serving.server_address[0]}:{serving.server_address[1]}", flush=True)
+        print(f"listening on port {serving.server_address[1]}", flush=True)
         serving.serve_forever()
 
 

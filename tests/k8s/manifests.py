@@ -1,0 +1,100 @@
+"""Producers as Deployments, each pinned to a node: while one node is lost, those on others send on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from k8s.kubectl import Manifest
+
+TESTS = Path(__file__).resolve().parent.parent
+PROGRAM = ("k8s/__init__.py", "k8s/producer.py", "k8s/notes.py", "support/workload.py")
+"""What a producer imports that is not in the image."""
+PART_OF = "headgate-acceptance"
+FOLDER, CREDENTIALS = "/program", "/credentials"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What all producers of a table send. ``rate``: rows a second, of each."""
+
+    table: str
+    address: str
+    notes: str
+    rate: float
+    batch: int
+    buckets: int
+    partitions: int
+
+
+def program() -> Manifest:
+    """A ConfigMap; keys cannot have slashes."""
+    data = {path.replace("/", "."): (TESTS / path).read_text(encoding="utf-8") or "\n" for path in PROGRAM}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "producer-program"}, "data": data}
+
+
+def store_secret(name: str, environment: Mapping[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": dict(environment)}
+
+
+def producer(name: str, stream: Stream, image: str, node: str, store: str, client: str, replicas: int = 1) -> Manifest:
+    """``store``: the Secret with the store's environment; ``client``: the one with token and ca.crt, "" for none."""
+    labels = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/component": "producer", "producer": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"producer-{name}", "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"producer": name}},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(name, stream, image, node, store, client)},
+        },
+    }
+
+
+def _pod(name: str, stream: Stream, image: str, node: str, store: str, client: str) -> Mapping[str, Any]:
+    volumes: list[Any] = [{"name": "program", "configMap": {"name": "producer-program", "items": _items()}}]
+    mounts = [{"name": "program", "mountPath": FOLDER}]
+    if client:
+        volumes.append({"name": "credentials", "secret": {"secretName": client}})
+        mounts.append({"name": "credentials", "mountPath": CREDENTIALS})
+    volumes.append({"name": "tmp", "emptyDir": {}})
+    mounts.append({"name": "tmp", "mountPath": "/tmp"})
+    container = {
+        "name": "producer",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-u", "-m", "k8s.producer"],
+        "env": _environment(name, stream, client),
+        "envFrom": [{"secretRef": {"name": store}}],
+        "volumeMounts": mounts,
+        "resources": {"requests": {"cpu": "20m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+    }
+    return {
+        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
+        "terminationGracePeriodSeconds": 60,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 10001,
+            "fsGroup": 10001,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": volumes,
+    }
+
+
+def _items() -> Sequence[Mapping[str, str]]:
+    return [{"key": path.replace("/", "."), "path": path} for path in PROGRAM]
+
+
+def _environment(name: str, stream: Stream, client: str) -> Sequence[Mapping[str, Any]]:
+    told = {field: str(getattr(stream, field)) for field in Stream.__slots__} | {"name": name}
+    told |= {"token": f"{CREDENTIALS}/token" if client else "", "ca": f"{CREDENTIALS}/ca.crt" if client else ""}
+    values = [{"name": f"PRODUCER_{key.upper()}", "value": value} for key, value in told.items()]
+    pod = {"name": "PRODUCER_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return [{"name": "PYTHONPATH", "value": FOLDER}, pod, *values]

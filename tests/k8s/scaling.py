@@ -1,0 +1,61 @@
+"""Writers come and go: by hand, and by the horizontal autoscaler."""
+
+from collections.abc import Callable, Mapping
+
+from k8s.kubectl import wait_until
+from k8s.release import Part
+from k8s.scene import Scene
+from k8s.shares import OVER, ROUNDS, ratio_after, written
+
+EVENLY = 1.5
+LOAD = ("burst-1", "burst-2", "burst-3")
+LOAD_RATE = 3000.0
+SCALED_WITHIN_S = 300.0
+AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 60, "windowSeconds": 30}
+
+
+def scaled_by_hand(writers: int) -> Callable[[Scene], None]:
+    """Returns when so many writers share the load, or do not in time."""
+
+    def act(scene: Scene) -> None:
+        before = len(scene.watch.seen)
+        scene.release.scale(Part.WRITER, writers)
+        scene.release.wait_rolled_out()
+        _wait_even(scene, before, writers)
+
+    return act
+
+
+def _wait_even(scene: Scene, since: int, writers: int) -> None:
+    checkpoints: list[Mapping[str, int]] = []
+
+    def found() -> float:
+        checkpoints.extend(written(scene.store, commit) for commit in scene.watch.seen[since + len(checkpoints) :])
+        try:
+            return ratio_after([each for each in checkpoints if each], writers)
+        except ValueError:
+            return 0.0
+
+    ratio = wait_until(f"{ROUNDS + OVER} checkpoints of {writers} writers", found, 120, 1.0)
+    scene.figures[f"bytes of the fullest to the emptiest of {writers} writers"] = round(ratio, 2)
+    if ratio > EVENLY:
+        scene.findings.append(f"{writers} writers: the fullest has {ratio:.2f} times the bytes of the emptiest, above {EVENLY}")
+
+
+def scaled_by_load(scene: Scene) -> None:
+    """More producers come, and go again. The autoscaler is on for this alone."""
+    scene.release.upgrade({"autoscaling": {"writer": AUTOSCALED}})
+    try:
+        scene.start_producers(*LOAD, rate=LOAD_RATE)
+        wait_until("four writers", lambda: _writers(scene) == 4, SCALED_WITHIN_S)
+        scene.release.wait_rolled_out()
+        for name in LOAD:
+            scene.kubectl.run("scale", "deployment", f"producer-{name}", "--replicas=0")
+        wait_until("two writers", lambda: _writers(scene) == 2, SCALED_WITHIN_S)
+    finally:
+        scene.release.upgrade({"autoscaling": {"writer": {"enabled": False}}})
+        scene.release.scale(Part.WRITER, 2)
+
+
+def _writers(scene: Scene) -> int:
+    return int(scene.release.workload(Part.WRITER)["spec"]["replicas"])
