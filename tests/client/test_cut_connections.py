@@ -25,7 +25,8 @@ async def test_every_row_arrives_once_and_in_order_whatever_is_cut(seed: int) ->
                 table = await hg.create_table("t", SCHEMA, key="id")
                 async with table.channel("c") as channel:
                     sent = 0
-                    while sent < 4000:
+                    # A slow machine reconnects rarely, so 4,000 rows may go out over few connections.
+                    while sent < 4000 or len(cluster.opens) < 5:
                         count = dice.choice([1, 1, 3, 200])
                         note = "n" * dice.choice([1, 500])
                         await channel.upsert([{"id": number, "note": note} for number in range(sent, sent + count)])
@@ -40,6 +41,4 @@ async def test_every_row_arrives_once_and_in_order_whatever_is_cut(seed: int) ->
                         if dice.random() < 0.05:
                             await channel.flush("durable")
                     first.cut_after = second.cut_after = None
-            assert first.cuts + second.cuts > 3
-            assert len(cluster.opens) > 3
             assert [row["id"] for row in cluster.tables["t"].rows] == list(range(sent))
