@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from support import forked
+from support.time_limits import limit_async_tests
 
 _HERE = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -37,6 +38,10 @@ SKIPS: dict[str, str] = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="a test that is skipped fails, unless tests/conftest.py lists it")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    limit_async_tests(items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -233,6 +233,7 @@ async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
     await writer.commit(T, rows(("a", 1, "x")), "c", 1)
     foreign = foreign_write(tmp_path)
     writer.report(T, ask_instant=wire.AskInstant(checkpoint=writer.filling(T)))
+    await writer.order(T, "detach")
     await coordinator.until(T, state="quarantined")
     error = await refused(owner(coordinator).Clean(api.CleanRequest(table=T)))
     assert error.code == errors_pb2.CODE_TABLE_QUARANTINED

@@ -6,10 +6,10 @@ the rows that it takes, whoever has their key groups. A bool switches each of th
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import pyarrow as pa
@@ -23,6 +23,8 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from headgate_writer.orders import read_definition
 from support.splitting import split
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -69,8 +71,8 @@ class ScriptedWriter:
     # --- what it hears ---
 
     async def order(self, table: str, kind: str) -> Any:
-        """The next order of that kind."""
-        return getattr(await self._orders[table, kind].get(), kind)
+        """The next order of that kind. Fails when the stream has ended without one."""
+        return getattr(await self._unless_ended(self._orders[table, kind].get()), kind)
 
     def waiting(self, table: str, kind: str) -> int:
         """Orders of that kind that nobody has asked for."""
@@ -86,9 +88,24 @@ class ScriptedWriter:
         return self._tables[table].filling
 
     async def attached(self, table: str) -> None:
-        """Returns once it has a part in the table."""
+        """Returns once it has a part in the table. Fails when the stream has ended before.
+
+        It may still have the part of an ownership that is over: wait for the "detach" of that one first.
+        """
         async with self._decided:
-            await self._decided.wait_for(lambda: table in self._tables)
+            await self._decided.wait_for(lambda: self.ended.is_set() or table in self._tables)
+        assert not self.ended.is_set(), self.why
+
+    async def _unless_ended(self, arrives: Coroutine[Any, Any, _T]) -> _T:
+        """What arrives. A test that waits for what an ended stream can no longer bring would wait for ever."""
+        waiting, over = asyncio.ensure_future(arrives), asyncio.ensure_future(self.ended.wait())
+        try:
+            await asyncio.wait({waiting, over}, return_when=asyncio.FIRST_COMPLETED)
+            assert waiting.done(), f"the writer's stream has ended: {self.why}"
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            over.cancel()
 
     # --- what it says ---
 

@@ -1,0 +1,51 @@
+"""A limit on async tests: one that waits for ever fails and says where its tasks stand, not only where its threads do."""
+
+import asyncio
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+LIMIT_S = 480.0
+"""Less than pytest's faulthandler_timeout, which ends the whole worker and knows nothing of tasks."""
+
+
+def limit_async_tests(items: list[pytest.Item], limit_s: float = LIMIT_S) -> None:
+    """Gives each coroutine test the limit. An ``asyncio.timeout`` in a fixture is none: it cancels the fixture's own task."""
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = limited(item.obj, limit_s)
+
+
+def limited(test: Callable[..., Awaitable[None]], limit_s: float) -> Callable[..., Awaitable[None]]:
+    """The test, which raises TimeoutError after ``limit_s`` seconds, once stderr has got where its tasks stand."""
+
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(limit_s, _say_where, limit_s)
+        try:
+            async with asyncio.timeout(limit_s):
+                await test(*args, **kwargs)
+        finally:
+            watch.cancel()
+
+    return run
+
+
+def _say_where(limit_s: float) -> None:
+    print(f"after {limit_s:.0f} s the test still waits:", file=sys.stderr)
+    for task in asyncio.all_tasks():
+        print(f"{task.get_name()}:", *_awaiting(task.get_coro()), sep="\n  ", file=sys.stderr)
+
+
+def _awaiting(coroutine: Any) -> list[str]:
+    """The lines at which it waits, outermost first. A task's own stack has only the outermost one."""
+    lines = []
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
+        coroutine = coroutine.cr_await
+    return lines

@@ -1,0 +1,40 @@
+"""A test that waits for ever fails by itself, says where each of its tasks stands, and takes no other test with it."""
+
+import asyncio
+import re
+
+import pytest
+
+from support.time_limits import limited
+
+
+async def _waits_inside(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def test_a_test_that_waits_for_ever_fails_and_says_where_its_tasks_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    async def waits_for_ever() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_waits_inside(asyncio.Event()), name="the other")
+            await _waits_inside(asyncio.Event())
+
+    with pytest.raises(TimeoutError):
+        await limited(waits_for_ever, limit_s=0.05)()
+    said = capsys.readouterr().err
+    assert re.search(r"the other:\n.*test_time_limits\.py:\d+ _waits_inside", said), said
+    assert said.count("_waits_inside") == 2, said
+
+
+async def test_a_test_within_its_limit_is_left_alone() -> None:
+    seen = []
+
+    async def passes(value: int) -> None:
+        seen.append(value)
+
+    await limited(passes, limit_s=60)(value=7)
+    assert seen == [7]
+
+
+def test_the_async_tests_of_this_run_have_the_limit(request: pytest.FixtureRequest) -> None:
+    others = [item for item in request.session.items if "is_left_alone" in item.name and isinstance(item, pytest.Function)]
+    assert [item.obj.__wrapped__.__name__ for item in others] == ["test_a_test_within_its_limit_is_left_alone"]
