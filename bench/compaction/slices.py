@@ -129,5 +129,10 @@ def _rows(drawn: pa.Table, numbers: Ints, versions: Ints) -> pa.Table:
 
 def _code() -> str:
     log = ROOT / "lib" / "tables" / "headgate_tables" / "hudi" / "log"
-    sources = [Path(__file__), log / "parquet_rows.py", log / "writer.py", log.parent / "services" / "compaction" / "base_writer.py"]
+    sources = [
+        Path(__file__),
+        log / "parquet_rows.py",
+        log / "writer.py",
+        log.parent / "services" / "compaction" / "base_writer.py",
+    ]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:8]

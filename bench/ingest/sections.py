@@ -35,10 +35,12 @@ _CLIENTS = "bench.ingest.clients"
 
 
 @contextmanager
-def cluster_with_table(interval: str, writers: int, compactors: int = 0) -> Iterator[tuple[Cluster, str]]:
+def cluster_with_table(
+    interval: str, writers: int, compactors: int = 0, writer_flags: Sequence[str] = ()
+) -> Iterator[tuple[Cluster, str]]:
     """A fresh cluster of one coordinator, and the URL of its table ``events``."""
     with scratch_folder("ingest") as folder:
-        options = {"coordinator": ["--checkpoint-interval", interval]}
+        options = {"coordinator": ["--checkpoint-interval", interval], "writer": writer_flags}
         say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} checkpoints")
         with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=options) as cluster:
             with headgate.connect(cluster.address) as hg:
@@ -121,7 +123,7 @@ def overload(figures: Figures, rounds: int, seconds: float) -> None:
     """As much as clients can send to one writer, from 32 channels."""
     feed = prepare(2_000_000, "uniform")
     for _ in range(rounds):
-        with cluster_with_table("10s", 1) as (cluster, _):
+        with cluster_with_table("10s", 1, writer_flags=("--memory-limit", "512MiB")) as (cluster, _):
             pids = [child.pid for child in _family(cluster.part("writer-1").pid)]
             arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 32, "seconds": seconds}
             used = run_child(f"{_CLIENTS}:overload", **arguments)

@@ -20,8 +20,8 @@ WRITERS = 2
 RATE = 1000.0
 AT_ONCE = 16
 """Opens and creates under way together."""
-_MEMORY = "3GiB"
-"""Of a writer: 1,000 channels are above the limit of the default 512MiB (238)."""
+_MEMORY = "6GiB"
+"""Of a writer: 1,000 channels are above the limit of the default 1GiB (191)."""
 _WORKLOAD = Workload(event_time=False, partitions=1)
 
 

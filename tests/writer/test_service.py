@@ -50,7 +50,7 @@ async def test_a_batch_that_comes_in_parts_is_one_batch(tmp_path: Path) -> None:
 async def test_a_message_that_should_have_come_in_parts_ends_its_stream_alone(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         channel, other = await made.channel("c"), await made.channel("d", hold=2)
-        await channel.say_at_once(batch=ingest_pb2.Batch(rows=bytes(300_000)))
+        await channel.say_at_once(batch=ingest_pb2.Batch(rows=bytes(PART_BYTES + 100_000)))
         assert await channel.status() is grpc.StatusCode.RESOURCE_EXHAUSTED
         await other.append(rows(("a", 1, "")))
         await other.acked(received=1)

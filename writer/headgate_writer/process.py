@@ -37,7 +37,7 @@ _log = get_logger()
 
 _PART_ENVELOPE = 4 << 10
 _STRANGER_BYTES = 4 << 20
-_FEWEST_CALLS = 64
+_FEWEST_CALLS = 32
 """At any memory limit: a program is expected to have so many channels."""
 INGEST = "headgate.api.v1.IngestService"
 _APPEND = f"/{INGEST}/Append"

@@ -35,10 +35,10 @@ class WriterSettings(ServiceSettings):
         "comes from AWS_*, GOOGLE_* or AZURE_*; docs/operations.md has the credentials of each",
     )
     memory_limit: ByteSize = Field(
-        512 * _MIB,
+        1024 * _MIB,
         description="memory of the whole process. Rows take up to a quarter of what the process itself (192MiB) leaves; "
         "beyond that clients are not read. Higher: clients run further ahead of the store, and more channels are taken "
-        "(512MiB: 238)",
+        "(1GiB: 191, 512MiB: 73)",
     )
     max_in_flight: ByteSize = Field(
         256 * _MIB,

@@ -7,14 +7,14 @@ from typing import Any, Generic
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_proto.parts import PART_BYTES, Request
+from headgate_proto.parts import Request
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.read_budget import ReadBudget
 
 _COPIES = 2
 """The joined bytes and the request that is made of them exist at once."""
-_SLOWEST = PART_BYTES
+_SLOWEST = 256 << 10
 """Bytes a second. A sender that is slower keeps memory from others."""
 
 
