@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from headgate_runtime.listening import listen
+from headgate_runtime.listening import ListenError, listen
 from headgate_runtime.values import Address
 
 LOOPBACKS = [("::1", socket.AF_INET6), ("127.0.0.1", socket.AF_INET)]
@@ -55,7 +55,7 @@ async def test_a_port_that_another_process_has_at_one_of_the_addresses_is_refuse
     monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     localhost_has(monkeypatch, "::1", "127.0.0.1")
-    with another_process(host) as port, pytest.raises(OSError, match="is another process there") as refused:
+    with another_process(host) as port, pytest.raises(ListenError, match="Is another process there") as refused:
         listen(grpc.aio.server(), Address("localhost", port), None)
     assert refused.value.errno == errno.EADDRINUSE
 
@@ -83,5 +83,23 @@ async def test_an_address_that_this_machine_does_not_have_is_left_out(monkeypatc
     localhost_has(monkeypatch, "2001:db8::1", "127.0.0.1")
     assert Address.parse(listen(grpc.aio.server(), Address("localhost", 0), None)).port > 0
     localhost_has(monkeypatch, "2001:db8::1")
-    with pytest.raises(OSError, match="localhost is no address of this machine"):
+    with pytest.raises(ListenError, match="localhost is no address of this machine"):
         listen(grpc.aio.server(), Address("localhost", 0), None)
+
+
+async def test_a_port_that_is_not_allowed_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_self: socket.socket, _address: tuple[str, int]) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", denied)
+    with pytest.raises(ListenError, match=r"cannot listen on 127.0.0.1:80: Permission denied\. Choose a port above 1023"):
+        listen(grpc.aio.server(), Address("127.0.0.1", 80), None)
+
+
+async def test_a_host_that_is_not_known_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_args: Any, **_kwargs: Any) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("headgate_runtime.listening.socket.getaddrinfo", unknown)
+    with pytest.raises(ListenError, match=r"cannot listen on writer-9:7070: Name or service not known\. Give a host of this"):
+        listen(grpc.aio.server(), Address("writer-9", 7070), None)

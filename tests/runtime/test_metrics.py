@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import Counter
 
+from headgate_runtime.listening import ListenError
 from headgate_runtime.metrics import CappedLabel, metrics, served, watch_access
 from headgate_runtime.settings import ServiceSettings, load_settings
 
@@ -36,7 +37,7 @@ async def test_a_taken_address_is_an_error_at_the_start() -> None:
     registry = metrics("writer")
     with (
         served(registry, settings("--metrics-listen", "127.0.0.1:0")) as address,
-        pytest.raises(OSError, match="in use"),
+        pytest.raises(ListenError, match=r"cannot listen on 127.0.0.1:\d+: .*in use\. .* choose another port"),
         served(metrics("writer"), settings("--metrics-listen", address)),
     ):
         pass

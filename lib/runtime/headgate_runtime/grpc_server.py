@@ -95,7 +95,7 @@ class Server:
         self._settings = settings
 
     async def start(self) -> str:
-        """Serves from now on; returns the host:port really bound. Raises OSError if the address is taken."""
+        """Serves from now on; returns the host:port really bound. Raises ListenError."""
         await self.access.begin()
         settings = self._settings
         credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None

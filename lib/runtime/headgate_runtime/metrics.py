@@ -7,6 +7,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, PlatformCollector, ProcessCollector, start_http_server
 
+from headgate_runtime.listening import ListenError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address
 
@@ -41,8 +42,7 @@ def watch_access(registry: CollectorRegistry, access: AccessLike) -> None:
 
 @contextlib.contextmanager
 def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[str]:
-    """Serves the metrics on a thread, and yields the bound host:port, "" without ``metrics_listen``. Raises OSError if it is
-    taken.
+    """Serves the metrics on a thread, and yields the bound host:port, "" without ``metrics_listen``. Raises ListenError.
 
     Call it on the event loop, whose tasks it counts: a number that only grows is a leak.
     """
@@ -53,7 +53,10 @@ def served(registry: CollectorRegistry, settings: ServiceSettings) -> Iterator[s
         yield ""
         return
     address = Address.parse(settings.metrics_listen)
-    server, thread = start_http_server(address.port, address.host, registry)
+    try:
+        server, thread = start_http_server(address.port, address.host, registry)
+    except OSError as e:
+        raise ListenError(address, e.errno, str(e.strerror)) from e
     try:
         yield str(address._replace(port=server.server_port))
     finally:
