@@ -61,6 +61,18 @@ async def test_discovery_leads_to_no_plain_address_elsewhere(shown: Issuer) -> N
     assert "no https:// address" in keys.problem
 
 
+@pytest.mark.parametrize(
+    "address", ["https://issuer example/keys", "https://issuer.example/ keys", f"https://{70 * 'a'}.example/"]
+)
+async def test_an_address_that_nobody_can_have_leaves_the_keys_as_they_were(shown: Issuer, address: str) -> None:
+    keys = keys_of(shown)
+    await keys.fetch()
+    shown.answer = lambda request: answer_json(request, {"issuer": shown.address, "jwks_uri": address})
+    await keys.fetch()
+    assert address in keys.problem
+    assert keys.find("k") is not None
+
+
 def drip(request: BaseHTTPRequestHandler) -> None:
     """A byte at a time, for as long as somebody listens."""
     request.send_response(200)

@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from headgate_runtime.values import Address
 from headgate_runtime.world import Clock
@@ -39,16 +39,20 @@ async def fetch(address: str, clock: Clock) -> bytes:
     """
     if not is_safe(address):
         raise FetchError(f"{address} is neither https:// nor on this machine")
-    parts = urlsplit(address)
+    try:
+        return await _fetched(urlsplit(address), clock)
+    except TimeoutError:
+        raise FetchError(f"{address} did not answer within {SECONDS:g} s") from None
+    except (FetchError, OSError, http.client.HTTPException, ValueError) as error:
+        raise FetchError(f"{address}: {str(error) or type(error).__name__}") from None
+
+
+async def _fetched(parts: SplitResult, clock: Clock) -> bytes:
     connection = _connection(parts.scheme, parts.hostname or "", parts.port)
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     try:
         async with asyncio.timeout(SECONDS):
             return await asyncio.to_thread(_get, connection, path or "/", clock)
-    except TimeoutError:
-        raise FetchError(f"{address} did not answer within {SECONDS:g} s") from None
-    except (FetchError, OSError, http.client.HTTPException, ValueError) as error:
-        raise FetchError(f"{address}: {str(error) or type(error).__name__}") from None
     finally:
         _cut(connection)
 
