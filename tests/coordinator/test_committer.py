@@ -37,6 +37,7 @@ from headgate_tables.hudi import OwnerProcess, Table, open_table
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.place import place
 from headgate_tables.storage.store import Outcome
+from support.alarms import text_of
 from support.handles import open_on
 from support.splitting import split
 from support.systems import FaultyStore
@@ -359,7 +360,7 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
         assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
         assert owner.committer.last_commit.files == 1, "the first try's files are not counted again"
     if work != "instant":
-        assert owner.committer.outage.alarm == "", "a slot was won"
+        assert text_of(owner.committer.outage.alarm) == "", "a slot was won"
 
 
 @pytest.mark.parametrize("work", ["instant", "commit", "offsets"])
@@ -372,13 +373,13 @@ def test_a_denial_is_an_alarm_until_a_slot_is_won_again_and_nobody_has_to_send_r
     owner.store.before_create = deny
     (refused,) = owner.do(asked[work])
     assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
-    assert "the store has denied access since 2027-01-15 08:00:00 UTC" in owner.committer.outage.alarm
-    assert "Read-only file system" in owner.committer.outage.alarm
+    assert "the store has denied access since 2027-01-15 08:00:00 UTC" in text_of(owner.committer.outage.alarm)
+    assert "Read-only file system" in text_of(owner.committer.outage.alarm)
     owner.do(Maintain())
-    assert "(2 times" in owner.committer.outage.alarm
+    assert "(2 times" in text_of(owner.committer.outage.alarm)
     owner.store.before_create = lambda path: None
     owner.do(Maintain())
-    assert owner.committer.outage.alarm == ""
+    assert text_of(owner.committer.outage.alarm) == ""
 
 
 def test_a_commit_that_is_won_and_cannot_be_published_was_decided(owner: Owner, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi import OwnerProcess, open_table
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
+from support.alarms import text_of
 from support.handles import open_on
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
@@ -146,7 +147,7 @@ def test_while_the_store_takes_no_slot_one_is_tried_at_a_time_and_nothing_is_mai
         assert not owner.committer.more_to_maintain
     owner.store.before_create = lambda path: None
     assert [type(each) for each in owner.do(Maintain())] == [PlanOpened], "with the same look that finds the store back"
-    assert owner.committer.outage.alarm == ""
+    assert text_of(owner.committer.outage.alarm) == ""
 
 
 def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner: Owner, tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner
     version = tmp_path / "table/.hoodie/timeline/history/_version_"
     version.write_text("7")
     owner.maintain_until(lambda: bool(owner.committer.maintenance_alarm))
-    assert "history" in owner.committer.maintenance_alarm
+    assert "history" in text_of(owner.committer.maintenance_alarm)
     owner.table.upsert(rows(("b", 1, "still taken")))
     version.unlink()
     owner.maintain_until(lambda: len(owner.table.commits()) < 10)

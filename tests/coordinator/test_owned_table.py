@@ -36,7 +36,7 @@ REFUSAL = Refusal("CODE_TABLE_RESTORED", "the table was restored", "Open again."
 class Committer:
     """Does nothing, when its gate is open; ``log``: what it was asked, in order. Its first work is always Maintain."""
 
-    more_to_maintain, maintenance_alarm = False, ""
+    more_to_maintain, maintenance_alarm = False, None
 
     def __init__(self, log: list[str]) -> None:
         self.log = log

@@ -15,6 +15,7 @@ from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World, pass_on
 from headgate_tables.errors import StoreUnavailableError
+from support.alarms import text_of
 from support.hand_clock import HandClock
 
 OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
@@ -201,7 +202,7 @@ async def test_a_store_that_cannot_be_listed_is_an_alarm_and_the_last_list_holds
     async with standing() as scene:
         scene.store_answers = False
         await scene.looked(after=1.0)
-        assert "the store's tables cannot be listed" in scene.state.listing_outage.alarm
+        assert "the store's tables cannot be listed" in text_of(scene.state.listing_outage.alarm)
         assert list(scene.state.table_names) == ["t"]
         scene.store_answers = True
         scene.tables = ["t", "u"]

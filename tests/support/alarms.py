@@ -1,9 +1,10 @@
-"""Waiting for an alarm in `status`."""
+"""Alarms as tests look at them, and waiting for one in `status`."""
 
 import re
 import time
 
 import headgate
+from headgate_coordinator.core.alarms import StandingAlarm
 from support.processes import READY_S
 
 LIMIT_S = READY_S
@@ -25,6 +26,11 @@ def wait_for_alarm(hg: headgate.Headgate, text: str, table: str = "t", *, state:
                 return alarm
         assert time.monotonic() < deadline, f"no alarm with {text!r} within {LIMIT_S:.0f} s: {status}"
         time.sleep(0.1)  # nothing tells a client of an alarm
+
+
+def text_of(alarm: StandingAlarm | None) -> str:
+    """Empty without an alarm."""
+    return alarm.text if alarm else ""
 
 
 def _times(alarm: str) -> int:

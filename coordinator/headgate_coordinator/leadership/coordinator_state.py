@@ -14,7 +14,7 @@ from headgate_coordinator.streams.messages import refused
 from headgate_coordinator.streams.writers import Writers, WriterSession
 from headgate_coordinator.tables.adoptions import PendingAdoptions
 from headgate_coordinator.tables.compacting import TableCompactions
-from headgate_coordinator.tables.outage import Outage, kind_of, lasting
+from headgate_coordinator.tables.outage import Outage, lasting
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -37,8 +37,9 @@ class TableTrouble:
     @property
     def alarm(self) -> StandingAlarm:
         """For operators."""
-        kind = AlarmKind.QUARANTINED if self.quarantines else kind_of(self.error, AlarmKind.NOT_SERVED)
-        return StandingAlarm(kind, f"the table does not serve, {lasting(self.error, self.since_ms)}: {self.error}")
+        kind, lasts = lasting(self.error, self.since_ms, otherwise=AlarmKind.NOT_SERVED)
+        text = f"the table does not serve, {lasts}: {self.error}"
+        return StandingAlarm(AlarmKind.QUARANTINED if self.quarantines else kind, text)
 
 
 @dataclass(slots=True)
@@ -125,8 +126,8 @@ class CoordinatorState:
         """What Prometheus gets at a scrape."""
         alarms = {name: [alarm.kind.value for alarm in owned.view.alarms] for name, owned in self.owned.items()}
         alarms |= {name: [trouble.alarm.kind.value] for name, trouble in self.troubles.items() if name not in self.owned}
-        if self.listing_outage.is_on:
-            alarms[""] = [self.listing_outage.kind.value]
+        if listing := self.listing_outage.alarm:
+            alarms[""] = [listing.kind.value]
         tables = {name: owned.view.figures() for name, owned in self.owned.items()}
         return Figures(len(self.writers), len(self.compactors), self.redis_reachable, tables, alarms)
 

@@ -101,7 +101,7 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
 
     def _alarms(self) -> list[str]:
         listing = self._state.listing_outage.alarm
-        return [*([listing] if listing else []), *self._access_alarms()]
+        return [*([listing.text] if listing else []), *self._access_alarms()]
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         try:

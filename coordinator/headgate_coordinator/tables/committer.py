@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate_coordinator.core import events, stuck_slices
-from headgate_coordinator.core.alarms import StandingAlarm
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
@@ -52,7 +52,7 @@ class Committer:
         self.last_commit = LastCommit()
         self.settings: Mapping[str, str] = {}
         self.more_to_maintain = False
-        self.maintenance_alarm = ""
+        self.maintenance_alarm: StandingAlarm | None = None
         self.outage = Outage()
         self._in_doubt = False
         self.alarms: Sequence[StandingAlarm] = ()
@@ -119,7 +119,7 @@ class Committer:
         """Does one step of maintenance. A step that a busy store refuses, or that waits for the table's listing, is due again
         later. A damaged file stops maintenance and raises an alarm; checkpoints go on.
         """
-        self.more_to_maintain, self.maintenance_alarm = False, ""
+        self.more_to_maintain, self.maintenance_alarm = False, None
         if self._table.stages:
             # Without rows no checkpoint would notice a missing folder. Not on object stores, where the request costs money.
             self._table.check_there()
@@ -130,7 +130,8 @@ class Committer:
                 step = self._table.maintain()
                 self.more_to_maintain = step.more and bool(step.did)
         except (CorruptFileError, MissingFileError) as error:
-            self.maintenance_alarm = f"the table is not maintained: {error}"
+            text = f"the table is not maintained: {error}"
+            self.maintenance_alarm = StandingAlarm(AlarmKind.NOT_MAINTAINED, text)
         self._look_at_plans()
 
     def _takes_slots(self) -> bool:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from headgate_coordinator.core.alarms import AlarmKind
+from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_tables.errors import (
     ClockError,
     StoreDeniedError,
@@ -58,24 +58,19 @@ class Outage:
             self._failures, self._last = 0, None
 
     @property
-    def alarm(self) -> str:
-        """The alarm for operators, empty without an outage."""
-        if self._last is None:
-            return ""
-        return f"{self._what}{lasting(self._last, self._since_ms)} ({self._failures} times; it is tried again): {self._last}"
-
-    @property
-    def kind(self) -> AlarmKind:
-        """What kind of alarm it is; without an outage it means nothing."""
-        return AlarmKind.STORE_FAILED if self._last is None else kind_of(self._last, AlarmKind.STORE_FAILED)
+    def alarm(self) -> StandingAlarm | None:
+        """The alarm for operators, None without an outage. Another thread than that of the work may ask."""
+        last = self._last
+        if last is None:
+            return None
+        kind, lasts = lasting(last, self._since_ms, otherwise=AlarmKind.STORE_FAILED)
+        return StandingAlarm(kind, f"{self._what}{lasts} ({self._failures} times; it is tried again): {last}")
 
 
-def kind_of(error: TablesError, otherwise: AlarmKind) -> AlarmKind:
-    """The kind of alarm for a failure that may pass by itself."""
-    return next((alarm for kind, alarm, _ in _WHAT if isinstance(error, kind)), otherwise)
-
-
-def lasting(error: TablesError, since_ms: int) -> str:
-    """Returns ``the store has denied access since 2026-11-22 14:03:22 UTC``. ``since_ms``: milliseconds since the epoch."""
-    what = next((what for kind, _, what in _WHAT if isinstance(error, kind)), _FAILED)
-    return f"{what} since {datetime.fromtimestamp(since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def lasting(error: TablesError, since_ms: int, otherwise: AlarmKind) -> tuple[AlarmKind, str]:
+    """Returns the kind of the alarm and ``the store has denied access since 2026-11-22 14:03:22 UTC``. ``since_ms``: milliseconds
+    since the epoch. ``otherwise``: the kind for an error that has no kind of its own.
+    """
+    found = (each for each in _WHAT if isinstance(error, each[0]))
+    _, kind, what = next(found, (TablesError, otherwise, _FAILED))
+    return kind, f"{what} since {datetime.fromtimestamp(since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -35,16 +35,16 @@ class TableView:
     @property
     def alarms(self) -> Sequence[StandingAlarm]:
         """What is wrong with the table now."""
-        committer = self._committer
+        clock, committer = self._guard.verdict().alarm, self._committer
         alarms = (
-            StandingAlarm(AlarmKind.CLOCK, self._guard.verdict().alarm),
-            StandingAlarm(committer.outage.kind, committer.outage.alarm),
+            StandingAlarm(AlarmKind.CLOCK, clock) if clock else None,
+            committer.outage.alarm,
             *self._core.alarms,
             *self._compactions.alarms,
             *committer.alarms,
-            StandingAlarm(AlarmKind.NOT_MAINTAINED, committer.maintenance_alarm),
+            committer.maintenance_alarm,
         )
-        return [each for each in alarms if each.text]
+        return [each for each in alarms if each is not None]
 
     def status(self, owner: str) -> tables_pb2.TableStatus:
         """Returns the table's status. ``owner``: this coordinator's name."""
