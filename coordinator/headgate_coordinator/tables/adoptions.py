@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class PendingAdoptions:
-    """At most one request waits for a table. Belongs to an event loop; the requests run on other threads."""
+    """At most one request of a table waits or runs. Belongs to an event loop; the requests run on other threads."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, RunService] = {}
@@ -23,12 +23,16 @@ class PendingAdoptions:
         """Returns the result of ``call`` once the table was opened for it. Raises what ``call`` raises, and ReopenTable when
         another adoption waits, or the table is served without one.
         """
-        if table in self._waiting:
+        if table in self._waiting or table in self._asked:
             raise ReopenTable("the table is being adopted", fix="Send the same again shortly.")
         requests = self._asked[table] = TableRequests(
             asyncio.get_running_loop(), lambda work: self._waiting.update({table: work})
         )
-        return await requests.call_table(call)
+        try:
+            return await requests.call_table(call)
+        finally:
+            if self._asked.get(table) is requests:  # a refused one may already have a successor
+                del self._asked[table]
 
     def take_adoption(self, table: str) -> RunService | None:
         """Removes and returns the request that waits for the table, to be run before it is owned."""

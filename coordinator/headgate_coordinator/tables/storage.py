@@ -144,7 +144,7 @@ class TableStorage:
     def _adopt(self, name: str, address: str, adoption: RunService) -> None:
         try:
             table = self._open_listed(name, address)
-        except TablesError as error:
+        except BaseException as error:  # whatever it is: the caller waits for an answer
             adoption.failed(error)
             raise
         with table:
