@@ -48,7 +48,7 @@ class CoordinatorState:
 
     ``owned``: tables that are served here. ``troubles``: why tables whose lease this coordinator holds are not served.
     ``holders``: of leases, as of Redis's last answer. ``alive``: coordinators in that answer; ``coordinators``: these, and those
-    named shortly before. ``adoptions`` wait for the next try to open a table.
+    named shortly before. ``adoptions`` wait for the next try to open a table. ``redis_reachable``: None: not asked yet.
     """
 
     table_names: Sequence[str] = ()
@@ -60,7 +60,7 @@ class CoordinatorState:
     coordinators: Sequence[Holder] = ()
     adoptions: PendingAdoptions = field(default_factory=PendingAdoptions)
     own: Holder = NOBODY
-    redis_reachable: bool = False
+    redis_reachable: bool | None = None
     writers: Writers = field(init=False)
     compactors: Compactors = field(init=False)
 
@@ -129,7 +129,7 @@ class CoordinatorState:
         if listing := self.listing_outage.alarm:
             alarms[""] = [listing.kind.value]
         tables = {name: owned.view.figures() for name, owned in self.owned.items()}
-        return Figures(len(self.writers), len(self.compactors), self.redis_reachable, tables, alarms)
+        return Figures(len(self.writers), len(self.compactors), bool(self.redis_reachable), tables, alarms)
 
     def table_status(self, table: str) -> tables_pb2.TableStatus:
         """One table's status, as far as this coordinator knows it."""

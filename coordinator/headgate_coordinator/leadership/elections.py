@@ -69,7 +69,6 @@ class Elections:
         self._forgot_at = -math.inf
         self._list_at = 0.0
         self._stands = True
-        self._redis_noted: bool | None = None
         self._ownerships = Ownerships(state, leases, storage, settings, world, metrics, threads, guard)
         self.first_look_done = asyncio.Event()
         """Set once the first look at store and leases is over, or no look will be: a drain may begin before the first."""
@@ -118,12 +117,13 @@ class Elections:
         self._recreated &= self._serving.keys() - self._state.owned.keys()
 
     def _note_redis(self) -> None:
-        if self._redis_noted is not self._leases.reachable:
-            if self._leases.reachable:
-                _log.info("redis answers")
-            else:
-                _log.warning("redis does not answer: owned tables go on, no other is taken", why=self._leases.last_error)
-        self._state.redis_reachable = self._redis_noted = self._leases.reachable
+        before, self._state.redis_reachable = self._state.redis_reachable, self._leases.reachable
+        if before is self._leases.reachable:
+            return
+        if self._leases.reachable:
+            _log.info("redis answers")
+        else:
+            _log.warning("redis does not answer: owned tables go on, no other is taken", why=self._leases.last_error)
 
     def _note_coordinators(self, alive: Sequence[Holder]) -> None:
         now = self._world.clock.monotonic()

@@ -95,7 +95,7 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
                 for session in state.compactors
             ],
             tables=[state.table_status(table) for table in sorted(tables)],
-            redis_reachable=state.redis_reachable,
+            redis_reachable=bool(state.redis_reachable),
             alarms=self._alarms() if caller.may(Right.OPERATE, None) else [],
         )
 
