@@ -7,52 +7,41 @@ import math
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import Clock
+from headgate_writer.debt import Debt
 
 _LONGEST_WAIT_S = 3600.0
 
 
 class RateLimiter:
-    """Sets no limit before the first order.
-
-    The bytes of a batch are a debt that shrinks at the ordered rate, and the next batch waits until the debt is gone. So no batch
-    is split, or kept in memory while it waits, and the rate holds over any two batches, however large. The debt does not shrink
-    in a pause: batches that a client had already sent are still taken, and paid off at the rate that follows.
+    """Sets no limit before the first order. The bytes of a batch are a debt that shrinks at the ordered rate, so no batch is
+    split, or kept in memory while it waits. In a pause it does not shrink: batches that a client had already sent are still
+    taken, and paid off at the rate that follows.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.refusal: errors_pb2.Error | None = None
         """The answer to every batch while the table is stopped; None while it is not."""
         self._clock = clock
-        self._rate = 0
-        self._paused = False
-        self._owed = 0.0
-        self._at = clock.monotonic()
+        self._rate = math.inf
+        self._debt = Debt(clock.monotonic())
         self._changed = asyncio.Event()
 
     def set_throttle(self, order: wire.Throttle) -> None:
         """Follows an order of the owner, also for clients that wait now."""
-        self._pay()
-        self._paused = order.paused
-        self._rate = 0 if order.paused else order.bytes_per_second
+        self._debt.pay(self._rate, self._clock.monotonic())
+        self._rate = 0.0 if order.paused else order.bytes_per_second or math.inf
         self.refusal = order.why if order.stopped else None
-        if not (self._rate or self._paused):
-            self._owed = 0.0
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     def count_bytes(self, nbytes: int) -> None:
         """Counts the Arrow bytes of a batch that was taken."""
-        if self._rate or self._paused:
-            self._pay()
-            self._owed += nbytes
+        self._debt.take(nbytes, self._rate, self._clock.monotonic())
 
     @property
     def delay(self) -> float:
         """Seconds until the next batch may be taken or refused; infinite during a pause."""
-        if self._paused:
-            return math.inf
-        self._pay()
-        return self._owed / self._rate if self._rate else 0.0
+        return self._debt.delay(self._rate, self._clock.monotonic())
 
     async def wait_for_turn(self) -> None:
         """Waits until ``delay`` is 0."""
@@ -60,8 +49,3 @@ class RateLimiter:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(delay, _LONGEST_WAIT_S)):
                     await self._changed.wait()
-
-    def _pay(self) -> None:
-        now = self._clock.monotonic()
-        self._owed = max(0.0, self._owed - (now - self._at) * self._rate)
-        self._at = now

@@ -1,10 +1,9 @@
-"""Quotas: which count for a principal, what the access file may say of them, and what is owed at a rate."""
+"""Quotas: which count for a principal, and what the access file may say of them."""
 
 import math
 
 import pytest
 
-from headgate_runtime.access.debt import Debt
 from headgate_runtime.access.file import AccessFileError, read_access_file
 from headgate_runtime.access.quotas import UNLIMITED, Usage, usage_of
 
@@ -48,27 +47,3 @@ def test_a_quota_that_is_not_understood_is_refused_by_its_line(quota: str, messa
     with pytest.raises(AccessFileError, match="line 2:") as refused:
         read_access_file(f"\n[[quotas]]\n{quota}\n")
     assert message in str(refused.value)
-
-
-def test_what_was_taken_is_paid_off_at_the_rate() -> None:
-    debt = Debt(100.0)
-    assert debt.delay(10, 100.0) == 0
-    debt.take(50, 10, 100.0)
-    assert debt.delay(10, 102.0) == pytest.approx(3)
-    debt.take(10, 10, 102.0)
-    assert debt.delay(10, 102.0) == pytest.approx(4)
-    assert debt.delay(10, 200.0) == 0
-
-
-def test_time_without_a_debt_is_no_credit() -> None:
-    debt = Debt(0.0)
-    debt.take(10, 10, 1000.0)
-    assert debt.delay(10, 1000.0) == pytest.approx(1)
-
-
-def test_a_rate_that_is_lifted_forgives_the_debt() -> None:
-    debt = Debt(0.0)
-    debt.take(1000, 1, 0.0)
-    assert debt.delay(math.inf, 0.0) == 0
-    debt.take(1000, math.inf, 0.0)
-    assert debt.delay(1, 0.0) == 0
