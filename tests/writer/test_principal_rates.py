@@ -53,6 +53,20 @@ def test_a_principal_that_left_without_a_debt_is_forgotten() -> None:
         assert again is not rate
 
 
+def test_a_principal_that_left_with_a_debt_is_forgotten_once_it_is_paid() -> None:
+    clock = HandClock()
+    rates = PrincipalRates(clock)
+    with rates.stream_of("ann", ten_rows) as rate:
+        rate.count(30, 1, TEN_ROWS)
+    with rates.stream_of("bob", ten_rows):
+        pass
+    assert len(rates) == 1
+    clock.now += 3
+    with rates.stream_of("bob", ten_rows):
+        assert len(rates) == 2
+    assert len(rates) == 0
+
+
 class Stepping(HandClock):
     """Sleeps take no real time."""
 

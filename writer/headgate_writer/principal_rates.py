@@ -47,15 +47,26 @@ class PrincipalRates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rates: dict[str, PrincipalRate] = {}
+        self._left: dict[str, UsageNow] = {}
+
+    def __len__(self) -> int:
+        return len(self._rates)
 
     @contextlib.contextmanager
     def stream_of(self, principal: str, usage: UsageNow) -> Iterator[PrincipalRate]:
         """For as long as the principal's stream is open."""
+        self._left.pop(principal, None)
         rate = self._rates.setdefault(principal, PrincipalRate(self._clock))
         rate.streams += 1
         try:
             yield rate
         finally:
             rate.streams -= 1
-            if not rate.streams and rate.delay(usage()) == 0:
-                self._rates.pop(principal, None)
+            if not rate.streams:
+                self._left[principal] = usage
+            self._forget_paid()
+
+    def _forget_paid(self) -> None:
+        """Those that left: otherwise each principal that ever owed something would stay."""
+        for principal in [each for each, usage in self._left.items() if self._rates[each].delay(usage()) == 0]:
+            del self._rates[principal], self._left[principal]
