@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from headgate_cli.credentials.authority import ROLES, Issued, is_good
+from headgate_cli.credentials.authority import ROLES, Issued, is_good, is_host
 from headgate_cli.credentials.renewal import PRINCIPAL, Part, Wanted, renewed, with_token
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
@@ -215,6 +215,36 @@ def test_the_command_writes_files_that_others_cannot_read_and_says_what_it_made(
         assert stat.S_IMODE(path.stat().st_mode) == (0o640 if secret else 0o644), name
     assert run(command) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["made"] == []
+
+
+@pytest.mark.parametrize(
+    "host", ["bücher.example", "", "a b", "10.0.0.0/8", "h:7070", "256.1.1.1", "a..b", f"{64 * 'a'}.example"]
+)
+def test_a_name_that_no_certificate_can_be_for_is_refused_and_makes_nothing(
+    host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options in (["--host", host], ["--host", "h", "--redis-host", host]):
+        assert run(["access", "credentials", str(tmp_path / "made"), *options]) == ExitCode.USAGE
+        assert "want a DNS name" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "host", ["h", "*.example.org", "xn--bcher-kva.example", "10.0.0.7", "::1", "writer-0.writers.ns.svc", "1.org"]
+)
+def test_names_and_addresses_get_a_certificate(host: str) -> None:
+    found = renewed({}, Wanted([host], parts=[Part.TLS]), NOW, IDS)
+    assert is_host(host)
+    assert renewed(found, Wanted([host], parts=[Part.TLS]), NOW, IDS) == {}
+
+
+def test_a_file_that_is_no_text_counts_as_damaged(tmp_path: Path) -> None:
+    command = ["access", "credentials", str(tmp_path / "made"), "--host", "h", "--json"]
+    assert run(command) == ExitCode.OK
+    key = tmp_path / "made/tls/tls.key"
+    key.write_bytes(b"\xff\xfe")
+    assert run(command) == ExitCode.OK
+    assert key.read_text().startswith("-----BEGIN PRIVATE KEY")
 
 
 @pytest.mark.parametrize(

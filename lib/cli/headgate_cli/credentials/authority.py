@@ -1,6 +1,7 @@
 """An authority of the cluster's own, and the certificates that it signs, as PEM."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 ROLES = ("coordinator", "writer", "compactor")
+_DNS_NAME = re.compile(
+    r"(?=.{1,253}\Z)(\*\.)?(?!\d+\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.(?!\d+\Z)|\Z))+", re.IGNORECASE
+)
 _SKEW = timedelta(hours=1)
 """Clocks of machines that read a new certificate may be behind by so much."""
 
@@ -84,6 +88,15 @@ class Authority:
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         builder = builder.add_extension(signer, critical=False)
         return _issued(builder.sign(self._key, hashes.SHA256()), key)
+
+
+def is_host(text: str) -> bool:
+    """Whether a certificate can be for it: an IP address, or a DNS name, whose first label may be ``*``."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return _DNS_NAME.fullmatch(text) is not None
+    return True
 
 
 def is_good(trusted: str, issued: Issued, hosts: Sequence[str], at: datetime) -> bool:

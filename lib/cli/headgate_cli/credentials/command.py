@@ -6,6 +6,7 @@ from typing import cast
 
 import click
 
+from headgate_cli.credentials.authority import is_host
 from headgate_cli.credentials.folder import found_in, write
 from headgate_cli.credentials.renewal import Wanted, renewed
 from headgate_cli.output import Output, json_option
@@ -47,6 +48,8 @@ def credentials(
       headgate access credentials /etc/headgate --host headgate.example.org --host 10.0.0.7
     """  # noqa: D301 - click wants the backspace
     wanted = Wanted(hosts, redis_hosts, valid=_time("--valid", valid), left=_time("--left", left))
+    check_hosts("--host", hosts)
+    check_hosts("--redis-host", redis_hosts)
     if wanted.left >= wanted.valid:
         raise click.UsageError(f"--left {left} is not below --valid {valid}")
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
@@ -54,6 +57,15 @@ def credentials(
     write(folder, made)
     output.print_json({"folder": str(folder), "made": sorted(made)})
     output.print_text("\n".join(f"made {folder}/{name}" for name in sorted(made)) or f"{folder}: nothing to renew")
+
+
+def check_hosts(option: str, hosts: tuple[str, ...]) -> None:
+    """Raises click.UsageError for a name that no certificate can be for."""
+    for host in hosts:
+        if not is_host(host):
+            raise click.UsageError(
+                f"{option} {host!r}: want a DNS name (in ASCII, xn--… otherwise) or an IP address, without a port"
+            )
 
 
 def _time(option: str, text: str) -> timedelta:

@@ -9,9 +9,9 @@ _SECRET = ("access.toml", "password", "settings.toml", "token", "users.acl")
 
 
 def found_in(folder: Path) -> dict[str, str]:
-    """The texts of its folders, by ``FOLDER/FILE``. Raises OSError."""
+    """The texts of its folders, by ``FOLDER/FILE``; of damaged ones what can be read. Raises OSError."""
     files = [path for path in folder.glob("*/*") if path.is_file() and not path.name.startswith(".")]
-    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in files}
+    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8", errors="replace") for path in files}
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from typing import cast
 
 import click
 
+from headgate_cli.credentials.command import check_hosts
 from headgate_cli.credentials.renewal import Part, Wanted, renewed
 from headgate_cli.kubernetes.api import SecretsApi
 from headgate_cli.kubernetes.layout import ENDS, secrets_with, texts_of
@@ -52,6 +53,8 @@ def credentials(
     lifetime, chosen = _lifetime(valid), {Part(part) for part in parts}
     if (Part.TLS in chosen and not dns) or (chosen & {Part.REDIS, Part.REDIS_TLS} and not redis_dns):
         raise click.UsageError("--part tls wants --dns, and --part redis and redis-tls want --redis-dns")
+    check_hosts("--dns", dns)
+    check_hosts("--redis-dns", redis_dns)
     wanted = Wanted(dns, redis_dns, domain, lifetime, lifetime / 3, chosen, replaces_token=True, reloads_redis=True)
     api = SecretsApi.of_this_pod()
     found, versions = {}, {}
