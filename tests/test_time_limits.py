@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from support.time_limits import limited
+from support.time_limits import ended, limited
 
 
 async def _waits_inside(event: asyncio.Event) -> None:
@@ -23,6 +23,15 @@ async def test_a_test_that_waits_for_ever_fails_and_says_where_its_tasks_wait(ca
     said = capsys.readouterr().err
     assert re.search(r"the other:\n.*test_time_limits\.py:\d+ _waits_inside", said), said
     assert said.count("_waits_inside") == 2, said
+
+
+async def test_a_service_that_does_not_end_fails_its_test_and_says_where_it_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    service = asyncio.create_task(_waits_inside(asyncio.Event()), name="the service")
+    with pytest.raises(TimeoutError, match="the service has not ended"):
+        await ended(service, limit_s=0.05)
+    assert re.search(r"the service:\n.*_waits_inside", capsys.readouterr().err)
+    service.cancel()
+    await ended(service)
 
 
 async def test_a_test_within_its_limit_is_left_alone() -> None:

@@ -15,6 +15,7 @@ from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from headgate_runtime.world import World
 from support.coordinator_steps import reported_steps
+from support.time_limits import ended
 
 FAST: dict[str, float] = {
     "checkpoint_interval": 0.2,
@@ -73,7 +74,7 @@ class Running(Client):
     async def drain(self) -> None:
         """As SIGTERM; returns when it has ended."""
         self._draining.set()
-        await asyncio.wait([self._task])
+        await ended(self._task)
         self._task.result()
 
     async def failed(self) -> BaseException:
@@ -115,6 +116,6 @@ async def running_coordinator(
                 yield running
         finally:
             draining.set()
-            await asyncio.wait([task])
+            await ended(task)
     if not running.failure_known:
         task.result()

@@ -26,7 +26,7 @@ def limited(test: Callable[..., Awaitable[None]], limit_s: float) -> Callable[..
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         loop = asyncio.get_running_loop()
-        watch = loop.call_later(limit_s, _say_where, limit_s)
+        watch = loop.call_later(limit_s, print_tasks)
         try:
             async with asyncio.timeout(limit_s):
                 await test(*args, **kwargs)
@@ -36,8 +36,17 @@ def limited(test: Callable[..., Awaitable[None]], limit_s: float) -> Callable[..
     return run
 
 
-def _say_where(limit_s: float) -> None:
-    print(f"after {limit_s:.0f} s the test still waits:", file=sys.stderr)
+async def ended(task: "asyncio.Task[None]", limit_s: float = LIMIT_S / 2) -> None:
+    """Returns when the task has ended, however it ended. Raises TimeoutError, once stderr has got where all tasks stand."""
+    await asyncio.wait([task], timeout=limit_s)
+    if not task.done():
+        print_tasks()
+        raise TimeoutError(f"{task.get_name()} has not ended within {limit_s:.0f} s")
+
+
+def print_tasks() -> None:
+    """Prints to stderr where each task of the running loop stands."""
+    print("what every task waits for:", file=sys.stderr)
     for task in asyncio.all_tasks():
         print(f"{task.get_name()}:", *_awaiting(task.get_coro()), sep="\n  ", file=sys.stderr)
 
