@@ -56,3 +56,15 @@ def test_a_new_producer_of_a_channel_does_not_count_it_again() -> None:
     table = OneTable("a", channels={"one": [1, 50, "ann", 0]})
     table.tell(table.opens("a", "one", channels=2), OffsetsWon(1))
     assert not refusals(table.tell(table.opens("a", "two", channels=2)))
+
+
+def test_a_channel_that_is_opened_anew_does_not_count_twice_while_its_slot_is_under_way() -> None:
+    table = OneTable("a", channels={"one": [1, 50, "ann", 0]})
+    assert not refusals(table.tell(table.opens("a", "one", channels=2), table.opens("a", "two", channels=2)))
+    assert full(table.tell(table.opens("a", "three", channels=2)))
+
+
+def test_an_incarnation_that_was_never_issued_takes_nobodys_place() -> None:
+    table = OneTable("a")
+    out = table.tell(table.opens("a", "lost", incarnation=7, channels=1), table.opens("a", "one", channels=1))
+    assert not refusals(out)

@@ -1,7 +1,7 @@
 """How many channels of a table belong to each principal, so that none takes more than its quota."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from headgate_coordinator.core.events import OpenRequested
 from headgate_coordinator.core.instructions import Refusal
@@ -17,13 +17,18 @@ class ChannelCounts:
         """A slot records one more."""
         self._recorded[principal] += 1
 
-    def refusal(self, request: OpenRequested, waiting: Mapping[str, OpenRequested]) -> Refusal | None:
-        """Of the open of a channel without a record. ``waiting``: opens of others that are about to be recorded."""
+    def refusal(
+        self, request: OpenRequested, waiting: Iterable[Mapping[str, OpenRequested]], recorded: Container[str]
+    ) -> Refusal | None:
+        """Of the open of a channel that is not ``recorded``. ``waiting``: opens by channel that are about to be recorded, also
+        those of recorded channels.
+        """
         if not request.channels or request.incarnation:  # an incarnation that was never issued is recorded by no slot
             return None
         count = self._recorded[request.principal]
         if count < request.channels:
-            count += sum(each.principal == request.principal for each in waiting.values())
+            opens = (each for by_channel in waiting for each in by_channel.values() if each.principal == request.principal)
+            count += sum(each.incarnation == 0 and each.channel not in recorded for each in opens)
         if count < request.channels:
             return None
         return Refusal(

@@ -254,7 +254,7 @@ class ChannelRegistry:
             return TAKEN_OVER
         if record is not None and request.incarnation == 0 and record.incarnation >= MAX_INCARNATION:
             return USED_UP
-        return self._counts.refusal(request, {**self._raises, **self._in_slot}) if record is None else None
+        return self._counts.refusal(request, (self._raises, self._in_slot), self._records) if record is None else None
 
     def _is_news(self, request: OpenRequested) -> bool:
         """A new producer, or an incarnation that our slots do not have: a newer owner's if we are an outdated one, else a
