@@ -13,7 +13,8 @@ from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
 from support.coordinator_sim.forgetful import ForgetfulWalk
 from support.coordinator_sim.lying import LyingWalk
-from support.coordinator_sim.slots import StuckError, ViolationError
+from support.coordinator_sim.slots import StuckError
+from support.coordinator_sim.verdicts import is_wrong, naming
 from support.coordinator_sim.walk import Walk
 
 WALKS = int(os.environ.get("HEADGATE_WALKS", "150"))
@@ -63,6 +64,10 @@ WRITERS_RULES = {
 }
 
 
+def is_false(walk: Walk) -> bool:
+    return is_wrong(lambda: walk.run(STEPS))
+
+
 def looks(first: int) -> Iterator[int]:
     yield first
     yield from range(LOOKS)
@@ -72,10 +77,8 @@ def test_every_walk_commits_everything_exactly_once_and_in_order_and_then_falls_
     faults: Counter[str] = Counter()
     for seed in range(WALKS):
         walk = Walk(seed)
-        try:
+        with naming(f"walk {seed}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}: {error}") from error
         faults.update(walk.faults)
     assert len(faults) == 9, f"the walks never saw some faults, only {sorted(faults)}"
 
@@ -91,29 +94,27 @@ def test_a_walk_repeats_exactly() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)
 def test_a_coordinator_that_breaks_one_rule_is_found(mutant: type[TableCoordinator]) -> None:
-    assert any(is_wrong(Walk(seed, mutant)) for seed in looks(MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
+    assert any(is_false(Walk(seed, mutant)) for seed in looks(MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
 
 
 @pytest.mark.parametrize(("broken", "first"), WRITERS_RULES.values(), ids=WRITERS_RULES.keys())
 def test_a_writer_that_breaks_one_rule_is_found(broken: set[str], first: int) -> None:
-    assert any(is_wrong(Walk(seed, mutants.Trusting, broken)) for seed in looks(first))
+    assert any(is_false(Walk(seed, mutants.Trusting, broken)) for seed in looks(first))
 
 
 def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_loses_rows() -> None:
     def walk(seed: int) -> Walk:
         return Walk(seed, mutants.IgnoresLosses, {"counts"}, same_process=True)
 
-    assert any(is_wrong(walk(seed)) for seed in looks(484))
+    assert any(is_false(walk(seed)) for seed in looks(484))
 
 
 def test_ro10_whatever_writers_report_every_row_whose_offset_is_committed_is_in_a_file() -> None:
     liars = excluded = 0
     for seed in range(WALKS):
         walk = LyingWalk(seed)
-        try:
+        with naming(f"walk {seed}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}: {error}") from error
         liars += len(walk.liars)
         excluded += len(walk.excluded & walk.liars)
     assert excluded > WALKS / 5, f"{liars} liars, and only {excluded} of them were found out"
@@ -121,7 +122,7 @@ def test_ro10_whatever_writers_report_every_row_whose_offset_is_committed_is_in_
 
 @pytest.mark.parametrize("mutant", LIARS_MUTANTS, ids=lambda each: each.__name__)
 def test_ro10_a_coordinator_that_believes_writers_is_found(mutant: type[TableCoordinator]) -> None:
-    assert any(is_wrong(LyingWalk(seed, mutant)) for seed in looks(LIARS_MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
+    assert any(is_false(LyingWalk(seed, mutant)) for seed in looks(LIARS_MUTANTS[mutant])), f"{mutant.__doc__} Nobody noticed."
 
 
 def test_ro10_a_coordinator_that_keeps_false_writers_does_not_go_on() -> None:
@@ -146,10 +147,8 @@ def test_r1_two_coordinators_whose_leases_are_lost_again_and_again_find_out_who_
     forgotten = 0
     for seed in range(WALKS):
         walk = ForgetfulWalk(seed)
-        try:
+        with naming(f"walk {seed}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}: {error}") from error
         forgotten += walk.faults.get("_forget", 0)
     assert forgotten > 5 * WALKS
 
@@ -162,14 +161,3 @@ def test_r1_an_owner_that_does_not_ask_who_owns_the_table_is_found(mutant: type[
 
     with pytest.raises(StuckError, match="not everything was committed"):
         walk_until_stuck()
-
-
-def is_wrong(walk: Walk) -> bool:
-    """Whether something false was committed or told; that a broken rule also keeps a walk from coming to rest proves less."""
-    try:
-        walk.run(STEPS)
-    except StuckError:
-        return False
-    except ViolationError:
-        return True
-    return False

@@ -7,6 +7,7 @@ import pytest
 from support.coordinator_sim import mutants
 from support.coordinator_sim.pressed import PressedWalk
 from support.coordinator_sim.slots import StuckError, ViolationError
+from support.coordinator_sim.verdicts import naming
 
 WALKS = int(os.environ.get("HEADGATE_WALKS", "150"))
 STEPS = 3000
@@ -23,10 +24,8 @@ def test_no_slice_passes_its_limit_and_everything_is_committed_once_compaction_c
     full = stopped = 0
     for seed in range(WALKS):
         walk = PressedWalk(seed)
-        try:
+        with naming(f"walk {seed}, limit {walk.limit}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}, limit {walk.limit}: {error}") from error
         full += walk.log.fullest >= walk.limit - 1
         stopped += walk.stops > 0
     assert full > WALKS // 10, "hardly a walk came near its limit"
@@ -37,10 +36,8 @@ def test_rows_that_were_taken_are_committed_without_any_compaction() -> None:
     stopped = 0
     for seed in range(WALKS):
         walk = PressedWalk(seed, compactors=False)
-        try:
+        with naming(f"walk {seed}, limit {walk.limit}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}, limit {walk.limit}: {error}") from error
         stopped += walk.stops > 0
     assert stopped > WALKS // 4, "hardly a walk was stopped"
 

@@ -5,12 +5,13 @@
 """
 
 import os
+from functools import partial
 
 import pytest
 
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
-from support.coordinator_sim.slots import StuckError, ViolationError
+from support.coordinator_sim.verdicts import is_wrong, naming
 from support.coordinator_sim.wide import WRITERS, TableWalk, WideWalk, blows
 
 WALKS = int(os.environ.get("HEADGATE_WIDE_WALKS", "3"))
@@ -23,10 +24,8 @@ STEPS = 3000
 def test_64_writers_commit_everything_exactly_once_and_in_order() -> None:
     for seed in range(WALKS):
         walk = WideWalk(seed)
-        try:
+        with naming(f"walk {seed}"):
             walk.run(STEPS)
-        except ViolationError as error:
-            raise AssertionError(f"walk {seed}: {error}") from error
         assert len({file.process for slot in walk.log.slots for file in slot.files}) > WRITERS / 4, "rows went to few writers"
 
 
@@ -35,33 +34,18 @@ def test_tables_whose_writers_and_coordinators_die_together_commit_everything() 
     together = list(blows(1, 5, STEPS // 5, TABLES_WRITERS))
     assert any(blow.coordinator for blow in together)
     for table in range(TABLES):
-        try:
+        with naming(f"table {table}"):
             TableWalk(1, table, TABLES_WRITERS).endure(together)
-        except ViolationError as error:
-            raise AssertionError(f"table {table}: {error}") from error
 
 
 @pytest.mark.parametrize(
     ("mutant", "first"), [(mutants.CommitsWithoutAllFiles, 3), (mutants.GivesUpWhatGoesOn, 0), (mutants.TellsBeforeTheSlot, 0)]
 )
 def test_a_coordinator_that_breaks_one_rule_is_found_with_64_writers(mutant: type[TableCoordinator], first: int) -> None:
-    assert any(is_wrong(WideWalk(seed, mutant)) for seed in (first, *range(20)))
+    assert any(is_wrong(partial(WideWalk(seed, mutant).run, STEPS)) for seed in (first, *range(20)))
 
 
 @pytest.mark.parametrize(("mutant", "first"), [(mutants.CommitsWithoutAllFiles, 21), (mutants.TellsBeforeTheSlot, 0)])
 def test_a_coordinator_that_breaks_one_rule_is_found_among_many_tables(mutant: type[TableCoordinator], first: int) -> None:
-    assert any(is_wrong(TableWalk(1, table, 4, mutant)) for table in (first, *range(200)))
-
-
-def is_wrong(walk: WideWalk | TableWalk) -> bool:
-    """Whether something false was committed or told; that it does not come to rest proves less."""
-    try:
-        if isinstance(walk, TableWalk):
-            walk.endure(list(blows(1, 5, STEPS // 5, 4)))
-        else:
-            walk.run(STEPS)
-    except StuckError:
-        return False
-    except ViolationError:
-        return True
-    return False
+    together = list(blows(1, 5, STEPS // 5, 4))
+    assert any(is_wrong(partial(TableWalk(1, table, 4, mutant).endure, together)) for table in (first, *range(200)))
