@@ -64,6 +64,8 @@ def test_an_empty_file_allows_nothing() -> None:
 ROLE = '[[roles]]\nprincipals = ["ann"]\nmay = ["write"]\ntables = ["a"]\n'
 WRONG = {
     "no TOML": ("[tokens]\nx = = 1", r"line 2"),
+    "lists that are too deep": ("x = " + 5000 * "[", r"recursion"),
+    "a number that is too long": ("x = " + 5000 * "9", r"4300 digits"),
     "a token that is there twice": (f'[tokens]\n"{A}" = {{ principal = "a" }}\n"{A}" = {{ principal = "b" }}\n', r"line 3"),
     "an unknown part": ("[tokens]\n\n[colours]\n", r"unknown key 'colours'"),
     "a token itself instead of its digest": ('[tokens]\n\n"hg_secret" = { principal = "ann" }', r"line 3: want .*64 hex"),

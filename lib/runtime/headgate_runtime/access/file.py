@@ -82,7 +82,7 @@ def read_access_file(text: str) -> AccessFile:
     """Raises AccessFileError."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of numbers and lists that are too long or too deep for Python
         raise AccessFileError(0, str(error)) from error
     _only(found, ("tokens", "groups", "roles", "quotas", "end"), 1, "the file")
     lines = _digest_lines(text)
