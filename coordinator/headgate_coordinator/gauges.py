@@ -103,6 +103,7 @@ class Gauges(Collector):
         yield from families(self._ask(), self._labels)
 
     def _ask(self) -> Figures:
+        """Not by run_coroutine_threadsafe: after the loop has ended, its coroutine would be a warning about one never awaited."""
         answer: Future[Figures] = Future()
 
         def reply() -> None:

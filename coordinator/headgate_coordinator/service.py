@@ -56,7 +56,7 @@ async def serve(
 
     ``ready`` gets host:port once the coordinator answers and has looked for tables; nothing if it has to drain before.
 
-    Raises OSError for an address in use, OptionError for an impossible store, SyncFailedError (hazard H14).
+    Raises ListenError, OptionError for an impossible store, SyncFailedError (hazard H14).
     """
     system = system or System.real()
     guard = GuardedClock(system.clock, world.clock)
