@@ -180,3 +180,14 @@ def test_a_lost_machine_is_given_up_soon_and_a_scale_down_takes_one_pod_at_a_tim
         assert "replicas" not in find(rendered("adapter"), kind, f"headgate-{role}")["spec"], "the HPA's alone"
         keda = find(rendered("keda"), "ScaledObject", f"headgate-{role}")["spec"]["advanced"]["horizontalPodAutoscalerConfig"]
         assert keda["behavior"] == scaler["behavior"]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_pods_of_one_part_stand_apart_where_they_can(name: str) -> None:
+    """Spread alone is weighed against the load of machines: both writers may land on one, and be lost with it."""
+    for role, pod in service_pods(name).items():
+        (each,) = pod["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert each["weight"] == 100, "above all else that the scheduler weighs"
+        assert each["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+        assert each["podAffinityTerm"]["labelSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        assert each["podAffinityTerm"]["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == role

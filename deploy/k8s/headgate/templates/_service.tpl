@@ -200,6 +200,17 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "headgate.selector" $ | nindent 8 }}
   {{- end }}
+# Apart, if two machines can take them: the scheduler weighs the constraint above against the load of machines, and with few
+# pods that put both on one. Preferred, so that a cluster of one machine, or with one left, still runs all.
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "headgate.selector" . | nindent 14 }}
 securityContext:
   {{- include "headgate.podSecurity" . | nindent 2 }}
 {{- end }}
