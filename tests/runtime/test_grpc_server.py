@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
+from grpc._cython import cygrpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from pydantic import SecretStr
 
@@ -17,7 +18,7 @@ from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.grpc_server import Server, principal
-from headgate_runtime.limits import MAX_MESSAGE_BYTES
+from headgate_runtime.limits import CLIENT_OPTIONS, MAX_MESSAGE_BYTES, DoorLimits, server_options
 from headgate_runtime.settings import ServiceSettings, load_settings
 from support.access import write_access
 from support.certificates import self_signed
@@ -338,3 +339,25 @@ async def test_an_integer_out_of_range_is_refused_before_a_servicer_sees_it() ->
         with failing(errors_pb2.CODE_INVALID_ARGUMENT) as failed:
             await stream.read()
         assert "`OpenChannel.incarnation`" in str(failed.value.details())
+
+
+def test_grpc_knows_all_options() -> None:
+    """It passes over others in silence."""
+    library = Path(cygrpc.__file__).read_bytes()
+    assert [name for name, _ in (*server_options(DoorLimits()), *CLIENT_OPTIONS) if name.encode() not in library] == []
+
+
+async def test_a_connection_without_rows_may_ping_at_the_interval_that_the_server_allows() -> None:
+    """Other writers and compactors do, and would lose their streams as attackers (GOAWAY, too_many_pings)."""
+    options = dict(server_options(DoorLimits()))
+    [allowed] = [name for name, value in options.items() if "ping" in name and value == 10_000]
+    server = grpc.aio.server(options=[*{**options, allowed: 20}.items()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with raw_connection(f"127.0.0.1:{port}") as connection:
+            for _ in range(2 * options["grpc.http2.max_ping_strikes"] + 4):
+                assert await connection.ping()
+                await asyncio.sleep(0.05)
+    finally:
+        await server.stop(0)

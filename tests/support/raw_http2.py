@@ -54,6 +54,7 @@ class RawConnection:
         self.most_streams: int | None = None
         self.refused = asyncio.Event()
         self.settled = asyncio.Event()
+        self._pong = asyncio.Event()
 
     def open_call(self, path: str, metadata: Sequence[tuple[str, str]] = ()) -> RawStream:
         """Sends the headers of a call of ``path`` ("/package.Service/Method")."""
@@ -89,6 +90,16 @@ class RawConnection:
         """Sends a frame of a kind that no server knows, and that it therefore passes over (RFC 9113, 5.5)."""
         self._frame(_UNKNOWN, 0, 0, bytes(nbytes))
 
+    async def ping(self) -> bool:
+        """Whether the server answers a ping, and does not close the connection."""
+        self._pong.clear()
+        self._frame(_Kind.PING, 0, 0, bytes(8))
+        waiting = [asyncio.ensure_future(each.wait()) for each in (self._pong, self.refused)]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        return not self.refused.is_set()
+
     async def drain(self) -> None:
         """Until the socket has taken what was sent."""
         with contextlib.suppress(ConnectionError):
@@ -114,6 +125,8 @@ class RawConnection:
                 self._settings(content)
             case _Kind.PING if not flags & _ACK:
                 self._frame(_Kind.PING, _ACK, 0, content)
+            case _Kind.PING:
+                self._pong.set()
             case _Kind.WINDOW_UPDATE:
                 size = int.from_bytes(content, "big")
                 if stream is not None:

@@ -86,7 +86,8 @@ _SERVER_OPTIONS: Final = (
     # A connection that says nothing takes a place, too.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 300_000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_MS),
+    # gRPC's name of it; an unknown one is passed over in silence, and means five minutes.
+    ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_MS),
     ("grpc.http2.max_ping_strikes", 2),
     ("grpc.keepalive_permit_without_calls", 1),
 )
@@ -97,6 +98,8 @@ CLIENT_OPTIONS: Final = (
     # Callers retry themselves, by the contracts of the services, which count calls: gRPC must not repeat one unseen.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
+    # Of an idle stream, too: without it only two pings go out between two messages, then one a minute.
+    ("grpc.http2.max_pings_without_data", 0),
     # A process that comes back is reached within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
