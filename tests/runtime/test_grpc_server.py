@@ -34,6 +34,8 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
         if request.name == "group":
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._refuse("in a task"))
+        if request.name == "closed":
+            raise asyncio.CancelledError  # as grpcio does for a call of ours whose channel was closed
         if request.name == "bug":
             raise KeyError("the password is hunter2")
         raise rpc_error(errors_pb2.CODE_TABLE_NOT_FOUND, f"no table {request.name!r}", "Create it.", address="other:1")
@@ -339,6 +341,15 @@ async def test_an_integer_out_of_range_is_refused_before_a_servicer_sees_it() ->
         with failing(errors_pb2.CODE_INVALID_ARGUMENT) as failed:
             await stream.read()
         assert "`OpenChannel.incarnation`" in str(failed.value.details())
+
+
+async def test_a_call_whose_own_call_was_cut_off_gets_an_answer() -> None:
+    """gRPC sends no status for a handler that ends as cancelled: the client would wait for ever."""
+    async with serving() as (_, address), connect(address, settings()) as channel:
+        request = tables_pb2.DescribeTableRequest(name="closed")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await tables_pb2_grpc.TableServiceStub(channel).DescribeTable(request, timeout=60)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, "not DEADLINE_EXCEEDED"
 
 
 def test_grpc_knows_all_options() -> None:

@@ -193,6 +193,7 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
         newer = await link.renewed()
         assert newer is not older
         assert await members(newer) == "cluster"
+        assert await members(older) == "cluster", "streams that are open go on: a control stream lasts as long as its service"
         async with connect(
             server.cluster_address, settings(ours, ours.issue("late", [f"writer.{DOMAIN}"])), Role.COORDINATOR
         ) as late:
@@ -200,7 +201,14 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
                 await members(late)
         live["ca"].unlink()
         assert await link.renewed() is newer, "files that are being replaced change nothing"
+        put(Authority(tmp_path / "third"), "third")
+        assert await members(await link.renewed()) == "cluster"
+        with pytest.raises(grpc.aio.UsageError):
+            await members(older)
+        assert await members(newer) == "cluster"
         await link.close()
+        with pytest.raises(grpc.aio.UsageError):
+            await members(newer)
 
 
 def test_every_method_of_services_says_who_may_call_it() -> None:

@@ -12,9 +12,6 @@ from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import channel_credentials, channel_files
 from headgate_runtime.values import Address
 
-_GRACE_S = 2.0
-"""A call other than a stream ends in this time by its own deadline."""
-
 
 def connect(address: str, settings: ServiceSettings, role: Role = Role.COORDINATOR) -> grpc.aio.Channel:
     """A channel to the service of this role at ``address`` (host:port). It connects with the first call; close it when done.
@@ -26,29 +23,38 @@ def connect(address: str, settings: ServiceSettings, role: Role = Role.COORDINAT
 
 
 class RenewedChannel:
-    """A channel to one address, in whose place comes a new one when the PEM files have changed: gRPC reads them once."""
+    """A channel to one address, in whose place comes a new one when the PEM files have changed: gRPC reads them once.
+
+    Calls of the older channel go on, as a control stream lasts as long as its service; it is closed when a third one comes. So a
+    connection outlives one renewal of its certificate, and not two.
+    """
 
     def __init__(self, address: str, settings: ServiceSettings, role: Role) -> None:
         self._address = address
         self._settings = settings
         self._role = role
         self._files = channel_files(settings)
+        self._older: grpc.aio.Channel | None = None
         self.channel = _channel(address, settings, role, self._files)
 
     async def renewed(self) -> grpc.aio.Channel:
-        """The channel for the next call, by the files as they are now. Calls of an older one have a moment to end."""
+        """The channel for the next call, by the files as they are now."""
         try:
             files = channel_files(self._settings)
         except OSError:
             files = self._files  # being replaced
         if files != self._files:
-            older, self._files = self.channel, files
+            self._files = files
+            oldest, self._older = self._older, self.channel
             self.channel = _channel(self._address, self._settings, self._role, files)
-            await older.close(_GRACE_S)
+            if oldest is not None:
+                await oldest.close()
         return self.channel
 
     async def close(self) -> None:
         """Ends its calls."""
+        if self._older is not None:
+            await self._older.close()
         await self.channel.close()
 
 

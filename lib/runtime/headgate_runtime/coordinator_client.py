@@ -11,6 +11,7 @@ import grpc
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
 from headgate_proto.ranges import OutOfRangeError
+from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError
 from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
 from headgate_runtime.errors import UnknownMessageError
@@ -126,7 +127,7 @@ class CoordinatorClient(Generic[Request, Response]):
                 self._complain(address, f"{failed.code().name}: {failed.details()}")
                 continue
             except asyncio.CancelledError:
-                _raise_if_cancelled()
+                raise_if_cancelled()
                 continue  # its connection was dropped and closed meanwhile, which grpcio shows as a cancelled call
             self._complaints.discard(address)
             return list(answer.addresses)
@@ -193,7 +194,7 @@ class _Connection(Generic[Request, Response]):
             finally:
                 self.stream = None
                 call.cancel()
-            _raise_if_cancelled()
+            raise_if_cancelled()
             await self._clock.sleep(RECONNECT_S)
 
     def _welcomed(self, stream: CoordinatorStream[Request, Response]) -> None:
@@ -213,13 +214,3 @@ class _Connection(Generic[Request, Response]):
 
 def _details(broken: ExceptionGroup[grpc.aio.AioRpcError]) -> str:
     return "; ".join(str(error.details()) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError))
-
-
-def _raise_if_cancelled() -> None:
-    """Raises CancelledError if this task was cancelled: errors of calls and of task groups can hide that, or look the same.
-
-    Until Python 3.13 a task group that ends with an error swallows the cancel, and the task would go on for ever.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

@@ -18,6 +18,7 @@ from headgate_runtime.access.call import Call, admitted_call, refused_call
 from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
+from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
@@ -209,6 +210,12 @@ class _Guard(grpc.aio.ServerInterceptor):
                 await serve(requests, context)
             except grpc.aio.BaseError:
                 raise
+            except asyncio.CancelledError:
+                # Not of this call: of one that it made, and whose channel was closed. gRPC would send no status, and the client
+                # would wait for ever.
+                if not is_cancelled():
+                    await self._abort(context, _lost())
+                raise
             except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
                 await self._abort(context, _only_rpc_error(e) or self._internal(e, path))
 
@@ -225,6 +232,10 @@ class _Guard(grpc.aio.ServerInterceptor):
         return rpc_error(
             errors_pb2.CODE_INTERNAL, f"internal error, request {request_id}", "Give this id to the operators of the cluster."
         )
+
+
+def _lost() -> RpcError:
+    return rpc_error(errors_pb2.CODE_UNAVAILABLE, "a connection to another service was closed", "Send the same again shortly.")
 
 
 def _server(guard: _Guard, limits: DoorLimits) -> grpc.aio.Server:

@@ -1,0 +1,53 @@
+"""What coordinators say of a table, over real gRPC, when a channel to one is closed meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from headgate_proto.api.v1.tables_pb2_grpc import TableServiceServicer, add_TableServiceServicer_to_server
+from headgate_writer.refusal import find_refusal
+
+
+class Silent(TableServiceServicer):
+    """Never answers. ``asked``: set by a call."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def DescribeTable(self, request: Any, context: Any) -> Any:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[tuple[grpc.aio.Channel, "asyncio.Task[Any]"]]:
+    """A channel, and the question that waits for an answer on it."""
+    tables, server = Silent(), grpc.aio.server()
+    add_TableServiceServicer_to_server(tables, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            question = asyncio.create_task(find_refusal("t", [channel]))
+            await tables.asked.wait()
+            yield channel, question
+    finally:
+        await server.stop(0)
+
+
+async def test_a_channel_that_is_closed_is_no_answer() -> None:
+    """The client's stream would end as cancelled, and gRPC would not tell the client."""
+    async with asking() as (channel, question):
+        await channel.close()
+        assert await question is None
+
+
+async def test_a_client_that_leaves_ends_the_question() -> None:
+    async with asking() as (_, question):
+        question.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await question
