@@ -116,7 +116,7 @@ EVENTS = (
     Event("certificates rotated", PLANNED_S, certificates_rotated),
     Event("tokens rotated", PLANNED_S, tokens_rotated),
     Event("writers 2 -> 4 -> 2 by the HPA", PLANNED_S, scaled_by_load, Need.METRICS),
-    Event("a node drained, and taken back", PLANNED_S, node_drained, Need.TWO_NODES),
+    Event("a node drained, taken back, and pods spread again", PLANNED_S, node_drained, Need.TWO_NODES),
     Event("a node without Redis crashed", NODE_LOST_S, node_crashed, Need.NODE_FAULTS),
     Event("the node with Redis cut off, and healed", NODE_WITH_REDIS_LOST_S, node_cut, Need.NODE_FAULTS),
 )

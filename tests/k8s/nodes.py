@@ -39,7 +39,10 @@ def node_cut(scene: Scene) -> float:
 
 
 def node_drained(scene: Scene) -> None:
-    """With disruption budgets in force. Pods that are not the release's stay: the cluster may be shared."""
+    """With disruption budgets in force. Pods that are not the release's stay: the cluster may be shared.
+
+    Kubernetes never moves pods back, so all of them would be on one node for what comes next: a restart spreads them again.
+    """
     node = _node_of_redis(scene)
     ours = f"--pod-selector=app.kubernetes.io/instance={scene.release.name}"
     drain = ("drain", node, ours, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=240s")
@@ -48,6 +51,12 @@ def node_drained(scene: Scene) -> None:
         scene.figures["pods left on the drained node"] = len(_pods_on(scene, node))
     finally:
         scene.kubectl.run("uncordon", node)
+    scene.settle()
+    scene.release.restart(Part.COORDINATOR, Part.WRITER)
+    scene.release.wait_rolled_out()
+    for part in (Part.COORDINATOR, Part.WRITER):
+        if len({node_of(pod) for pod in scene.release.pods(part)}) == 1:
+            scene.findings.append(f"all pods of {part.value} are on one node, though there are {len(scene.nodes)}")
 
 
 def _commits_from_now(scene: Scene) -> Any:
