@@ -4,6 +4,7 @@ import pytest
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.instructions import Refusal, Throttle
+from headgate_coordinator.core.tally import Tally
 from headgate_coordinator.streams.messages import MOST_TALLIES, OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -22,7 +23,7 @@ def test_a_pause_is_no_rate_and_no_refusal() -> None:
 
 def test_both_ends_of_the_exchange_report_rows_and_checksums_by_process_and_what_is_in_files_is_summed() -> None:
     tallies = [wire.Tally(process="a", rows=3, checksum=2**64 - 1), wire.Tally(process="b", rows=4, checksum=5)]
-    wanted = {"a": events.Tally(3, 2**64 - 1), "b": events.Tally(4, 5)}
+    wanted = {"a": Tally(3, 2**64 - 1), "b": Tally(4, 5)}
     passed = event_of("p", wire.TableReport(generation=2, barrier_passed=wire.BarrierPassed(checkpoint=7, handed=tallies)))
     assert passed == events.BarrierPassed("p", 2, 7, {}, 0, wanted)
     files = [wire.FileStatus(name="f", rows=3, deletes=2), wire.FileStatus(name="g", rows=1)]

@@ -12,7 +12,6 @@ from headgate_coordinator.core.events import (
     Flushed,
     InstantAsked,
     LoadReported,
-    Tally,
     Tick,
     WriterLeaving,
     WriterLost,
@@ -26,6 +25,7 @@ from headgate_coordinator.core.reconciling import (
     reconcile,
     writers_at_fault,
 )
+from headgate_coordinator.core.tally import Tally
 from support.one_table import OneTable, joined, only, orders
 
 MEMBERS = ("a", "b", "c", "d")

@@ -13,6 +13,7 @@ from headgate_coordinator.core.table_coordinator import TableCoordinator
 from support.coordinator_sim import mutants
 from support.coordinator_sim.forgetful import ForgetfulWalk
 from support.coordinator_sim.lying import LyingWalk
+from support.coordinator_sim.silent import SilentWalk
 from support.coordinator_sim.slots import StuckError
 from support.coordinator_sim.verdicts import is_wrong, naming
 from support.coordinator_sim.walk import Walk
@@ -132,6 +133,31 @@ def test_ro10_a_coordinator_that_keeps_false_writers_does_not_go_on() -> None:
 
     with pytest.raises(StuckError, match="not everything was committed"):
         walk_until_stuck()
+
+
+def test_ro11_a_writer_that_passes_no_barrier_keeps_nothing_from_being_committed() -> None:
+    silent = excluded = 0
+    for seed in range(WALKS):
+        walk = SilentWalk(seed)
+        with naming(f"walk {seed}"):
+            walk.run(STEPS)
+        silent += len(walk.silent)
+        excluded += len(walk.excluded & walk.silent)
+    assert excluded > WALKS / 5, f"{silent} kept silent, and only {excluded} of them were found out"
+
+
+def test_ro11_a_coordinator_that_keeps_silent_writers_does_not_go_on() -> None:
+    def walk_until_stuck() -> None:
+        for seed in looks(0):
+            SilentWalk(seed, mutants.ExcludesNobody).run(STEPS)
+
+    with pytest.raises(StuckError, match="not everything was committed"):
+        walk_until_stuck()
+
+
+@pytest.mark.parametrize("mutant", [mutants.ExcludesTheSlow, mutants.BlamesOneOfMany])
+def test_ro11_a_coordinator_that_excludes_writers_for_too_little_is_found(mutant: type[TableCoordinator]) -> None:
+    assert any(is_false(SilentWalk(seed, mutant)) for seed in looks(0)), f"{mutant.__doc__} Nobody noticed."
 
 
 def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:

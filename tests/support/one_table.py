@@ -16,12 +16,12 @@ from headgate_coordinator.core.events import (
     Published,
     SliceFigures,
     SlotWon,
-    Tally,
     WriterJoined,
 )
 from headgate_coordinator.core.instructions import Instruction, Membership, Send, WinOffsets
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
+from headgate_coordinator.core.tally import Tally
 
 Kind = TypeVar("Kind")
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -211,6 +212,34 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkp
         writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         assert (await made.links[0].report("progress")).checkpoint == 1
         assert (await made.links[0].report("barrier_passed")).checkpoint == 1
+
+
+@pytest.mark.parametrize("barrier_first", [True, False])
+async def test_ro11_a_barrier_behind_rows_without_room_is_reported_as_waiting(tmp_path: Path, barrier_first: bool) -> None:
+    async with cluster(tmp_path, writers=2) as made:
+        tables = made.writers[0].tables
+        while (writer := tables.writer_of(TABLE)) is None:
+            await tables.wait_for_change(TABLE)
+        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
+        await made.owned.grant(made.links[0])
+        hold = await opening
+        full = made.writers[1].budget.add_share(lambda: None)
+        full.set_bytes(1 << 40, 0)
+        much = many(0, 3_000, "x" * 8_000)  # 24 MB: the window of a stream takes 8
+        writer.append_entry(hold.take_batch(3_000, 3_000, Admitted(much, None, much.nbytes)))
+        barrier = wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links))
+        if barrier_first:
+            writer.end_checkpoint(barrier)
+        else:
+            while not writer._pipeline._waiting_for_room:
+                await asyncio.sleep(0.01)
+            assert made.links[0].count("waits_for_room") == 0, "no checkpoint waits for it"
+            writer.end_checkpoint(barrier)
+        assert (await made.links[0].report("waits_for_room")).checkpoint == 1
+        assert made.links[0].count("barrier_passed") == 0
+        full.set_bytes(0, 0)
+        assert (await made.links[0].report("barrier_passed")).checkpoint == 1
+        assert made.links[0].count("waits_for_room") == 0
 
 
 async def test_only_batches_with_rows_of_a_refused_slice_are_refused_and_the_answer_says_which_rows(tmp_path: Path) -> None:

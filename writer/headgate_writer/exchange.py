@@ -57,9 +57,11 @@ class ExchangeSender:
         self._new: asyncio.Queue[ExchangeStream] = asyncio.Queue()
         self._closed = False
 
-    async def send_rows(self, member: Member, checkpoint: int, rows: RoutedRows, tally: Tally) -> None:
-        """Counts the frames in ``tally``, and returns when there is room for more. After ``close`` or ``broken`` the rows go
-        nowhere: they will be sent again.
+    async def send_rows(
+        self, member: Member, checkpoint: int, rows: RoutedRows, tally: Tally, waits: Callable[[], None] = lambda: None
+    ) -> None:
+        """Counts the frames in ``tally``, and returns when there is room for more; calls ``waits`` if there is none. After
+        ``close`` or ``broken`` the rows go nowhere: they will be sent again.
         """
         if rows.nbytes < _LARGE:
             frames = encode_rows(rows)
@@ -68,7 +70,7 @@ class ExchangeSender:
         for frame in frames:
             tally.add(frame.rows, frame.checksum)
         if not self._closed:
-            await self._stream_to(member).send_frames(checkpoint, [frame.message for frame in frames])
+            await self._stream_to(member).send_frames(checkpoint, [frame.message for frame in frames], waits)
 
     async def send_barrier(self, member: Member, checkpoint: int) -> None:
         """Ends the checkpoint for that member, behind all that was sent to it."""

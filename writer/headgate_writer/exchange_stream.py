@@ -64,12 +64,14 @@ class ExchangeStream:
         self._room = asyncio.Event()
         self._over = False
 
-    async def send_frames(self, checkpoint: int, frames: list[wire.Rows]) -> None:
-        """Returns when there is room for more."""
+    async def send_frames(self, checkpoint: int, frames: list[wire.Rows], waits: Callable[[], None]) -> None:
+        """Returns when there is room for more; calls ``waits`` if there is none."""
         if not self._over:
             for rows in frames:
                 self._budget.reserve(self._frames.append_rows(checkpoint, rows))
             self._update()
+        if not self._room.is_set():
+            waits()
         await self._room.wait()
 
     def send_barrier(self, checkpoint: int) -> None:

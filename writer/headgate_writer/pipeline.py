@@ -78,7 +78,7 @@ class Pipeline:
         executor: Executor,
         clock: Clock,
         totals: TableTotals,
-        report: Callable[[wire.BarrierPassed | wire.Progress], None],
+        report: Callable[[wire.BarrierPassed | wire.Progress | wire.WaitsForRoom], None],
         on_first_bytes: Callable[[], None],
     ) -> None:
         self._definition = attached.definition
@@ -102,6 +102,7 @@ class Pipeline:
         self._checkpoint_bytes = 0
         self._noted: list[_Noted] = []
         self._uncommitted = 0
+        self._waiting_for_room = False
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -127,6 +128,7 @@ class Pipeline:
         """Ends the checkpoint: entries appended from now on belong to the next one."""
         self._queue.append_barrier(Barrier(number, following))
         self._awake.set()
+        self._report_wait()
 
     def mark_durable(self, number: int) -> None:
         """The checkpoint's slot is won."""
@@ -213,13 +215,23 @@ class Pipeline:
                 tally.add(rows.rows.num_rows)
                 self._side.add_rows(self._membership.checkpoint, rows, self._process)
             else:
-                await self._exchange.send_rows(member, self._membership.checkpoint, rows, tally)
+                await self._exchange.send_rows(member, self._membership.checkpoint, rows, tally, self._wait_for_room)
+                self._waiting_for_room = False
         nbytes = arrow_bytes(entries)
         self._checkpoint_bytes += nbytes
         self._totals.nbytes += nbytes
         for entry in entries:
             self._grown[entry.hold] = None
             entry.hold.mark_routed(entry)
+
+    def _wait_for_room(self) -> None:
+        self._waiting_for_room = True
+        self._report_wait()
+
+    def _report_wait(self) -> None:
+        """Reports that another bucket side holds up the barrier in the queue: its owner could blame this writer (rule RO11)."""
+        if self._waiting_for_room and self._queue.has_barrier:
+            self._report(wire.WaitsForRoom(checkpoint=self._membership.checkpoint))
 
     async def _pass(self, barrier: Barrier) -> None:
         """Notes the checkpoint's offsets now that all its rows have been handed over (rule RO2), and passes the barrier on."""

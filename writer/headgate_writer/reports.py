@@ -12,6 +12,7 @@ Report: TypeAlias = (
     | wire.AskCheckpoint
     | wire.CheckpointFull
     | wire.Progress
+    | wire.WaitsForRoom
     | wire.OpenRequest
     | wire.ChannelEnded
 )
@@ -35,6 +36,8 @@ def set_report(message: wire.TableReport, report: Report) -> None:
             message.checkpoint_full.CopyFrom(report)
         case wire.Progress():
             message.progress.CopyFrom(report)
+        case wire.WaitsForRoom():
+            message.waits_for_room.CopyFrom(report)
         case wire.OpenRequest():
             message.open.CopyFrom(report)
         case wire.ChannelEnded():

@@ -52,10 +52,10 @@ class CheckpointTrigger:
             return None
         return flushing.progressed_at + self._policy.checkpoint_timeout
 
-    def why_late(self, flushing: Checkpoint | None, now: float) -> str:
+    def why_late(self, flushing: Checkpoint, now: float) -> str:
         """Why the checkpoint has to be aborted now; "": it need not be."""
         late_at = self.flush_deadline(flushing)
-        if late_at is None or flushing is None or late_at > now:
+        if late_at is None or late_at > now:
             return ""
         nothing = f"checkpoint {flushing.number} made no progress for {self._policy.checkpoint_timeout:g} s"
         return f"{nothing}; missing: {', '.join(flushing.missing_reports())}"

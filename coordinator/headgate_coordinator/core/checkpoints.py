@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, assert_never
 
-from headgate_coordinator.core.events import BarrierPassed, Flushed, Progressed
+from headgate_coordinator.core.events import BarrierPassed, Flushed, OfFlush, Progressed, WaitsForRoom
 from headgate_coordinator.core.instructions import Membership
 from headgate_coordinator.core.reconciling import FalseFile, Finding, reconcile
 
@@ -41,6 +41,7 @@ class Checkpoint:
         self.channels: Mapping[str, tuple[int, int, str]] = {}
         self._passed: dict[str, BarrierPassed] = {}
         self._flushed: dict[str, Flushed] = {}
+        self._waiting_for_room = False
 
     @property
     def number(self) -> int:
@@ -52,10 +53,11 @@ class Checkpoint:
         self.phase = Phase.FLUSHING
         self.barrier_at = self.progressed_at = now
 
-    def note_report(self, event: BarrierPassed | Flushed | Progressed, now: float) -> None:
-        """Notes that an ingest side passed the barrier, a bucket side flushed all rows, or either made progress."""
+    def note_report(self, event: OfFlush, now: float) -> None:
+        """Notes that an ingest side passed the barrier or waits for room, a bucket side flushed all rows, or either made
+        progress.
+        """
         if self.phase is Phase.FLUSHING and event.process in self.members:
-            self.progressed_at = now
             match event:
                 case BarrierPassed():
                     self._passed[event.process] = event
@@ -63,8 +65,12 @@ class Checkpoint:
                     self._flushed[event.process] = event
                 case Progressed():
                     pass
+                case WaitsForRoom():
+                    self._waiting_for_room = True
+                    return
                 case _:
                     assert_never(event)
+            self.progressed_at = now
 
     def note_instant(self, now: float) -> None:
         """Notes that its instant is on the timeline."""
@@ -105,6 +111,14 @@ class Checkpoint:
         """What it still waits for, as text for messages."""
         waits = [f"the barrier of {process}" for process in self.members if process not in self._passed]
         return waits + [f"the files of {process}" for process in self.members if process not in self._flushed]
+
+    @property
+    def silent_writer(self) -> str:
+        """The only member whose ingest side did not pass the barrier; "": there are more, or none, or one waits for another's
+        room, so that nobody can say which writer is at fault (rule RO11).
+        """
+        silent = self.members.keys() - self._passed.keys()
+        return next(iter(silent)) if len(silent) == 1 and not self._waiting_for_room else ""
 
     @property
     def files(self) -> list[Any]:

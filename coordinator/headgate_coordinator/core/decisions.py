@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from headgate_coordinator.core import events
+from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.events import CommitRefused, InstantRefused, OfCheckpoint
 from headgate_coordinator.core.instructions import Alarm, Commit, Decided, Instant
 from headgate_coordinator.core.reconciling import Finding, writers_at_fault
 from headgate_coordinator.core.table_state import TableState
+from headgate_coordinator.core.writer_records import SILENT_AT
 
 MOST_NAMED: Final = 3
 """Findings that an alarm spells out: with many writers a false one disagrees with all of them."""
@@ -67,10 +69,29 @@ class Decisions:
         self.refuted += 1
         why = _summary(findings)
         for process in writers_at_fault(findings, complete.members, state.records.agreed):
-            if state.records.note_fault(process) and any(other != process for other, _ in state.eligible):
-                state.members.exclude(process, why)
-                state.out.append(Alarm(f"writer {process} at {complete.members[process]} is excluded: {why}"))
+            if state.records.note_fault(process):
+                self._exclude(process, complete.members[process], why)
         return f"the reports of writers do not add up: {why}"
+
+    def why_late(self, trigger: CheckpointTrigger) -> str:
+        """Returns why the flushing checkpoint has to be aborted now; "": it need not be. Excludes a writer that alone held up one
+        after the other (rule RO11).
+        """
+        state = self._state
+        late = state.checkpoints.flushing
+        if late is None or not (why := trigger.why_late(late, state.now)):
+            return ""
+        silent = late.silent_writer
+        if state.records.note_late(silent):
+            self._exclude(silent, late.members[silent], f"it alone did not pass the barriers of {SILENT_AT} checkpoints in a row")
+        return why
+
+    def _exclude(self, process: str, address: str, why: str) -> None:
+        """Unless the table has no other writer."""
+        state = self._state
+        if any(other != process for other, _ in state.eligible):
+            state.members.exclude(process, why)
+            state.out.append(Alarm(f"writer {process} at {address} is excluded: {why}"))
 
     def handle_answer(self, named: Checkpoint, event: OfCheckpoint) -> None:
         """Handles the committer's answer about that checkpoint."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from headgate_coordinator.core.instructions import Refusal, RefusedSlice
+from headgate_coordinator.core.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,6 @@ class CheckpointAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Rows of a checkpoint between one ingest side and one bucket side, as one of them counted; ``checksum``: of the frames."""
-
-    rows: int = 0
-    checksum: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class BarrierPassed:
     """``offsets``: channels whose accepted offset grew in the checkpoint; ``bytes``: Arrow bytes taken in it.
 
@@ -106,6 +99,15 @@ class Flushed:
 @dataclass(frozen=True, slots=True)
 class Progressed:
     """A writer has handed rows of the checkpoint on, or written some: the checkpoint is slow, and not stuck."""
+
+    process: str
+    generation: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForRoom:
+    """An ingest side cannot pass the checkpoint's barrier before another bucket side has room for its rows."""
 
     process: str
     generation: int
@@ -280,9 +282,9 @@ class DrainAsked:
 
 OfWriter: TypeAlias = WriterJoined | WritersFound | WriterLost | WriterLeaving | LoadReported
 """About a writer's control stream."""
-OfGeneration: TypeAlias = (
-    InstantAsked | CheckpointAsked | BarrierPassed | Flushed | Progressed | CheckpointFull | Broken | OpenRequested | ChannelEnded
-)
+OfFlush: TypeAlias = BarrierPassed | Flushed | Progressed | WaitsForRoom
+"""From a member of the checkpoint that flushes."""
+OfGeneration: TypeAlias = InstantAsked | CheckpointAsked | CheckpointFull | OfFlush | Broken | OpenRequested | ChannelEnded
 """From a writer that takes part in the generation that it names."""
 OfCheckpoint: TypeAlias = InstantIssued | InstantRefused | SlotWon | Published | CommitRefused | FilesRefused
 """From the committer, about one checkpoint."""

@@ -49,7 +49,7 @@ class Members:
         return before
 
     def exclude(self, process: str, why: str) -> None:
-        """The process has no part in the table any more, also on another stream: its reports do not add up (rule RO10)."""
+        """The process has no part in the table any more, also on another stream (rules RO10, RO11)."""
         self._excluded[process] = why
         if process in self._writers:
             self._writers[process].excluded = why

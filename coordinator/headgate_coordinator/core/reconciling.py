@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from headgate_coordinator.core.events import BarrierPassed, Flushed, Tally
+from headgate_coordinator.core.events import BarrierPassed, Flushed
+from headgate_coordinator.core.tally import Tally
 
 NOTHING = Tally()
 

@@ -112,9 +112,10 @@ class TableCoordinator:
                 self._of_writer(event)
             case events.InstantAsked() | events.CheckpointAsked() | events.CheckpointFull() | events.Broken():
                 self._of_generation(event)
-            case events.BarrierPassed() | events.Flushed() | events.Progressed():
+            case events.BarrierPassed():
+                self._state.records.note_passed(event.process)
                 self._of_generation(event)
-            case events.OpenRequested() | events.ChannelEnded():
+            case events.Flushed() | events.Progressed() | events.WaitsForRoom() | events.OpenRequested() | events.ChannelEnded():
                 self._of_generation(event)
             case events.InstantIssued() | events.InstantRefused() | events.CommitRefused():
                 self._of_checkpoint(event)
@@ -187,13 +188,13 @@ class TableCoordinator:
                 state.checkpoints.want_instant(event.checkpoint)
             case events.Broken():
                 self._abort(f"writer {event.process} could not go on: {event.why}")
-            case events.BarrierPassed() | events.Flushed() | events.Progressed():
+            case events.BarrierPassed() | events.Flushed() | events.Progressed() | events.WaitsForRoom():
                 if (flushing := state.checkpoints.flushing) is not None and flushing.number == event.checkpoint:
                     self._note_report(flushing, event)
             case _:
                 assert_never(event)
 
-    def _note_report(self, flushing: Checkpoint, event: events.BarrierPassed | events.Flushed | events.Progressed) -> None:
+    def _note_report(self, flushing: Checkpoint, event: events.OfFlush) -> None:
         if isinstance(event, events.BarrierPassed):
             foreign = self._state.channels.foreign_offsets(event.process, event.offsets)
             flushing.findings += [ForeignOffset(event.process, channel) for channel in foreign]
@@ -277,12 +278,11 @@ class TableCoordinator:
 
     def _give_up_what_is_late(self) -> None:
         state = self._state
-        if why := self._checkpoint_trigger.why_late(state.checkpoints.flushing, state.now):
+        if why := self._decisions.why_late(self._checkpoint_trigger):
             self._abort(why)
         for process, channel in state.channels.overdue_writers(state.now).items():
             if state.members.mark_evicted(process):
-                timeout = state.policy.writer_timeout
-                state.out.append(Evict(process, f"it did not let channel {channel!r} go within {timeout} s"))
+                state.out.append(Evict(process, f"it did not let channel {channel!r} go within {state.policy.writer_timeout} s"))
 
     def _may_end(self) -> bool:
         return self._checkpoint_trigger.allows_barrier(self._state.checkpoints, self._state.intake.backpressure)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate_coordinator.core import events, instructions
+from headgate_coordinator.core.tally import Tally
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import compaction_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -55,6 +56,8 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
             return events.Broken(process, generation, report.broken.why)
         case "progress":
             return events.Progressed(process, generation, report.progress.checkpoint)
+        case "waits_for_room":
+            return events.WaitsForRoom(process, generation, report.waits_for_room.checkpoint)
         case "checkpoint_full":
             return events.CheckpointFull(process, generation, report.checkpoint_full.checkpoint)
         case "newer_owner":
@@ -86,10 +89,10 @@ def _flushed(process: str, generation: int, flushed: wire.Flushed) -> events.Flu
     )
 
 
-def _tallies(tallies: Sequence[wire.Tally]) -> dict[str, events.Tally]:
+def _tallies(tallies: Sequence[wire.Tally]) -> dict[str, Tally]:
     if len(tallies) > MOST_TALLIES:
         raise UnknownMessageError("a report of a writer about more others than a cluster has")
-    return {tally.process: events.Tally(tally.rows, tally.checksum) for tally in tallies}
+    return {tally.process: Tally(tally.rows, tally.checksum) for tally in tallies}
 
 
 def write_status(file: wire.FileStatus) -> WriteStatus:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from headgate_coordinator.core import events
-from headgate_coordinator.core.events import Event, Tally
+from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Membership
+from headgate_coordinator.core.tally import Tally
 from support.coordinator_sim.slots import File, Row
 
 Tag = tuple[int, int]

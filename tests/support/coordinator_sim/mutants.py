@@ -62,11 +62,30 @@ class TakesForeignOffsets(_Overlooks):
 
 
 class ExcludesNobody(TableCoordinator):
-    """RO10: a writer whose reports do not add up keeps its part in the table."""
+    """RO10, RO11: a writer whose reports do not add up, or that passes no barrier, keeps its part in the table."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._state.members.exclude = lambda process, why: None  # type: ignore[method-assign]
+
+
+class ExcludesTheSlow(TableCoordinator):
+    """RO11: a writer that held up one checkpoint has no part in the table any more."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._state.records.note_late = lambda silent: bool(silent)  # type: ignore[method-assign]
+
+
+class BlamesOneOfMany(TableCoordinator):
+    """RO11: of writers that hold up checkpoints together one is excluded."""
+
+    def _give_up_what_is_late(self) -> None:
+        flushing = self._state.checkpoints.flushing
+        if flushing is not None:
+            silent = sorted(flushing.members.keys() - flushing._passed.keys())
+            flushing._passed |= dict.fromkeys(silent[1:], events.BarrierPassed("", 0, 0, {}, 0))
+        super()._give_up_what_is_late()
 
 
 class AbortsOneCheckpointOnly(TableCoordinator):

@@ -19,9 +19,16 @@ class Patience:
         self._refused: dict[tuple[type[Instruction], int], float] = {}
         self._aborts = 0
         self._aborted_at = 0.0
+        self._to_pass: dict[tuple[int, int], set[str]] = {}
+        self._late: list[set[str]] = []
+        self._blamed = ""
 
     def told(self, event: Event, now: float) -> None:
         """Before the core hears it."""
+        if isinstance(event, events.BarrierPassed):
+            self._to_pass.get((event.generation, event.checkpoint), set()).discard(event.process)
+            if self._late and event.process in self._late[-1]:
+                self._late.clear()
         match event:
             case events.Progressed() | events.BarrierPassed() | events.Flushed():
                 self._went_on[event.generation, event.checkpoint] = now
@@ -41,6 +48,11 @@ class Patience:
             case instructions.Alarm(text) if "was aborted" in text:
                 self._aborts, self._aborted_at = self._aborts + 1, now
                 self._check_stuck(text, now)
+                self._check_blame(text)
+            case instructions.Alarm(text) if " is excluded: it alone " in text:
+                self._blamed = text.split()[1]
+            case instructions.Send(process, generation, instructions.Barrier(number)):
+                self._to_pass.setdefault((generation, number), set()).add(process)
             case instructions.IssueInstant() | instructions.Commit():
                 refused_at = self._refused.pop((type(instruction), instruction.generation), -1e9)
                 if now - refused_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
@@ -62,3 +74,12 @@ class Patience:
         latest = max((at for (each, _), at in self._went_on.items() if each == generation), default=-1e9)
         if " made no progress for " in text and now - latest < self._policy.checkpoint_timeout - _ROUNDING_S:
             raise ViolationError(f"{text}, but it did {now - latest:g} s ago")
+
+    def _check_blame(self, text: str) -> None:
+        """A writer is left out for its silence when it alone had three checkpoints in a row aborted (rule RO11)."""
+        words = text.split()
+        if " made no progress for " in text:
+            self._late.append(self._to_pass.get((int(words[1]), int(words[5])), set()))
+        if self._blamed and self._late[-3:] != [{self._blamed}] * 3:
+            raise ViolationError(f"writer {self._blamed} is excluded, but {self._late} held the last checkpoints up")
+        self._blamed = ""

@@ -72,7 +72,7 @@ def fair_pass(cluster: Cluster, seconds: float) -> None:
             for _ in range(len(connection.batches) + 1):
                 if connection in writer.connections:
                     cluster.take(writer, connection)
-        while writer.fifo:
+        for _ in range(len(writer.fifo)):
             writer.ingest()
     for stream in cluster.exchanges.values():
         for _ in range(len(stream.frames)):

@@ -5,8 +5,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.events import Event, Tally
+from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import Membership, Order
+from headgate_coordinator.core.tally import Tally
 from support.coordinator_sim.bucket_side import ROW_BYTES, BucketSide, Exchange, Frame, Tag, tallied
 from support.coordinator_sim.owner import Link
 from support.coordinator_sim.producer import Connection, Producer
@@ -48,6 +49,7 @@ class Writer:
         self._slow_flushes = slow_flushes
         self._key_groups = key_groups
         self._lies = ""
+        self.silent = False
         self.process = process
         self.address = address
         self.tag: Tag = (0, 0)
@@ -231,7 +233,7 @@ class Writer:
 
     def ingest(self) -> None:
         """One entry of the FIFO."""
-        if not self.fifo:
+        if not self.fifo or (self.silent and isinstance(self.fifo[0], instructions.Barrier)):
             return
         entry = self.fifo.popleft()
         if isinstance(entry, Batch):

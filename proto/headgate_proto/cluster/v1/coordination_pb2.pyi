@@ -216,6 +216,7 @@ class TableReport(_message.Message):
     CHECKPOINT_FULL_FIELD_NUMBER: _builtins.int
     NEWER_OWNER_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    WAITS_FOR_ROOM_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     epoch: _builtins.int
     generation: _builtins.int
@@ -239,6 +240,8 @@ class TableReport(_message.Message):
     def newer_owner(self) -> Global___NewerOwner: ...
     @_builtins.property
     def progress(self) -> Global___Progress: ...
+    @_builtins.property
+    def waits_for_room(self) -> Global___WaitsForRoom: ...
     def __init__(
         self,
         *,
@@ -255,12 +258,13 @@ class TableReport(_message.Message):
         checkpoint_full: Global___CheckpointFull | None = ...,
         newer_owner: Global___NewerOwner | None = ...,
         progress: Global___Progress | None = ...,
+        waits_for_room: Global___WaitsForRoom | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "flushed", b"flushed", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "waits_for_room", b"waits_for_room"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask_checkpoint", b"ask_checkpoint", "ask_instant", b"ask_instant", "barrier_passed", b"barrier_passed", "broken", b"broken", "channel_ended", b"channel_ended", "checkpoint_full", b"checkpoint_full", "epoch", b"epoch", "flushed", b"flushed", "generation", b"generation", "message", b"message", "newer_owner", b"newer_owner", "open", b"open", "progress", b"progress", "table", b"table", "waits_for_room", b"waits_for_room"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_checkpoint", "open", "channel_ended", "checkpoint_full", "newer_owner", "progress"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["ask_instant", "barrier_passed", "flushed", "broken", "ask_checkpoint", "open", "channel_ended", "checkpoint_full", "newer_owner", "progress", "waits_for_room"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -589,6 +593,29 @@ class Progress(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Progress: _TypeAlias = Progress  # noqa: Y015
+
+@_typing.final
+class WaitsForRoom(_message.Message):
+    """From the ingest side: rows that lie before the barrier of this checkpoint wait until another bucket side has room for them. Not a sign
+    of progress; the owner does not count the abort of this checkpoint against a writer (rule RO11).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    checkpoint: _builtins.int
+    def __init__(
+        self,
+        *,
+        checkpoint: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitsForRoom: _TypeAlias = WaitsForRoom  # noqa: Y015
 
 @_typing.final
 class OpenRequest(_message.Message):
