@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
 
+from bench import CACHE
 from bench.compaction.slices import copy_of, end_state
-from bench.tables import CACHE
 from bench.tables.child import run_child
 from bench.tables.compare import differences
 from bench.tables.figures import OURS, Figures

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.tables import CACHE, ROOT
+from bench import CACHE, ROOT
 from bench.tables.progress import say
 from headgate_tables import hudi
 from headgate_tables.arrow import index_array

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.tables import CACHE
+from bench import CACHE
 from bench.tables.progress import say
 from support.events import EVENTS_SCHEMA, event_ids, events
 

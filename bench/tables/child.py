@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import ROOT
+from bench import ROOT
 from bench.tables.progress import say
 
 _SILENT_SECONDS = 15

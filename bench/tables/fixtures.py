@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.tables import CACHE, ROOT
+from bench import CACHE, ROOT
 from bench.tables.progress import say
 from headgate_tables import hudi
 from support.events import EVENTS_SCHEMA

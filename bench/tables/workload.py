@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.tables import CACHE
+from bench import CACHE
 from bench.tables.progress import say
 from support.events import EVENTS_SCHEMA, event_ids, events
 
