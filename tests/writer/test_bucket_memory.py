@@ -16,6 +16,7 @@ _PROGRAM = """
 import asyncio, time
 from pathlib import Path
 import numpy as np
+import pyarrow.compute as pc
 from support.bucket_tables import ME, OwnedTable, WatchedStore, bucket_side, membership
 from headgate_writer.admission import Admitted
 from headgate_writer.buffers import MemoryBudget
@@ -34,8 +35,9 @@ async def main():
     generator = np.random.default_rng(1)
     def batch(n):
         size = 20_000
-        notes = pa.array(np.char.add("note ", generator.integers(0, 1 << 60, size).astype(str)))
-        ids = pa.array(np.arange(n * size, (n + 1) * size).astype(str))
+        numbers = pa.array(generator.integers(0, 1 << 60, size)).cast(pa.string())
+        notes = pc.binary_join_element_wise("note ", numbers, "")
+        ids = pa.array(np.arange(n * size, (n + 1) * size)).cast(pa.string())
         parts = pa.array([f"p{k}" for k in range(4)]).take(pa.array(generator.integers(0, 4, size)))
         return pa.table({"id": ids, "part": parts, "ts": pa.array(np.full(size, n)), "note": notes})
     budget = MemoryBudget(SOFT, HARD)
