@@ -20,6 +20,7 @@ from demo.ports import free_port
 from headgate.profiles import find_profile
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
+from support.processes import READY_S
 
 ROWS = 400_000
 
@@ -226,6 +227,6 @@ def test_a_killed_writer_comes_back_and_a_load_goes_through(headgate: Any, clust
     cluster.kill("writer-2")
     code, said, _ = headgate("load", str(orders), "--table", "survives", "--create", "--key", "id")
     assert (code, said[-1]["rows"]) == (ExitCode.OK, 1000)
-    cluster.wait_for("serving", "writer-2", after=seen, seconds=60)
+    cluster.wait_for("serving", "writer-2", after=seen, seconds=READY_S)
     died = cluster.wait_for("died", "writer-2", after=seen, seconds=1)[1]
     assert died["exit"] == -signal.SIGKILL

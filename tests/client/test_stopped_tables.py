@@ -13,6 +13,7 @@ from headgate import aio
 from headgate.encoding import SMALL_BYTES
 from headgate.system import System
 from headgate_proto.api.v1 import errors_pb2 as err
+from support.processes import READY_S
 from support.scripted_service import Cluster, error, scripted_cluster
 
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
@@ -47,7 +48,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def channel_of(cluster: Cluster, pauses: SteppedPauses) -> AsyncIterator[aio.Channel]:
-    async with aio.connect(cluster.coordinator, timeout=20, system=System(pauses, pauses)) as hg:
+    async with aio.connect(cluster.coordinator, timeout=READY_S, system=System(pauses, pauses)) as hg:
         table = await hg.create_table("t", SCHEMA, key="id")
         async with table.channel("c") as channel:
             yield channel

@@ -213,9 +213,12 @@ async def test_a_cluster_that_is_not_there_is_named_after_the_timeout() -> None:
 
 async def test_a_channel_that_no_writer_takes_is_unavailable_after_the_timeout(cluster: Cluster) -> None:
     cluster.listed = []
-    async with table_of(cluster, timeout=1.5) as table:
-        with pytest.raises(headgate.UnavailableError, match="no writer takes channels now"):
-            await table.channel("c").open()
+    async with table_of(cluster, timeout=2.0) as table:
+        while True:
+            with pytest.raises(headgate.UnavailableError) as refused:
+                await table.channel("c").open()
+            if "no writer takes channels now" in str(refused.value):  # and not that no answer came in its time
+                break
 
 
 # --- offsets, ends, the wire ---

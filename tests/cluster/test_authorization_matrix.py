@@ -22,6 +22,7 @@ from headgate_runtime.access.rights import Right
 from headgate_runtime.errors import from_call
 from support.access import access_text, role, token_line
 from support.cluster import Cluster
+from support.processes import READY_S
 
 UNAUTHENTICATED, DENIED = errors_pb2.CODE_UNAUTHENTICATED, errors_pb2.CODE_PERMISSION_DENIED
 ALLOWED = errors_pb2.CODE_UNSPECIFIED
@@ -140,7 +141,7 @@ async def revoke(cluster: Cluster, path: Path) -> None:
     for address, method in asked:
         assert await code_of(address, method, "revoked-token") == ALLOWED
     write_file(path, revoked=True)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(READY_S):
         for address, method in asked:
             while await code_of(address, method, "revoked-token") != UNAUTHENTICATED:
                 await asyncio.sleep(0.05)

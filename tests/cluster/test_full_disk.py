@@ -9,6 +9,7 @@ from support.alarms import wait_for_alarm
 from support.cluster import Cluster
 from support.disks import fill_up, small_disk
 from support.exactly_once import assert_exactly_once
+from support.processes import READY_S
 from support.producers import Producers, create_table
 from support.workload import Workload
 
@@ -21,11 +22,11 @@ TRIES = 8
 
 def test_a_full_disk_is_waited_out_without_everybody_sending_everything_again_and_again(tmp_path: Path) -> None:
     """It was given up four to eight times a second."""
-    options = {"coordinator": ["--checkpoint-interval", "1s"]}
+    options = {"coordinator": ["--checkpoint-interval", "1s", "--writer-timeout", "20s"]}
     with (
         small_disk(tmp_path / "disk", 256 << 20) as disk,
         Cluster(tmp_path / "cluster", store=f"file://{disk}", options=options) as cluster,
-        headgate.connect(cluster.address) as hg,
+        headgate.connect(cluster.address, timeout=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD, limited=False)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=1000) as producers:

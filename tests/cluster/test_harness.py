@@ -18,7 +18,7 @@ from headgate_runtime.lifecycle import MALLOC
 from support.disks import full, read_only, small_disk, until_done
 from support.links import Link, owner_of_port
 from support.moved_clock import move_clock
-from support.processes import Died, Process, child_environment
+from support.processes import READY_S, Died, Process, child_environment
 from support.redis_server import answers, ask, start_redis
 from support.stepping import hits
 
@@ -44,7 +44,7 @@ def program(request: pytest.FixtureRequest) -> str:
 @contextmanager
 def connected(address: str) -> Iterator[socket.socket]:
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=READY_S) as connection:
         yield connection
 
 

@@ -11,7 +11,8 @@ from support.producers import Producers, create_table
 from support.tiers import slow_but
 from support.workload import Workload
 
-SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"]}
+SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]}
+"""A process that dies is known by its streams, at once; a busy machine loses no writer."""
 RATE = 1000
 
 

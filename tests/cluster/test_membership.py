@@ -17,7 +17,7 @@ from support.committed_log import open_bytes, ours
 from support.exactly_once import assert_exactly_once, check_log, check_merged, read_merged
 from support.journal import History
 from support.planted import ALL_ROWS
-from support.processes import Process
+from support.processes import READY_S, Process
 from support.producers import Producers, create_table
 from support.shares import Written, processes, ratio, wait_for_checkpoints
 from support.workload import Workload
@@ -48,7 +48,7 @@ class Watched:
 
     def generation(self, cluster: Cluster) -> int:
         """1 while no checkpoint was given up."""
-        with headgate.connect(cluster.address) as hg:
+        with headgate.connect(cluster.address, timeout=READY_S) as hg:
             [table] = hg.status(self.name).tables
         return table.generation
 
@@ -204,7 +204,7 @@ def wait_for_all(cluster: Cluster, tables: Sequence[Watched]) -> dict[str, str]:
 
 def owns(cluster: Cluster, coordinator: str, table: str) -> bool:
     """Whether that coordinator says so."""
-    with headgate.connect(cluster.address_of(coordinator)) as hg:
+    with headgate.connect(cluster.address_of(coordinator), timeout=READY_S) as hg:
         return [each.state for each in hg.status(table).tables] == ["owned"]
 
 

@@ -13,16 +13,15 @@ from headgate_tables.hudi import open_table
 from support.alarms import wait_for_alarm
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
+from support.processes import READY_S
 from support.producers import Producers, create_table
 from support.systems import SetClock, system
 from support.workload import Workload
 
 pytestmark = pytest.mark.slow
 
-SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+SOON = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--writer-timeout", "20s"]
 WORKLOAD = Workload(event_time=False)
-LIMIT_S = 15.0
-"""From a fault's end to the next commit."""
 HOUR, DAY = 3600.0, 86400.0
 
 
@@ -30,7 +29,7 @@ HOUR, DAY = 3600.0, 86400.0
 def test_a_clock_that_was_ahead_for_a_moment_stops_commits_for_that_moment_only(ahead: float, tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", options={"coordinator": SOON}) as cluster,
-        headgate.connect(cluster.address) as hg,
+        headgate.connect(cluster.address, timeout=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500) as producers:
@@ -41,7 +40,7 @@ def test_a_clock_that_was_ahead_for_a_moment_stops_commits_for_that_moment_only(
             cluster.restart("coordinator-1")  # opens the table by a clock that is ahead
             wait_for_alarm(hg, "s ahead of Redis")
             cluster.move_clock("coordinator-1", 0)
-            producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1, LIMIT_S)
+            producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1)
             producers.finish()
         assert_exactly_once(url, producers.histories(), WORKLOAD)
     table = open_table(url)
@@ -60,7 +59,7 @@ def test_a_table_whose_times_are_in_the_future_goes_on_when_an_operator_says_so(
             with open_table(url, take_over=True, system=system(ahead)) as table:
                 table.own()  # its FENCE issues times
             cluster.start("coordinator-1")
-            with headgate.connect(cluster.address) as hg:
+            with headgate.connect(cluster.address, timeout=READY_S) as hg:
                 wait_for_alarm(hg, "adopt TABLE --future-times")
             command = [
                 sys.executable,
@@ -75,7 +74,7 @@ def test_a_table_whose_times_are_in_the_future_goes_on_when_an_operator_says_so(
             ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
-            producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1, LIMIT_S)
+            producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1)
             cluster.restart("coordinator-1")
             producers.wait_acked("one", producers.history("one").attempts[-1].sent + 1)
             producers.finish()

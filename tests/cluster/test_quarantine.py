@@ -8,6 +8,7 @@ import pytest
 
 import headgate
 from support.cluster import Cluster
+from support.processes import READY_S
 from support.readers import read_by_hudi_rs
 
 SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
@@ -15,7 +16,10 @@ SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-inte
 
 
 def test_clients_of_a_table_that_another_program_wrote_get_an_error_that_says_so(tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster, headgate.connect(cluster.address) as hg:
+    with (
+        Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S) as hg,
+    ):
         opened = {}
         for name in ("bad", "good"):
             opened[name] = hg.create_table(name, SCHEMA, key="id").channel("c")

@@ -17,6 +17,7 @@ from support.cluster import Cluster
 from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
 from support.journal import Attempt, History
+from support.processes import READY_S
 from support.producers import create_table
 from support.workload import Workload
 
@@ -72,7 +73,7 @@ class Restored:
     def wait_acked(self, attempt: int, number: int) -> None:
         with self._acked:
             assert self._acked.wait_for(
-                lambda: len(self.history.attempts) >= attempt and self.history.acked >= number, timeout=60
+                lambda: len(self.history.attempts) >= attempt and self.history.acked >= number, timeout=READY_S
             ), f"{self.history} {self.told}"
 
 
@@ -102,7 +103,7 @@ def producing(cluster: Cluster, *names: str) -> Iterator[list[Restored]]:
         for each in producers:
             each.end = max((attempt.sent for attempt in each.history.attempts), default=0) + 100
         for thread in threads:
-            thread.join(60)
+            thread.join(READY_S)
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -162,7 +163,10 @@ def test_a_compactor_that_slept_through_a_restore_with_an_operation_of_an_undone
 def test_a_producer_that_was_away_during_the_restore_is_told_when_it_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Cluster(tmp_path / "cluster", options=SOON, links=True) as cluster, headgate.connect(cluster.address) as hg:
+    with (
+        Cluster(tmp_path / "cluster", options=SOON, links=True) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S) as hg,
+    ):
         create_table(cluster.address, "t", COMMIT_TIME)
         channel = hg.table("t").channel("one")
         channel.write(COMMIT_TIME.rows("one", 1, 10, 1), offset=10)

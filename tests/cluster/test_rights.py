@@ -13,6 +13,7 @@ import headgate
 from support.access import access_text, role
 from support.bad_batches import SCHEMA
 from support.cluster import Cluster
+from support.processes import READY_S
 from support.scene import keys_of
 
 TOKENS = {"admin-token": "admin", "ann-token": "ann", "bob-token": "bob", "eve-token": "eve", "ops-token": "ops"}
@@ -61,7 +62,7 @@ class Guarded:
         whole.replace(self.access)
 
     def connect(self, principal: str) -> headgate.Headgate:
-        return headgate.connect(self.cluster.address, token=f"{principal}-token", timeout=30)
+        return headgate.connect(self.cluster.address, token=f"{principal}-token", timeout=READY_S)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
@@ -208,7 +209,7 @@ def test_a_second_token_takes_over_from_the_first(guarded: Guarded) -> None:
         channel.upsert([{"id": "by the old", **ROW}])
     both = {**TOKENS, "new-ann-token": "ann"}
     guarded.replace_access(access_text(both, *ROLES.values()))
-    with headgate.connect(guarded.cluster.address, token="new-ann-token", timeout=30) as hg:
+    with headgate.connect(guarded.cluster.address, token="new-ann-token", timeout=READY_S) as hg:
         table = until(lambda: hg.table("ann_own"))
         with guarded.connect("ann") as old:
             old.table("ann_own")

@@ -205,7 +205,7 @@ def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[
 
 def wait_for(process: Process, text: str) -> None:
     """Until its log says so."""
-    deadline = time.monotonic() + 2 * READY_S
+    deadline = time.monotonic() + READY_S
     while text not in process.log.read_text():
         assert time.monotonic() < deadline, process.tail()
         time.sleep(0.1)
@@ -230,7 +230,7 @@ def metrics(processes: list[psutil.Process]) -> dict[str, str]:
         for each in process.net_connections("tcp"):
             address = f"{each.laddr.ip}:{each.laddr.port}"
             try:
-                with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+                with urllib.request.urlopen(f"http://{address}/metrics", timeout=READY_S) as answer:
                     found[address] = answer.read().decode()
             except (OSError, http.client.HTTPException):
                 continue

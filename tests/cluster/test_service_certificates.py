@@ -65,7 +65,7 @@ def certified(folder: Path, files: Files, **more: list[str]) -> Iterator[Cluster
 
 def load(cluster: Cluster, first: int) -> str:
     """A hundred rows of eight partitions; returns the table's place."""
-    with headgate.connect(cluster.address) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S) as hg:
         table = hg.create_table("t", SCHEMA, key="id", partition_by="part", ordering="ts", buckets=8, exist_ok=True)
         with table.channel("c") as channel:
             channel.upsert([{**ROW, "id": str(number), "part": f"p{number % 8}"} for number in range(first, first + 100)])
@@ -78,6 +78,15 @@ def wait_for_log(part: Process, text: str) -> None:
     while text not in part.log.read_text():
         assert time.monotonic() < deadline, part.tail()
         time.sleep(0.05)
+
+
+def wait_for_members(cluster: Cluster) -> None:
+    """Until two writers and one compactor are registered, and no more."""
+    deadline = time.monotonic() + READY_S
+    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+        while (len((status := hg.status()).writers), len(status.compactors)) != (2, 1):
+            assert time.monotonic() < deadline, status
+            time.sleep(0.05)
 
 
 def test_rows_go_all_the_way_and_no_other_role_or_authority_gets_in(tmp_path: Path) -> None:
@@ -101,9 +110,7 @@ def test_rows_go_all_the_way_and_no_other_role_or_authority_gets_in(tmp_path: Pa
             load(cluster, rows)
             rows += 100
         assert len(keys_of(url)) == rows
-        with headgate.connect(cluster.address) as hg:
-            status = hg.status()
-        assert (len(status.writers), len(status.compactors)) == (2, 1)
+        wait_for_members(cluster)
         assert not [name for name, part in parts.items() if part.address]
         for part in parts.values():
             part.kill()
@@ -122,5 +129,4 @@ def test_certificates_of_another_authority_take_over_while_the_cluster_runs(tmp_
             cluster.restart(name)
             load(cluster, 100 * number)
         assert len(keys_of(url)) == 500
-        with headgate.connect(cluster.address) as hg:
-            assert (len(hg.status().writers), len(hg.status().compactors)) == (2, 1)
+        wait_for_members(cluster)

@@ -11,6 +11,7 @@ from headgate_compactor.attempt_pool import AttemptPool
 from headgate_compactor.runner import RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.world import World
+from support.processes import READY_S
 
 
 @dataclass(eq=False)
@@ -57,7 +58,7 @@ async def attempt_pool(capacity: int) -> AsyncIterator[tuple[AttemptPool, Hands]
     hands = Hands()
     with ThreadPoolExecutor(4) as threads:
         try:
-            async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(READY_S), asyncio.TaskGroup() as group:
                 yield AttemptPool(capacity, hands.work, threads, group, World.real()), hands
         finally:
             for number in range(10):

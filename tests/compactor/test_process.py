@@ -19,10 +19,9 @@ from headgate_tables.errors import StoreUnavailableError, SyncFailedError, Unsup
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.hudi import Table
 from headgate_tables.hudi.services.compaction import task
+from support.processes import READY_S
 from support.scripted_compaction_service import CompactorLink, ScriptedCompactionService, scripted_compaction_service
 from support.tables import create, rows
-
-LIMIT_S = 60
 
 
 class Gate:
@@ -78,7 +77,7 @@ async def compactor(
     coordinator: ScriptedCompactionService, *, reached: Any = None, **more: Any
 ) -> AsyncIterator[tuple[Compactor, CompactorLink]]:
     world = World.real() if reached is None else replace(World.real(), reached=reached)
-    async with asyncio.timeout(LIMIT_S), running(settings(coordinator, **more), world) as found:
+    async with asyncio.timeout(READY_S), running(settings(coordinator, **more), world) as found:
         yield found, await coordinator.compactor()
 
 
@@ -279,7 +278,7 @@ async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, 
 
 async def test_a_drain_finishes_what_it_can(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
+    async with asyncio.timeout(READY_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
         serving = asyncio.ensure_future(serve(settings(coordinator), drain, World.real()))
         link = await coordinator.compactor()
@@ -298,7 +297,7 @@ async def test_a_drain_finishes_what_it_can(planned: tuple[Table, Plan], gate: G
 
 async def test_a_drain_gives_back_what_takes_too_long(planned: tuple[Table, Plan], gate: Gate) -> None:
     table, plan = planned
-    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
+    async with asyncio.timeout(READY_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
         serving = asyncio.ensure_future(serve(settings(coordinator, drain_timeout=0.05), drain, World.real()))
         link = await coordinator.compactor()
@@ -311,7 +310,7 @@ async def test_a_drain_gives_back_what_takes_too_long(planned: tuple[Table, Plan
 
 
 async def test_a_drain_does_not_wait_for_a_coordinator_that_is_gone() -> None:
-    async with asyncio.timeout(LIMIT_S), scripted_compaction_service() as coordinator:
+    async with asyncio.timeout(READY_S), scripted_compaction_service() as coordinator:
         drain = asyncio.Event()
         serving = asyncio.ensure_future(serve(settings(coordinator), drain, World.real()))
         link = await coordinator.compactor()

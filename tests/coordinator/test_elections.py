@@ -116,7 +116,7 @@ async def test_a_lease_that_another_holds_is_an_ownership_given_up(tmp_path: Pat
 
 async def test_a_deposed_owner_stops_when_redis_names_the_other(tmp_path: Path, redis: str, client: Redis) -> None:
     async with (
-        running_coordinator(tmp_path, redis, lease_renewal=20.0, lease_ttl=60.0) as coordinator,
+        running_coordinator(tmp_path, redis, lease_renewal=200.0, lease_ttl=600.0) as coordinator,
         scripted_writer(coordinator.address) as writer,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
@@ -272,7 +272,7 @@ async def test_without_redis_the_owner_goes_on_and_nothing_new_is_taken(tmp_path
     """Rule R4."""
     process = start_redis(tmp_path / "redis.log")
     async with (
-        running_coordinator(tmp_path / "store", process.address) as coordinator,
+        running_coordinator(tmp_path / "store", process.address, lease_ttl=1.0) as coordinator,
         scripted_writer(coordinator.address) as writer,
     ):
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)

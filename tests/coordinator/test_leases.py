@@ -1,6 +1,7 @@
 """Leases on a real Redis (rules R1, R3, R4)."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,12 +11,20 @@ import pytest
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from headgate_coordinator.leadership import redis_access
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.redis_access import open_redis
+from support.processes import READY_S
 from support.redis_server import start_redis
 
-TTL_S = 5.0
+TTL_S = 600.0
 Make = Callable[..., Leases]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Redis of a busy machine is no silent one."""
+    monkeypatch.setattr(redis_access, "ANSWER_S", READY_S)
 
 
 @pytest.fixture
@@ -66,12 +75,12 @@ async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(mak
     await other.take_lease("u")
     await one.renew([])
     for key in [key async for key in client.scan_iter("*")]:
-        await client.pexpire(key, 700)
+        await client.pexpire(key, 70_000)
     assert (await one.renew(["t"])) is not None
     left = {await client.get(key): await client.pttl(key) for key in [key async for key in client.scan_iter("*")]}
-    assert left.pop(other.own.encode()) <= 700
+    assert left.pop(other.own.encode()) <= 70_000
     assert set(left) == {one.own.encode()}
-    assert all(ttl > 700 for ttl in left.values())
+    assert all(ttl > 70_000 for ttl in left.values())
 
 
 async def test_a_lease_runs_out_by_itself(make: Make, client: Redis) -> None:
@@ -238,17 +247,21 @@ async def test_a_redis_that_is_gone_is_a_state_and_not_an_error(make: Make, tmp_
     again.kill()
 
 
-async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path) -> None:
+async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_access, "ANSWER_S", 1.0)
     process = start_redis(tmp_path / "redis.log")
     leases = make("one", address=process.address)
-    assert await leases.take_lease("t")
+    while not await leases.take_lease("t"):
+        pass
     process.pause()
     assert await leases.renew(["t"]) is None
     assert not leases.reachable
     process.resume()
     while await leases.renew(["t"]) is None:
         pass
-    assert await leases.holders(["t"]) == {"t": leases.own}
+    while (holders := await leases.holders(["t"])) is None:
+        pass
+    assert holders == {"t": leases.own}
     process.kill()
 
 
@@ -267,16 +280,15 @@ async def test_a_redis_that_evicts_keys_is_complained_about(make: Make, client: 
 async def test_a_cancelled_question_ends_as_cancelled(make: Make) -> None:
     """redis-py 8.1 swallows a third of them: a table was taken again by a coordinator that had drained."""
     leases = make("one")
-    caught = 0
-    for turns in range(300):
+    caught, tries = 0, itertools.count()
+    while caught < 150:
         asking = asyncio.ensure_future(leases.holders(["t"]))
-        for _ in range(turns % 12):
+        for _ in range(next(tries) % 12):
             await asyncio.sleep(0)
         if asking.cancel():
             with pytest.raises(asyncio.CancelledError):
                 await asking
             caught += 1
-    assert caught > 100
     assert await leases.holders(["t"]) == {"t": None}, "an answer went to another question"
 
 

@@ -29,6 +29,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, StoreDeniedError
+from support.processes import READY_S
 
 REFUSAL = Refusal("CODE_TABLE_RESTORED", "the table was restored", "Open again.")
 
@@ -52,7 +53,7 @@ class Committer:
 
     def execute(self, work: Any) -> None:
         self.log.append(type(work).__name__)
-        assert self.gate.wait(60)
+        assert self.gate.wait(READY_S)
         if isinstance(work, RunService):
             work.run(None)  # type: ignore[arg-type]
 
@@ -107,7 +108,7 @@ async def owned(*writers: str) -> AsyncIterator[tuple[Scene, asyncio.Task[None]]
     """Serving, with the committer at its first work."""
     with ThreadPoolExecutor(2) as threads:
         scene = Scene(threads, writers)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(READY_S):
             running = asyncio.ensure_future(scene.table.run())
             try:
                 await scene.until("Maintain")
@@ -248,7 +249,7 @@ async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> N
         scene.committer.gate.set()
         await asyncio.wait([running])
         with pytest.raises(ReopenTable):
-            await asyncio.wait_for(asking, 10)
+            await asyncio.wait_for(asking, READY_S)
 
 
 async def test_generations_that_were_given_up_are_counted_once() -> None:

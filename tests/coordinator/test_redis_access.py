@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from headgate_cli.dev.redis import Redis
+from headgate_coordinator.leadership import redis_access
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.redis_access import host_of, open_redis, plaintext_problem, redis_of
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.settings import load_settings
 from support.certificates import Certificate, self_signed
+from support.processes import READY_S
 from support.redis_server import start_private_redis
 from support.tls_front import tls_front
 
@@ -29,6 +31,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Certificate]:
     folder = tmp_path_factory.mktemp("certificates")
     return {name: self_signed(folder / name) for name in ("redis", "coordinator", "stranger")}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Redis of a busy machine is no silent one."""
+    monkeypatch.setattr(redis_access, "ANSWER_S", READY_S)
 
 
 def settings(**given: Any) -> CoordinatorSettings:

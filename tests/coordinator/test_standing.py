@@ -17,6 +17,7 @@ from headgate_runtime.world import World, pass_on
 from headgate_tables.errors import StoreUnavailableError
 from support.alarms import text_of
 from support.hand_clock import HandClock
+from support.processes import READY_S
 
 OWN, OTHER = Holder("own", "1", "own:1"), Holder("other", "2", "other:1")
 TTL_S = 5.0
@@ -108,7 +109,7 @@ async def standing() -> AsyncIterator[Scene]:
     with ThreadPoolExecutor(1) as threads:
         storage, guard = _Storage(scene), None
         parts: Any = (scene.state, scene, storage, settings, world, metrics, threads, created, guard, scene)
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(READY_S), asyncio.TaskGroup() as group:
             running = group.create_task(Elections(*parts).run(draining))
             await scene.looked()
             yield scene

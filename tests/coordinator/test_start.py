@@ -9,7 +9,8 @@ from demo.ports import free_port
 from headgate_coordinator.service import serve
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.world import World
-from support.running_coordinator import FAST, LIMIT_S, running_coordinator
+from support.processes import READY_S
+from support.running_coordinator import FAST, running_coordinator
 
 
 async def test_a_drain_before_the_first_look_at_the_store_ends_the_coordinator(tmp_path: Path, redis: str) -> None:
@@ -17,7 +18,7 @@ async def test_a_drain_before_the_first_look_at_the_store_ends_the_coordinator(t
     draining = asyncio.Event()
     draining.set()
     ready: list[str] = []
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(READY_S):
         await serve(settings, World.real(), draining, ready.append)
     assert ready == [], "nobody may be sent there"
 

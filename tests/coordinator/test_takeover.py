@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from demo.ports import free_port
 from headgate_runtime.lifecycle import MALLOC
 from headgate_tables.hudi import open_table
-from support.processes import Process
+from support.processes import READY_S, Process
 from support.running_coordinator import FAST, client_of, running_coordinator
 from support.scripted_writer import scripted_writer
 from support.tables import SCHEMA, notes, rows
@@ -60,10 +60,17 @@ async def owned_table(coordinator: Process) -> str:
         return table.url
 
 
+async def end_lease(redis: str) -> None:
+    """The table's lease runs out now."""
+    async with Redis.from_url(f"redis://{redis}/0") as client:
+        [lease] = [key async for key in client.scan_iter("*:lease:*")]
+        assert await client.pexpire(lease, 1)
+
+
 async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
-    victim = await processes.start("victim", lease_ttl=3.0)  # a busy machine does not end it early
+    victim = await processes.start("victim")
     table = await owned_table(victim)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir:
         async with scripted_writer(victim.address) as writer:
@@ -74,6 +81,7 @@ async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
             await writer.order(FLIGHTS, "instant")
             await writer.order(FLIGHTS, "instant")
             await asyncio.to_thread(victim.kill)
+        await end_lease(redis)
         async with scripted_writer(heir.address) as writer:
             await writer.order(FLIGHTS, "attach")
             assert writer.pair(FLIGHTS) == (2, 1)
@@ -91,7 +99,7 @@ async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_pat
         await asyncio.to_thread(first.kill)
     second = await processes.start("me", first.address, lease_ttl=600)
     assert second.address == first.address
-    async with asyncio.timeout(60), scripted_writer(second.address) as writer:
+    async with asyncio.timeout(READY_S), scripted_writer(second.address) as writer:
         await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS) == (2, 1)
 
@@ -99,13 +107,14 @@ async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_pat
 async def test_a_coordinator_that_slept_past_its_lease_gives_the_table_up(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
-    sleeper = await processes.start("sleeper", lease_ttl=3.0)
+    sleeper = await processes.start("sleeper")
     table = await owned_table(sleeper)
     async with running_coordinator(tmp_path / "store", redis, name="heir") as heir, scripted_writer(sleeper.address) as before:
         await before.order(FLIGHTS, "attach")
         await before.open(FLIGHTS, "c")
         before.take(FLIGHTS, rows(("a", 1, "ghost")), "c", 1)
         sleeper.pause()
+        await end_lease(redis)
         async with scripted_writer(heir.address, address="w:2") as after:
             await after.order(FLIGHTS, "attach")
             assert after.pair(FLIGHTS) == (2, 1)
@@ -131,8 +140,8 @@ async def test_coordinator_and_redis_die_together_and_come_back(tmp_path: Path, 
         await asyncio.to_thread(first.kill)
     async with Redis.from_url(f"redis://{redis}/0") as client:
         await client.flushall()
-    second = await processes.start("two")
-    async with asyncio.timeout(60), scripted_writer(second.address) as writer:
+    second = await processes.start("two", lease_ttl=3.0)  # so long it waits for those whom Redis has forgotten
+    async with asyncio.timeout(READY_S), scripted_writer(second.address) as writer:
         attach = await writer.order(FLIGHTS, "attach")
         grant = await writer.open(FLIGHTS, "c", incarnation=1)
         assert grant.committed_offset == 1

@@ -17,6 +17,7 @@ from support.certificates import Certificate, self_signed
 from support.cluster import Cluster
 from support.envoy import sidecar
 from support.memory import peak_memory, reset_peak_memory
+from support.processes import READY_S
 from support.raw_http2 import message_start, raw_connection
 
 WRITER, TOKEN = "writer-1", (("authorization", "Bearer alice-token"),)
@@ -66,7 +67,7 @@ async def test_calls_of_services_do_not_go_through(front: str, certificate: Cert
     async with grpc.aio.secure_channel(front, trusted) as channel:
         token = (("authorization", "Bearer c"),)
         call = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange(metadata=token)
-        assert await asyncio.wait_for(call.code(), 60) is grpc.StatusCode.PERMISSION_DENIED
+        assert await asyncio.wait_for(call.code(), READY_S) is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_a_writer_behind_it_keeps_no_more_than_the_messages_whatever_frames_they_come_in(
@@ -101,7 +102,7 @@ async def test_a_renewed_certificate_is_shown_without_a_restart_and_open_streams
     with sidecar(tmp_path, cluster.address_of(WRITER), shown) as address:
         host, port = address.split(":")
         trusted = grpc.ssl_channel_credentials(shown.cert.read_bytes())
-        async with asyncio.timeout(60), grpc.aio.secure_channel(address, trusted) as channel:
+        async with asyncio.timeout(READY_S), grpc.aio.secure_channel(address, trusted) as channel:
             watching = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
             await watching.read()
             new.key.rename(shown.key)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from k8s.external_metrics.manifests import external_metrics
 from k8s.external_metrics.server import GROUP, METRICS, scraped, server, total, value_list
+from support.processes import READY_S
 
 WRITERS, OPERATIONS = METRICS
 FIGURES = {
@@ -54,7 +55,7 @@ def address(sources: dict[str, str]) -> Iterator[str]:
 def ask(url: str) -> Any:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with urllib.request.urlopen(url, context=context, timeout=30) as answer:
+    with urllib.request.urlopen(url, context=context, timeout=READY_S) as answer:
         return json.load(answer)
 
 

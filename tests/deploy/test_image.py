@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import headgate
 from support.image import REVISION, Image, built_image, first_process, kill_container
-from support.processes import Process
+from support.processes import READY_S, Process
 from support.redis_server import start_redis
 
 pytestmark = pytest.mark.slow
@@ -124,7 +124,7 @@ def test_services_serve_within_two_seconds_of_cpu_and_drain(image: Image, tmp_pa
 
 def serves(address: str) -> bool:
     with grpc.insecure_channel(address) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=READY_S)
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 

@@ -22,6 +22,7 @@ from k8s.external_metrics.server import METRICS
 from scripts.generate_dashboard import dashboard
 from support.alert_cases import CASES, promtool_tests
 from support.cluster import Cluster
+from support.processes import READY_S
 from support.watching import DASHBOARD, ROOT, RULES, Exported, alerts, as_rules, dashboard_queries, promtool, scraped
 
 KNOWN = {"kind": [kind.value for kind in AlarmKind], "code": list(errors_pb2.Code.keys())}
@@ -124,7 +125,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
     with Cluster(tmp_path_factory.mktemp("scraped") / "cluster", writers=1, compactors=1, options=options) as cluster:
         asyncio.run(some_rows(cluster.address, lambda: found.add(scraped(addresses.values()))))
         cluster.drain("writer-1")
-        until = time.monotonic() + 60
+        until = time.monotonic() + READY_S
         while "headgate_alarm{" not in (text := scraped([addresses["coordinator-1"]])):
             assert time.monotonic() < until, text
             time.sleep(0.1)

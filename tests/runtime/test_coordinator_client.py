@@ -15,11 +15,11 @@ from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock, World
 from support.hand_clock import HandClock
+from support.processes import READY_S
 from support.scripted_owner import ScriptedOwner, scripted_owner
 
 Stream: TypeAlias = CoordinatorStream[wire.ControlRequest, wire.ControlResponse]
 Client: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlResponse]
-LIMIT_S = 120
 
 
 class Handler:
@@ -67,11 +67,11 @@ class Handler:
 
 @asynccontextmanager
 async def client_of(*owners: ScriptedOwner, clock: Clock | None = None) -> AsyncIterator[tuple[Client, Handler]]:
-    """A client that is told of these coordinators; its block takes no longer than LIMIT_S."""
+    """A client that is told of these coordinators; its block takes no longer than READY_S."""
     handler = Handler()
     addresses = [owner.address for owner in owners]
     client = CoordinatorClient(addresses, handler, ServiceSettings(), clock or World.real().clock)
-    async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(READY_S), asyncio.TaskGroup() as group:
         running = group.create_task(client.run(), name=f"client {id(client)}")
         yield client, handler
         running.cancel()
@@ -215,7 +215,7 @@ async def test_a_client_that_is_cancelled_in_the_moment_in_which_a_stream_breaks
         running = client_task(client)
         handler.on_unknown = lambda: asyncio.get_running_loop().call_soon(running.cancel)
         link.orders.put_nowait(wire.ControlResponse())
-        done, _ = await asyncio.wait([running], timeout=30)
+        done, _ = await asyncio.wait([running], timeout=READY_S)
         if not done:  # the group that waits for it would hang
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()

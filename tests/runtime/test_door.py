@@ -12,13 +12,12 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2_grpc, maintenance_pb2, 
 from headgate_runtime.errors import from_call
 from headgate_runtime.limits import MAX_MESSAGE_BYTES, WINDOW_BYTES, DoorLimits
 from support.door import bearing, describe, failing, serving
+from support.processes import READY_S
 from support.raw_http2 import RawConnection, RawStream, message_start
 
 LARGE = MAX_MESSAGE_BYTES - 64
 DESCRIBE = "/headgate.api.v1.TableService/DescribeTable"
 CHECK = "/grpc.health.v1.Health/Check"
-SOON = 30.0
-"""What should happen has happened by then, also on a machine that is busy."""
 
 
 def begin_large(connection: RawConnection, path: str, name: str, calls: int) -> list[RawStream]:
@@ -53,13 +52,13 @@ async def test_who_holds_the_memory_for_requests_keeps_nobody_else_waiting(tmp_p
         calls = begin_large(connection, DESCRIBE, "alice", 12)
         async with asyncio.TaskGroup() as tasks:
             feeding = [tasks.create_task(fed(connection, call, LARGE - 10_000)) for call in calls]
-            done, _ = await asyncio.wait(feeding, timeout=SOON, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(feeding, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
             while len(done) < 2:
-                more, _ = await asyncio.wait(set(feeding) - done, timeout=SOON, return_when=asyncio.FIRST_COMPLETED)
+                more, _ = await asyncio.wait(set(feeding) - done, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
                 assert more
                 done |= more
             for _ in range(10):
-                assert await asyncio.wait_for(describe(channel, "bob"), SOON) == "bob"
+                assert await asyncio.wait_for(describe(channel, "bob"), READY_S) == "bob"
             for task in feeding:
                 task.cancel()
         read = sorted(call.sent for call in calls)[-2:]
@@ -71,7 +70,7 @@ async def test_a_request_that_arrives_too_slowly_is_given_up_and_one_that_waits_
     limits = DoorLimits(read_bytes=2 * MAX_MESSAGE_BYTES, read_seconds=0.2)
     async with serving(tmp_path, limits) as served, served.raw() as connection:
         calls = begin_large(connection, DESCRIBE, "alice", 8)
-        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), SOON)
+        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), READY_S)
 
 
 async def test_a_slow_or_waiting_caller_learns_that_it_may_try_again(tmp_path: Path) -> None:
@@ -81,7 +80,7 @@ async def test_a_slow_or_waiting_caller_learns_that_it_may_try_again(tmp_path: P
         calls: list[Any] = [channel.stream_stream(DESCRIBE)(metadata=bearing("alice")) for _ in range(2)]
         for call in calls:
             with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await asyncio.wait_for(call.read(), SOON)
+                await asyncio.wait_for(call.read(), READY_S)
             assert from_call(failed.value).action == errors_pb2.ACTION_RETRY
 
 
@@ -90,9 +89,9 @@ async def test_health_answers_while_strangers_hold_all_its_places(tmp_path: Path
     limits = DoorLimits(stranger_bytes=2 * MAX_MESSAGE_BYTES, stranger_seconds=3_600)
     async with serving(tmp_path, limits) as served, served.raw() as connection, served.client() as channel:
         calls = begin_large(connection, CHECK, "", 120)
-        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls[:-2])), SOON)
+        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls[:-2])), READY_S)
         assert not any(call.ended.is_set() for call in calls[-2:])
-        await asyncio.wait_for(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest()), SOON)
+        await asyncio.wait_for(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest()), READY_S)
 
 
 async def test_a_stream_of_the_health_service_more_ends_the_oldest(tmp_path: Path) -> None:
@@ -103,7 +102,7 @@ async def test_a_stream_of_the_health_service_more_ends_the_oldest(tmp_path: Pat
             streams.append(watch(health_pb2.HealthCheckRequest()))
             await streams[-1].read()
         with failing(errors_pb2.CODE_OVERLOADED):
-            await asyncio.wait_for(streams[0].read(), SOON)
+            await asyncio.wait_for(streams[0].read(), READY_S)
         assert not streams[1].done()
         assert not streams[2].done()
 
@@ -136,7 +135,7 @@ async def test_one_caller_gets_three_quarters_of_the_places_for_calls_and_the_ot
                 open_streams.append(stub.Append(metadata=bearing(name)))
                 await open_streams[-1].initial_metadata()
             with failing(errors_pb2.CODE_OVERLOADED) as failed:
-                await asyncio.wait_for(stub.Append(metadata=bearing(name)).read(), SOON)
+                await asyncio.wait_for(stub.Append(metadata=bearing(name)).read(), READY_S)
             assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         open_streams.pop().cancel()
         request = tables_pb2.DescribeTableRequest(name="t")
@@ -156,5 +155,5 @@ async def test_of_a_stream_that_nobody_reads_a_window_is_kept(tmp_path: Path) ->
 async def test_a_connection_too_many_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path, DoorLimits(connections=2)) as served, served.raw() as first, served.raw() as second:
         async with served.raw() as third:
-            await asyncio.wait_for(third.refused.wait(), SOON)
+            await asyncio.wait_for(third.refused.wait(), READY_S)
         assert not any(each.refused.is_set() for each in (first, second))

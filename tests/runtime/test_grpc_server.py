@@ -22,6 +22,7 @@ from headgate_runtime.limits import CLIENT_OPTIONS, MAX_MESSAGE_BYTES, DoorLimit
 from headgate_runtime.settings import ServiceSettings, load_settings
 from support.access import write_access
 from support.certificates import self_signed
+from support.processes import READY_S
 from support.raw_http2 import message_start, raw_connection
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -133,7 +134,7 @@ async def test_a_stream_that_the_client_breaks_ends_in_the_servicer_too() -> Non
         await stream.write(ingest_pb2.AppendRequest(flush=ingest_pb2.Flush()))
         await stream.read()
         stream.cancel()
-        await asyncio.wait_for(ingest.left.wait(), 30)
+        await asyncio.wait_for(ingest.left.wait(), READY_S)
 
 
 async def test_an_unforeseen_exception_tells_the_client_an_id_and_the_log_everything() -> None:
@@ -184,7 +185,7 @@ async def test_of_a_call_without_a_known_token_nothing_is_read(token: str, token
         calls = [connection.open_call("/headgate.api.v1.TableService/ListTables", metadata) for _ in range(120)]
         for call in calls:
             connection.send(call, message_start(MAX_MESSAGE_BYTES - 1))
-        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), 30)
+        await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), READY_S)
 
 
 async def test_who_sends_a_large_message_without_a_known_token_gets_the_reason(tokens: list[str]) -> None:

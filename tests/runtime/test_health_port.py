@@ -14,6 +14,7 @@ from headgate_runtime.grpc_server import LIVE, Server
 from headgate_runtime.settings import ServiceSettings
 from support.access import write_access
 from support.certificates import self_signed
+from support.processes import READY_S
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -79,7 +80,7 @@ async def test_it_ends_with_the_service(server: Server) -> None:
         await asked(channel, LIVE)
         await server.stop(0)
         with pytest.raises(grpc.aio.AioRpcError):
-            await asyncio.wait_for(asked(channel, LIVE), 60)
+            await asyncio.wait_for(asked(channel, LIVE), READY_S)
 
 
 async def test_without_the_setting_there_is_no_such_port() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headgate_runtime.lifecycle import MALLOC
-from support.processes import child_environment
+from support.processes import READY_S, child_environment
 
 SERVICE = Path(__file__).parent / "service.py"
 
@@ -44,7 +44,7 @@ def test_a_signal_drains_and_the_exit_code_is_0(number: signal.Signals) -> None:
         [ready] = lines_until_ready(process)
         assert json.loads(ready) == {"ready": "127.0.0.1:70"}
         process.send_signal(number)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=READY_S)
         assert out == "drained\n"
         assert process.returncode == 0
 
@@ -56,12 +56,12 @@ def test_a_second_signal_ends_at_once() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "draining\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(READY_S) == 128 + signal.SIGTERM
 
 
 def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
     with service("fails", "--log-format", "json") as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=READY_S)
         assert process.returncode == 1
         [entry] = [json.loads(line) for line in errors.splitlines()]
         assert (entry["level"], entry["event"]) == ("critical", "service failed")
@@ -71,21 +71,21 @@ def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_a_logged_exception_shows_where_but_no_variables(form: str) -> None:
     with service("fails", "--log-format", form) as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=READY_S)
     assert "_fail" in errors
     assert "HUNTER2" not in errors, "variables hold rows and tokens"
 
 
 def test_wrong_settings_end_with_2_before_anything_starts() -> None:
     with service("drains", "--log-level", "shouting") as process:
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=READY_S)
         assert (process.returncode, out) == (2, "")
         assert "--log-level" in errors
 
 
 def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_values_stay() -> None:
     with service("environment", MALLOC_TOP_PAD_="4096") as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=READY_S)
         told = json.loads(out)
         assert told["environment"] == {**MALLOC, "MALLOC_TOP_PAD_": "4096"}
         assert told["pid"] == process.pid
@@ -95,7 +95,7 @@ def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_value
 def test_what_users_named_cannot_forge_a_line_of_the_log() -> None:
     for form in ("console", "json"):
         with service("logs", "--log-format", form) as process:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=READY_S)
         assert len(errors.splitlines()) == 2, "one line of ours and one of a library's"
         assert "\x1b" not in errors
         assert "from a library" in errors
@@ -103,6 +103,6 @@ def test_what_users_named_cannot_forge_a_line_of_the_log() -> None:
 
 def test_protobuf_in_pure_python_is_refused() -> None:
     with service("server", PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python") as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=READY_S)
         assert process.returncode == 1
         assert "pure Python" in errors

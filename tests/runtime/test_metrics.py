@@ -9,6 +9,7 @@ from prometheus_client import Counter
 from headgate_runtime.listening import ListenError
 from headgate_runtime.metrics import CappedLabel, metrics, served, watch_access
 from headgate_runtime.settings import ServiceSettings, load_settings
+from support.processes import READY_S
 
 
 def settings(*argv: str) -> ServiceSettings:
@@ -20,7 +21,7 @@ async def test_what_is_counted_is_served_with_the_processs_own_figures() -> None
     Counter("headgate_rows", "Rows taken", registry=registry).inc(42)
     with (
         served(registry, settings("--metrics-listen", "127.0.0.1:0")) as address,
-        urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer,
+        urllib.request.urlopen(f"http://{address}/metrics", timeout=READY_S) as answer,
     ):
         text = answer.read().decode()
     assert "headgate_rows_total 42.0" in text

@@ -16,6 +16,7 @@ from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
 from headgate_runtime.requests import RequestReader
 from support.hand_clock import HandClock
+from support.processes import READY_S
 
 Message = ingest_pb2.AppendRequest
 APPEND = "/headgate.api.v1.IngestService/Append"
@@ -137,5 +138,5 @@ async def test_parts_that_make_no_request_are_refused(messages: list[Message], c
 async def test_parts_that_come_too_slowly_are_given_up() -> None:
     sender = Sender(list(in_parts(batch(PART_BYTES + 1)))[:1], ends=False)
     with pytest.raises(RpcError) as refused:
-        await asyncio.wait_for(reader_of(sender, ReadBudget(8 << 20, 1), seconds=-1.0).read(), 30)
+        await asyncio.wait_for(reader_of(sender, ReadBudget(8 << 20, 1), seconds=-1.0).read(), READY_S)
     assert refused.value.error.action == errors_pb2.ACTION_RETRY

@@ -15,6 +15,7 @@ from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.peers import CALLERS, Peer, Role, certificate_refusal, loopback_refusal
 from headgate_runtime.settings import ServiceSettings
 from support.certificates import DAY, Authority, Certificate
+from support.processes import READY_S
 
 DOMAIN = "headgate.internal"
 EXPIRED = -DAY / 2
@@ -52,12 +53,13 @@ async def serving(settings: ServiceSettings) -> AsyncIterator[Server]:
 
 
 async def members(channel: grpc.aio.Channel) -> str:
-    answer = await coordination_pb2_grpc.CoordinationServiceStub(channel).Members(coordination_pb2.MembersRequest(), timeout=20)
+    stub = coordination_pb2_grpc.CoordinationServiceStub(channel)
+    answer = await stub.Members(coordination_pb2.MembersRequest(), timeout=READY_S)
     return str(answer.addresses[0])
 
 
 async def control(channel: grpc.aio.Channel) -> object:
-    call = coordination_pb2_grpc.CoordinationServiceStub(channel).Control(timeout=20)
+    call = coordination_pb2_grpc.CoordinationServiceStub(channel).Control(timeout=READY_S)
     return await call.read()
 
 

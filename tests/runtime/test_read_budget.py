@@ -7,6 +7,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import RpcError
 from headgate_runtime.read_budget import ReadBudget
+from support.processes import READY_S
 
 LONG = 3_600.0
 
@@ -33,7 +34,7 @@ async def test_a_caller_waits_at_its_half_while_others_are_served() -> None:
     budget = ReadBudget(10, LONG)
     await budget.reserve("a", 5)
     more = [await waiting(budget, "a", 5) for _ in range(20)]
-    await asyncio.wait_for(budget.reserve("b", 5), 30)
+    await asyncio.wait_for(budget.reserve("b", 5), READY_S)
     assert not any(task.done() for task in more)
     budget.free("a", 5)
     await more[0]

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from headgate_runtime.threads import FailStopThreads
+from support.processes import READY_S
 
 
 class FatalError(Exception):
@@ -24,7 +25,7 @@ async def test_the_first_fatal_error_is_told_also_of_work_that_nobody_waits_for(
         nobody.add_done_callback(lambda done: done.cancelled() or done.exception())
         gate.set()
         with pytest.raises(FatalError, match="the first"):
-            await asyncio.wait_for(threads.failed(), 10)
+            await asyncio.wait_for(threads.failed(), READY_S)
 
 
 async def test_work_that_was_under_way_at_a_fatal_error_brings_no_result_and_none_is_begun_after_it() -> None:

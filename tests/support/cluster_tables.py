@@ -18,6 +18,7 @@ import headgate.aio
 from headgate.maintenance import Maintenance
 from support.cluster import Cluster
 from support.oracle import Oracle, Row
+from support.processes import READY_S
 
 EVENT_TIME, COMMIT_TIME = "by_event_time", "by_commit_time"
 _COLUMNS: dict[str, pa.DataType] = {
@@ -54,7 +55,7 @@ def _steps(ordered: bool) -> list[tuple[str, list[Row]]]:
 async def _plan_nothing(address: str, table: str) -> None:
     """The oracle remembers deletes for good; a plan of the cluster's own, left to Spark, would forget some of them (rule DE2)."""
     often = ("hoodie.compact.inline.max.delta.commits", "headgate.compaction.first.delta.commits")
-    async with headgate.aio.connect(address, timeout=60) as hg:
+    async with headgate.aio.connect(address, timeout=READY_S) as hg:
         await Maintenance(hg, table).configure(dict.fromkeys(often, "1000"))
 
 

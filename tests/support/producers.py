@@ -28,7 +28,7 @@ DONE = "done"
 def create_table(address: str, name: str, workload: Workload, *, buckets: int = 4, limited: bool = True) -> str:
     """The table that a workload wants; returns where readers find it. ``limited``: checkpoints are stretched when nobody
     compacts."""
-    with headgate.connect(address) as hg:
+    with headgate.connect(address, timeout=READY_S) as hg:
         ordering = "ts" if workload.event_time else None
         table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=buckets, exist_ok=True)
     if not limited:
@@ -37,7 +37,7 @@ def create_table(address: str, name: str, workload: Workload, *, buckets: int = 
 
 
 async def _without_limit(address: str, table: str) -> None:
-    async with headgate.aio.connect(address, timeout=60) as hg:
+    async with headgate.aio.connect(address, timeout=READY_S) as hg:
         await Maintenance(hg, table).configure({"headgate.slice.max.log.files": "100000"})
 
 
@@ -59,7 +59,7 @@ class Producers:
     ahead: int = 0
     batch: int = 50
     flush_every: int = 0
-    timeout: float = 120
+    timeout: float = READY_S
     _running: dict[str, Process] = field(default_factory=dict)
     _fenced: list[Process] = field(default_factory=list)
 

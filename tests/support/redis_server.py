@@ -50,7 +50,7 @@ def answers(address: str) -> bool:
 def ask(address: str, command: str) -> str:
     """The first line of the answer to an inline command."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=READY_S) as connection:
         connection.sendall(f"{command}\r\n".encode())
         with connection.makefile("r") as answer:
             return answer.readline().strip()

@@ -16,12 +16,12 @@ from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_writer.process import Writer, running
 from headgate_writer.settings import WriterSettings
+from support.processes import READY_S
 from support.producer import Producer, producers
 from support.scripted_owner import OwnedTable, ScriptedOwner, WriterLink, scripted_owner
 from support.tables import create
 
 TABLE = "table"
-LIMIT_S = 60.0
 
 
 @dataclass
@@ -94,17 +94,17 @@ async def opened_channel(owner: ScriptedOwner, table: hudi.Table) -> AsyncIterat
 
 @asynccontextmanager
 async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = None, **settings: Any) -> AsyncIterator[Cluster]:
-    """Running, in checkpoint 1. A block that takes more than a minute fails: something that it awaits never comes."""
+    """Running, in checkpoint 1. A block that takes longer than READY_S fails: something that it awaits never comes."""
     table = create(tmp_path)
     assert table.definition is not None
-    async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
+    async with asyncio.timeout(READY_S), AsyncExitStack() as stack:
         owner = await stack.enter_async_context(scripted_owner())
         owner.tables.add(TABLE)
         owned = OwnedTable(TABLE, table.url, table.definition)
         made = Cluster(owner, table, owned, [], [], [])
         for _ in range(writers):
             # Orders and opens come on two connections: an open that is faster than its attachment waits for it.
-            configured = WriterSettings(coordinator=[owner.address], **{"attach_timeout": LIMIT_S, **settings})
+            configured = WriterSettings(coordinator=[owner.address], **{"attach_timeout": READY_S, **settings})
             writer = await stack.enter_async_context(running(configured, world or World.real()))
             made.writers.append(writer)
             made.links.append(await owner.writer())

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headgate import aio
 from headgate.system import System
 from headgate_proto.api.v1 import errors_pb2 as err
+from support.processes import READY_S
 from support.scripted_service import Cluster, Row
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "note": pa.string()}
@@ -40,7 +41,7 @@ class NoPauses:
 @contextlib.asynccontextmanager
 async def table_of(cluster: Cluster, world: NoPauses | None = None, **options: Any) -> AsyncIterator[aio.Table]:
     world = world or NoPauses()
-    async with aio.connect(cluster.coordinator, system=System(world, world), **{"timeout": 20, **options}) as hg:
+    async with aio.connect(cluster.coordinator, system=System(world, world), **{"timeout": READY_S, **options}) as hg:
         yield await hg.create_table("t", SCHEMA, key="id", exist_ok=True)
 
 

@@ -31,7 +31,7 @@ def written(store: Store) -> Sequence[Written]:
     return checkpoints
 
 
-def wait_for_checkpoints(store: Store, writers: Collection[str], count: int, timeout: float = 3 * READY_S) -> Sequence[Written]:
+def wait_for_checkpoints(store: Store, writers: Collection[str], count: int, timeout: float = 1.5 * READY_S) -> Sequence[Written]:
     """Of the checkpoints at the end that these processes wrote, each a part, the first ``count``, once there are so many."""
     deadline = time.monotonic() + timeout
     while len(theirs := _at_the_end(checkpoints := written(store), writers)) < count:
@@ -51,7 +51,7 @@ def ratio(store: Store, of: Written) -> float:
 
 def processes(cluster: Cluster) -> dict[str, str]:
     """The process id of each of the cluster's writers that is registered, by its name."""
-    with headgate.connect(cluster.address) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S) as hg:
         found = {writer.address: writer.process for writer in hg.status().writers}
     addresses = {name: cluster.address_of(name) for name in cluster.parts if name.startswith("writer-")}
     return {name: found[address] for name, address in addresses.items() if address in found}

@@ -16,6 +16,7 @@ import pytest
 
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
+from support.processes import READY_S
 
 _start: Barrier
 """Where the racers of one race wait for each other; set in their processes."""
@@ -86,6 +87,6 @@ def _race(url: str, options: Mapping[str, str] | None, names: list[str], number:
     store = open_store(url, options, SystemIds())
     outcomes = {}
     for name in names:
-        _start.wait(timeout=60)
+        _start.wait(timeout=READY_S)
         outcomes[name] = store.create(name, [str(number).encode()], durable=True).value
     return outcomes

@@ -12,6 +12,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from support.processes import READY_S
+
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "watching" / "rules.yaml"
 DASHBOARD = ROOT / "deploy" / "watching" / "dashboard.json"
@@ -105,7 +107,7 @@ def scraped(addresses: Iterable[str]) -> str:
 
 
 def _scrape(address: str) -> str:
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=READY_S) as answer:
         return str(answer.read().decode())
 
 

@@ -29,6 +29,7 @@ from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
 from support.exchange_peers import SETTINGS, Attached, receiving
+from support.processes import READY_S
 
 SCHEMA = pa.schema(
     [
@@ -69,7 +70,7 @@ async def sending(tmp_path: Path, *, epoch: int = 1, generation: int = 1) -> Asy
         async with asyncio.TaskGroup() as group:
             run = group.create_task(out.run())
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(READY_S):
                     yield Sending(out, budget, heard, broken)
             except TimeoutError as waited:
                 raise TimeoutError(f"what the sender heard: {heard}") from waited
@@ -326,7 +327,7 @@ async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
     context = Context(requests())
     with ThreadPoolExecutor(1) as executor:
         service = ExchangeService(side_of, "receiver", MemoryBudget(1 << 30, 1 << 30), executor, wire.ExchangeRequest.FromString)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(READY_S):
             await service.Exchange(cast(Any, None), context)
     return context
 

@@ -16,6 +16,7 @@ from headgate_tables.storage.store import Buffers
 from headgate_writer.process import running, serve
 from headgate_writer.settings import WriterSettings
 from support.failing_syncs import fail_syncs
+from support.processes import READY_S
 from support.producer import producers
 from support.running_writer import TABLE, Cluster, opened_channel
 from support.scripted_owner import OwnedTable, scripted_owner
@@ -31,7 +32,7 @@ async def test_a_writer_whose_sync_fails_ends_and_its_rows_come_again(
     """The stage folder is there after the failure: a later flush would not sync its name any more, and be acknowledged."""
     table = create(tmp_path)
     assert table.definition is not None
-    async with asyncio.timeout(60), scripted_owner() as owner:
+    async with asyncio.timeout(READY_S), scripted_owner() as owner:
         owner.tables.add(TABLE)
         settings = WriterSettings(coordinator=[owner.address])
         serving = asyncio.ensure_future(serve(settings, asyncio.Event(), World.real()))
@@ -69,7 +70,7 @@ async def test_a_failed_sync_ends_the_writer_also_when_its_table_was_dropped_mea
     """Nobody waits for that flush any more, and the next generation uses the same stage folder."""
     table = create(tmp_path)
     assert table.definition is not None
-    async with asyncio.timeout(60), scripted_owner() as owner:
+    async with asyncio.timeout(READY_S), scripted_owner() as owner:
         owner.tables.add(TABLE)
         settings, flushing = WriterSettings(coordinator=[owner.address]), asyncio.Event()
         fails = _hold_up(monkeypatch, partial(asyncio.get_running_loop().call_soon_threadsafe, flushing.set))

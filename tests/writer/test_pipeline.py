@@ -12,6 +12,7 @@ from headgate_runtime.errors import wire_error
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.place import place
 from headgate_writer.admission import Admitted
+from support.processes import READY_S
 from support.running_writer import TABLE, cluster
 from support.tables import notes, rows
 
@@ -156,7 +157,7 @@ async def test_a_full_memory_stops_clients_and_the_checkpoint_frees_it(tmp_path:
             number += 1
             most = max(most, writer.budget.used)
             await made.commit(number)
-            await asyncio.wait_for(made.links[0].heartbeats.get(), 10)
+            await asyncio.wait_for(made.links[0].heartbeats.get(), READY_S)
         assert most < writer.budget.hard + 8 * MIB
         assert len(notes(made.table)) == 2000
 

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from headgate_writer.settings import PROCESS_BYTES, WriterSettings
+from support.processes import READY_S
 from support.running_writer import TABLE, cluster, opened_channel
 from support.scripted_owner import scripted_owner
 from support.tables import create, rows
@@ -21,7 +22,7 @@ MIB = 1 << 20
 
 async def test_a_process_says_when_it_is_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     table = create(tmp_path)
-    async with asyncio.timeout(60), scripted_owner() as owner:
+    async with asyncio.timeout(READY_S), scripted_owner() as owner:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "headgate_writer", "--coordinator", owner.address, stdout=asyncio.subprocess.PIPE
         )

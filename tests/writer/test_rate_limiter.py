@@ -11,6 +11,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_writer.rate_limiter import RateLimiter
 from support.hand_clock import HandClock
+from support.processes import READY_S
 from support.running_writer import Cluster, cluster
 from support.tables import notes, rows
 
@@ -82,7 +83,7 @@ async def test_who_waits_goes_on_when_the_table_is_free_or_stopped(before: wire.
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
     pace.set_throttle(order)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(READY_S):
         await asyncio.gather(*waiting)
     assert (pace.refusal is not None) == order.stopped
 

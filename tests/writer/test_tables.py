@@ -19,6 +19,7 @@ from headgate_writer.buffers import MemoryBudget
 from headgate_writer.settings import WriterSettings
 from headgate_writer.table_writer import WriterResources
 from headgate_writer.tables import Tables
+from support.processes import READY_S
 from support.tables import create
 
 
@@ -63,7 +64,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
     with ThreadPoolExecutor(1) as threads:
         settings = WriterSettings(coordinator=["c:1"])
         parts = WriterResources("me", settings, SystemIds(), World.real(), budget, intake, threads, threads)
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(READY_S), asyncio.TaskGroup() as group:
             tables = Tables(parts, str(folder), {}, group)
             try:
                 yield Scene(tables, folder)
@@ -118,7 +119,7 @@ async def test_a_table_that_is_attached_while_the_process_leaves_takes_no_client
         writer = here.tables.writer_of("t")
         assert writer is not None
         with pytest.raises(RpcError) as refused:
-            await asyncio.wait_for(writer.open_channel("c", 0, "me"), 10)
+            await asyncio.wait_for(writer.open_channel("c", 0, "me"), READY_S)
         assert refused.value.error.code == errors_pb2.CODE_MOVED
 
 
@@ -134,7 +135,7 @@ async def test_a_released_table_is_not_there_and_says_nothing_more_and_who_waite
         here.order(owner, detach=wire.Detach())
         assert here.tables.current_side("t") is None
         with pytest.raises(RpcError) as refused:
-            await asyncio.wait_for(opening, 10)
+            await asyncio.wait_for(opening, READY_S)
         assert refused.value.error.code == errors_pb2.CODE_UNAVAILABLE
         writer.ask_checkpoint()
         assert len(owner.sent) == 1

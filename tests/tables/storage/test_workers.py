@@ -6,6 +6,7 @@ import pytest
 
 from headgate_tables.errors import StoreFullError, SyncFailedError
 from headgate_tables.storage.workers import Workers
+from support.processes import READY_S
 
 
 @pytest.mark.parametrize("caller", ["full", "not synced"])
@@ -14,7 +15,7 @@ def test_a_failed_sync_is_told_before_any_other_error(caller: str) -> None:
     here, both = threading.current_thread(), threading.Barrier(2)
 
     def work(item: int) -> None:
-        both.wait(10)  # each of the two threads has one of the two items
+        both.wait(READY_S)  # each of the two threads has one of the two items
         if (threading.current_thread() is here) == (caller == "full"):
             raise StoreFullError("no space", fix="Make room.")
         raise SyncFailedError("fsync failed", fix="Check the disk.")
