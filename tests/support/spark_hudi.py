@@ -89,9 +89,10 @@ def arrow_of(frame: Any) -> pa.Table:
 
 
 class SparkTable:
-    """A table and the options with which Spark writes it; version 8 unless ``options`` say otherwise.
+    """A table and the options with which Spark writes it; version 8 unless ``options`` or ``upgrades`` say otherwise.
 
-    ``folder``: an empty one; the table becomes ``folder/name``, and rows are handed to Spark as Parquet files beside it.
+    ``upgrades``: Spark brings the table to its newest version, as it does by default. ``folder``: an empty one; the table becomes
+    ``folder/name``, and rows are handed to Spark as Parquet files beside it.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class SparkTable:
         ordering: str | None = "ts",
         partition: Sequence[str] = (),
         index: str = "BUCKET",
+        upgrades: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> None:
         self.path = folder / name
@@ -125,9 +127,9 @@ class SparkTable:
             "hoodie.index.type": index,
             "hoodie.bucket.index.num.buckets": "2",
             "hoodie.compact.inline": "false",
-            "hoodie.write.table.version": "8",
-            "hoodie.write.auto.upgrade": "false",
         }
+        if not upgrades:
+            self.options |= {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"}
         if ordering:
             self.options["hoodie.datasource.write.precombine.field"] = ordering
         self.options |= options or {}
@@ -154,6 +156,8 @@ class SparkTable:
             "rollback_to_savepoint",
             "rollback_to_instant",
             "create_metadata_table",
+            "downgrade_table",
+            "upgrade_table",
         }
         if by_name:
             self._register()

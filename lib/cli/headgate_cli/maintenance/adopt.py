@@ -35,8 +35,8 @@ def adopt(
     Read its timeline, make sure that the other program has stopped, then adopt. The other program's commits become the table's
     own, and its pending compactions are done here. Its unfinished writes are refused; --roll-back rolls them back.
 
-    A table of another program (version 8, bucket index) whose folder lies in the store becomes a table of the cluster: give the
-    folder's name and --buckets.
+    A table of another program (version 8 or 9, bucket index) whose folder lies in the store becomes a table of the cluster: give
+    the folder's name and --buckets.
 
     --future-times adopts nothing. It is for a table whose times are ahead of the clock ("the table has already issued …"): new
     commits get times just above the newest one, until real time has caught up. Readers see commits in the right order; see "Times

@@ -14,7 +14,9 @@ from headgate_tables.hudi.place import check_definition
 from headgate_tables.hudi.properties import PROPERTIES_PATH, render
 from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.table import Table
+from headgate_tables.hudi.table_properties import properties_of
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
+from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.system import System
@@ -34,31 +36,36 @@ def create_table(
     name: str | None = None,
     hive_style: bool = False,
     url_encode: bool = True,
+    table_version: int = TableVersion.EIGHT.value,
     exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
 ) -> Table:
-    """Creates a merge-on-read table of version 8 with a simple bucket index.
+    """Creates a merge-on-read table with a simple bucket index.
 
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
-    defaults to the last part of ``url``. ``exist_ok`` opens a table that is there with the same definition. A timestamp that
-    orders the rows is stored in microseconds.
+    defaults to the last part of ``url``. ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer).
+    ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
+    rows is stored in microseconds.
 
     Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
+    version = TableVersion.of_number(table_version)
+    keys, partitions = _as_tuple(record_key), _as_tuple(partition_by)
     definition = Definition(
         name=name or posixpath.basename(store.url),
         schema=_canonical(schema, ordering),
-        record_key=_as_tuple(record_key),
-        partition_by=_as_tuple(partition_by),
+        record_key=keys,
+        partition_by=partitions,
         ordering=ordering,
         buckets=buckets,
         hive_style=hive_style,
         url_encode=url_encode,
         table_uuid=system.ids.table_uuid(),
+        prefixed_keys=version.prefixes_keys(len(keys), len(partitions)),
     )
     check_definition(definition)
 
@@ -68,7 +75,7 @@ def create_table(
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
-    properties = render(definition.properties(), "Created by Headgate")
+    properties = render(properties_of(definition, version), "Created by Headgate")
     try:
         create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
     except TableExistsError:

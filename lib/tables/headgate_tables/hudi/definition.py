@@ -11,20 +11,11 @@ import pyarrow as pa
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, map_of, nullable, number, text, texts
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError, SchemaError, UnsupportedTableError
 from headgate_tables.hudi.keys import bucket as bucket_index
-from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
 from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
 
 KEY_GROUPS = 128
 MAX_BUCKETS = 99_999_999
-_STRATEGY = {
-    "EVENT_TIME_ORDERING": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-    "COMMIT_TIME_ORDERING": "ce9acb64-bde0-424c-9b91-f6ebba25356d",
-}
-_PAYLOAD = {
-    "EVENT_TIME_ORDERING": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-    "COMMIT_TIME_ORDERING": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +98,7 @@ class Definition:
     """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
 
     ``groups``: file group ids by partition and bucket, where other programs made them and ``table_uuid`` would give others.
-    ``prefixed_keys``: as in `KeySpec`, in some tables of other programs.
+    ``prefixed_keys``: as in `KeySpec`, in some tables of version 9 and of other programs.
     """
 
     name: str
@@ -159,45 +150,6 @@ class Definition:
                     f"{path} gives the table {name}={found!r}, but it was created with {created!r}",
                     fix="The file was edited or damaged. Restore it from a copy of the table.",
                 )
-
-    def properties(self) -> dict[str, str]:
-        """Every key that Spark-Hudi writes for such a table of version 8 (fact HF12)."""
-        mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"
-        simple = len(self.record_key) == 1 and len(self.partition_by) == 1
-        generator = "NON_PARTITION" if not self.partition_by else "SIMPLE" if simple else "COMPLEX"
-        properties = {
-            "hoodie.table.name": self.name,
-            "hoodie.table.type": "MERGE_ON_READ",
-            "hoodie.table.version": "8",
-            "hoodie.table.initial.version": "8",
-            "hoodie.timeline.layout.version": "2",
-            "hoodie.timeline.path": "timeline",
-            "hoodie.timeline.history.path": "history",
-            "hoodie.archivelog.folder": "history",
-            "hoodie.database.name": "default",
-            CHECKSUM_KEY: checksum("default", self.name),
-            "hoodie.table.recordkey.fields": ",".join(self.record_key),
-            "hoodie.table.keygenerator.type": generator,
-            "hoodie.record.merge.mode": mode,
-            "hoodie.record.merge.strategy.id": _STRATEGY[mode],
-            "hoodie.compaction.payload.class": _PAYLOAD[mode],
-            "hoodie.datasource.write.hive_style_partitioning": str(self.hive_style).lower(),
-            "hoodie.datasource.write.partitionpath.urlencode": str(self.url_encode).lower(),
-            "hoodie.datasource.write.drop.partition.columns": "false",
-            "hoodie.partition.metafile.use.base.format": "false",
-            "hoodie.populate.meta.fields": "true",
-            "hoodie.table.base.file.format": "PARQUET",
-            "hoodie.table.multiple.base.file.formats.enable": "false",
-            "hoodie.table.timeline.timezone": "UTC",
-            "hoodie.table.cdc.enabled": "false",
-            # The schema that readers assume before there is a commit.
-            "hoodie.table.create.schema": avro_schema(self, meta_columns=False),
-        }
-        if self.partition_by:
-            properties["hoodie.table.partition.fields"] = ",".join(self.partition_by)
-        if self.ordering:
-            properties["hoodie.table.precombine.field"] = self.ordering
-        return properties
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in the CONFIG slot."""

@@ -18,6 +18,7 @@ from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
+from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.store import Store
 
 MetadataTable = Literal["refuse", "remove"]
@@ -36,16 +37,12 @@ def check_writable(properties: Mapping[str, str]) -> None:
 
 def check_features(properties: Mapping[str, str]) -> None:
     """``check_writable`` without the metadata table, which can be removed."""
+    TableVersion.from_properties(properties, PROPERTIES_PATH)
     refused = {
         "hoodie.table.type": (
             "MERGE_ON_READ",
             "is a copy-on-write table",
             "Create a merge-on-read table and load the rows into it.",
-        ),
-        "hoodie.table.version": (
-            "8",
-            "has another table version than 8",
-            "Write it with Spark, or load its rows into a new table.",
         ),
         "hoodie.table.cdc.enabled": ("false", "keeps change data (CDC)", "Switch hoodie.table.cdc.enabled off with Spark first."),
         "hoodie.populate.meta.fields": (

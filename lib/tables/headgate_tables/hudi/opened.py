@@ -16,6 +16,7 @@ from headgate_tables.hudi.lost_instants import LostInstants
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.snapshot import Snapshots
+from headgate_tables.hudi.table_properties import properties_of
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
@@ -109,7 +110,7 @@ class Opened:
                     f"{self.store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
                     fix="Check the place, or make a table there with create_table.",
                 ) from error
-            return Definition.decode(self.log.state.config).properties()
+            return properties_of(Definition.decode(self.log.state.config))
         return parse(data, where)
 
     def _decided_files(self) -> Iterator[DataFile]:

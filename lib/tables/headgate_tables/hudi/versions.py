@@ -3,13 +3,13 @@
 import enum
 from collections.abc import Mapping
 
-from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.errors import OptionError, UnsupportedTableError
 
 _EVENT_TIME_PAYLOADS = ("DefaultHoodieRecordPayload", "EventTimeAvroPayload")
 
 
 class TableVersion(enum.IntEnum):
-    """Versions that are read; 8 is the one that is written. Both have timeline layout 2."""
+    """Versions that are read and written. Both have timeline layout 2, and the same data files."""
 
     EIGHT = 8
     NINE = 9
@@ -29,6 +29,17 @@ class TableVersion(enum.IntEnum):
             )
             raise UnsupportedTableError(f"{path} is of table version {text}; versions {known} can be read", fix=fix)
         return cls(number)
+
+    @classmethod
+    def of_number(cls, number: int) -> "TableVersion":
+        """Raises OptionError for a number of no version that is written."""
+        if number not in list(cls):
+            raise OptionError(f"table_version={number!r}", fix=f"Choose one of {', '.join(str(each.value) for each in cls)}.")
+        return cls(number)
+
+    def prefixes_keys(self, key_columns: int, partition_columns: int) -> bool:
+        """Whether Hudi's complex key generator writes a key of one column as ``column:value`` (fact HF13)."""
+        return self is TableVersion.NINE and key_columns == 1 and partition_columns > 1
 
     def ordering(self, properties: Mapping[str, str], path: str) -> str | None:
         """The ordering field, None in a commit-time table. Raises UnsupportedTableError for an unknown kind of merge.

@@ -12,6 +12,7 @@ from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction.execution import compact_slice
+from headgate_tables.hudi.table_properties import properties_of
 from headgate_tables.storage.store import Store
 
 
@@ -59,5 +60,5 @@ class SliceCompaction:
         try:
             properties = parse(self.store.get(PROPERTIES_PATH).to_pybytes(), where)
         except FileNotFoundError:
-            properties = self.definition.properties()
+            properties = properties_of(self.definition)
         return Layout.from_properties(properties, where)
