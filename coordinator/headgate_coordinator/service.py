@@ -67,14 +67,15 @@ async def serve(
     counters = Metrics(registry)
     Gauges(registry, asyncio.get_running_loop(), state.figures, counters.labels)
     with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
-        server = Server(settings, clock=world.clock)
+        server = Server(settings, clock=world.clock, front=settings.front, route=state.cluster_address_of)
         watch_access(registry, server.access)
         tables = TableService(state, storage, threads, created, lambda: server.access.alarms)
         add_TableServiceServicer_to_server(tables, server.grpc)
         if server.cluster is not server.grpc:
             add_TableServiceServicer_to_server(tables, server.cluster)
         maintenance = MaintenanceService(state, storage, threads, created, world.clock)
-        add_MaintenanceServiceServicer_to_server(maintenance, server.grpc)
+        for each in {server.grpc, server.cluster}:
+            add_MaintenanceServiceServicer_to_server(maintenance, each)
         add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.cluster)
         compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
         add_CompactionServiceServicer_to_server(compaction, server.cluster)

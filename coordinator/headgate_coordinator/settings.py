@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import ByteSize, Duration, NamedValues
+from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Words
 
 _NAME = re.compile(r"[!-~]{1,255}")
 
@@ -40,6 +40,12 @@ class CoordinatorSettings(ServiceSettings):
         "",
         description="name that survives restarts (a StatefulSet's pod name), so that it takes its own leases back at once; "
         "unique in the cluster; empty: the advertised address",
+    )
+    front: Words = Field(
+        [],
+        description="host:port of load balancers or gateways in front of all coordinators and writers, separated by commas: "
+        "clients that connect to one of them send everything there. Empty: such clients have to say so themselves, by "
+        "front=True, or they call the advertised addresses",
     )
     checkpoint_interval: Duration = Field(
         10.0,
@@ -121,6 +127,8 @@ class CoordinatorSettings(ServiceSettings):
             value = getattr(self, name)
             if value and not _NAME.fullmatch(value):
                 raise ValueError(f"{name}={value!r}: want 1 to 255 visible ASCII characters without spaces")
+        for address in self.front:
+            Address.parse(address)
         self._check_redis()
         if self.checkpoint_min_interval > self.checkpoint_interval:
             raise ValueError("checkpoint_min_interval is above checkpoint_interval")

@@ -112,6 +112,7 @@ def test_the_committed_rendering_is_that_of_the_trial() -> None:
         ([STORE, "autoscaling.writer.enabled=true", "autoscaling.writer.cpuPercent=0"], "nothing to go by"),
         ([STORE, "autoscaling.writer.enabled=true", "autoscaling.writer.maxReplicas=1"], "below minReplicas"),
         ([STORE, "credentials.certificates=jobs"], "certificates"),
+        ([STORE, "service.front={rows.example.org}"], "/service/front/0"),
     ],
 )
 def test_wrong_values_are_refused_with_what_is_wrong(settings: list[str], said: str) -> None:

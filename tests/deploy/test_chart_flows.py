@@ -21,6 +21,7 @@ FLOWS = {
     ("writer", "coordinator", 7071),
     ("writer", "writer", 7071),
     ("compactor", "coordinator", 7071),
+    ("coordinator", "coordinator", 7071),
     ("coordinator", "redis", 6380),
     *((part, "s3", 7070) for part in ("coordinator", "writer", "compactor", "client")),
     *(("prometheus", part, 9090) for part in ("coordinator", "writer", "compactor")),

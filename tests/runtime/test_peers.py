@@ -8,11 +8,11 @@ from typing import Any
 import grpc
 import pytest
 
-from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
+from headgate_proto.api.v1 import maintenance_pb2, tables_pb2, tables_pb2_grpc
 from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, coordination_pb2_grpc, exchange_pb2
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError, connect
 from headgate_runtime.grpc_server import Server, principal
-from headgate_runtime.peers import CALLERS, Peer, Role, certificate_refusal, loopback_refusal
+from headgate_runtime.peers import CALLERS, FORWARDED_METHODS, Peer, Role, certificate_refusal, loopback_refusal
 from headgate_runtime.settings import ServiceSettings
 from support.certificates import DAY, Authority, Certificate
 from support.processes import READY_S
@@ -224,8 +224,11 @@ def test_every_method_of_services_says_who_may_call_it() -> None:
     assert {path for path in CALLERS if path.startswith("/headgate.cluster.")} == methods
     assert all(CALLERS.values())
     api = {f"/{tables_pb2.DESCRIPTOR.services_by_name['TableService'].full_name}/{name}" for name in ("DescribeTable", "Status")}
-    assert set(CALLERS) - methods == api
-    assert all(certificate_refusal(path, Peer("", [f"coordinator.{DOMAIN}"]), DOMAIN) for path in CALLERS)
+    assert set(CALLERS) - methods - FORWARDED_METHODS == api - FORWARDED_METHODS
+    coordinator = Peer("", [f"coordinator.{DOMAIN}"])
+    assert {path for path in CALLERS if not certificate_refusal(path, coordinator, DOMAIN)} == FORWARDED_METHODS
+    maintenance = maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"]
+    assert {f"/{maintenance.full_name}/{method.name}" for method in maintenance.methods} < FORWARDED_METHODS
     assert certificate_refusal("/headgate.api.v1.TableService/CreateTable", Peer("", [f"writer.{DOMAIN}"]), DOMAIN)
 
 

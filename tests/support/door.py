@@ -37,7 +37,6 @@ class Maintenance(maintenance_pb2_grpc.MaintenanceServiceServicer):
 
 class Ingest(ingest_pb2_grpc.IngestServiceServicer):
     async def Append(self, requests: Any, context: Any) -> None:  # type: ignore[override]
-        await context.send_initial_metadata(())
         await context.read()
 
 

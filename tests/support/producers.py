@@ -47,7 +47,7 @@ class Producers:
 
     ``rows``: how many each sends before it flushes and ends; 0 = until killed or told to finish. ``rate``: rows a second each;
     0 = as fast as it can. ``ahead``: rows of each that are there when it begins, on top of the rate. ``batch``: rows a call.
-    ``flush_every``: calls between flushes that are waited for; 0 = none.
+    ``flush_every``: calls between flushes that are waited for; 0 = none. ``ca``: PEM file of an authority; empty: no TLS.
     """
 
     address: str
@@ -60,6 +60,9 @@ class Producers:
     batch: int = 50
     flush_every: int = 0
     timeout: float = READY_S
+    token: str = ""
+    ca: str = ""
+    front: bool = False
     _running: dict[str, Process] = field(default_factory=dict)
     _fenced: list[Process] = field(default_factory=list)
 
@@ -81,6 +84,9 @@ class Producers:
             "batch": self.batch,
             "flush_every": self.flush_every,
             "timeout": self.timeout,
+            "token": self.token,
+            "ca": self.ca,
+            "front": self.front,
         }
         flags = [f"--{option.replace('_', '-')}={value}" for option, value in (told | asdict(self.workload)).items()]
         command = [sys.executable, "-m", "support.producers", *flags]
@@ -138,7 +144,9 @@ def produce(told: argparse.Namespace) -> None:
     workload = Workload(told.event_time, told.deletes, told.hot_keys, told.partitions, told.layout)
     journal = Journal(told.journal)
     attempt = len(read_journal(told.journal, told.name).attempts) + 1
-    with headgate.connect(told.address, timeout=told.timeout) as hg, hg.table(told.table).channel(told.name) as channel:
+    tls = headgate.Tls(ca=told.ca) if told.ca else None
+    connection = headgate.connect(told.address, timeout=told.timeout, token=told.token or None, tls=tls, front=told.front)
+    with connection as hg, hg.table(told.table).channel(told.name) as channel:
         committed = channel.committed_offset
         journal.opened(attempt, committed)
         announce_ready(f"{told.name} at {committed}")
@@ -185,10 +193,19 @@ class _AckNotes:
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="support.producers", description=__doc__)
     kinds: dict[str, Any] = {"address": str, "table": str, "name": str, "journal": Path, "rows": int, "rate": float, "batch": int}
-    kinds |= {"ahead": int, "flush_every": int, "timeout": float, "hot_keys": int, "partitions": int, "layout": int}
+    kinds |= {
+        "ahead": int,
+        "flush_every": int,
+        "timeout": float,
+        "hot_keys": int,
+        "partitions": int,
+        "layout": int,
+        "token": str,
+        "ca": str,
+    }
     for name, kind in kinds.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, required=True)
-    for name in ("event_time", "deletes"):
+    for name in ("event_time", "deletes", "front"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=lambda text: text == "True", required=True)
     produce(parser.parse_args(argv))
 

@@ -19,6 +19,7 @@ from grpc import aio
 
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server as add_tables
 from headgate_runtime.part_reader import PartReader
 
 Answer = ingest_pb2.AppendResponse
@@ -107,21 +108,19 @@ class Cluster:
         self.created: list[tables_pb2.CreateTableRequest] = []
         self.unreadable: list[str] = []
         self.listings = 0
+        self.others: list[tuple[str, str]] = []  # names and addresses of coordinators besides the one
+        self.greeting: tuple[tuple[str, str], ...] = ()  # initial metadata of every answer
+        self.calls: list[dict[str, Any]] = []  # the metadata of each
         self._servers: list[aio.Server] = []
         self._credentials = credentials
 
     async def start(self, writers: int = 1) -> None:
-        """Listens on free ports of 127.0.0.1."""
-        self.coordinator = await self._serve(
-            lambda server, _: tables_pb2_grpc.add_TableServiceServicer_to_server(Tables(self), server)
-        )
+        self.coordinator = await self.serve(lambda server, _: add_tables(Tables(self), server))
         for _ in range(writers):
             await self.add_writer()
 
     async def add_writer(self) -> str:
-        address = await self._serve(
-            lambda server, at: ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(self, at), server)
-        )
+        address = await self.serve(lambda server, at: _add_ingest(self, server, at))
         self.writers.append(address)
         return address
 
@@ -142,7 +141,7 @@ class Cluster:
         for server in self._servers:
             await server.stop(None)
 
-    async def _serve(self, add: Callable[[aio.Server, "list[str]"], None]) -> str:
+    async def serve(self, add: Callable[[aio.Server, "list[str]"], None]) -> str:
         server = aio.server(
             options=[
                 ("grpc.max_receive_message_length", 8 * 1024 * 1024),
@@ -162,6 +161,9 @@ class Cluster:
 
     async def authorize(self, context: aio.ServicerContext[Any, Any]) -> None:
         metadata = dict(context.invocation_metadata() or ())
+        self.calls.append(metadata)
+        if self.greeting:
+            await context.send_initial_metadata(self.greeting)
         if self.knobs.token is not None and metadata.get("authorization") != f"Bearer {self.knobs.token}":
             await abort(context, error(err.CODE_UNAUTHENTICATED, "no such token"), grpc.StatusCode.UNAUTHENTICATED)
 
@@ -177,7 +179,8 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
         self.cluster = cluster
 
     async def _fail(self, context: Any, *, before: bool) -> None:
-        await self.cluster.authorize(context)
+        if before:
+            await self.cluster.authorize(context)
         script = self.cluster.knobs.unary
         if script and isinstance(script[0], err.Error) is before:
             why = script.pop(0)
@@ -221,18 +224,26 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
 
     async def FindWriters(self, request: tables_pb2.FindWritersRequest, context: Any) -> Any:
         await self.cluster.authorize(context)
-        listed = self.cluster.writers if self.cluster.listed is None else self.cluster.listed
-        return tables_pb2.FindWritersResponse(addresses=listed)
+        return tables_pb2.FindWritersResponse(
+            addresses=self.cluster.writers if self.cluster.listed is None else self.cluster.listed
+        )
 
     async def Status(self, request: tables_pb2.StatusRequest, context: Any) -> Any:
         await self._fail(context, before=True)
         return tables_pb2.StatusResponse(
             coordinator="one",
-            coordinators=[tables_pb2.CoordinatorStatus(name="one", address=self.cluster.coordinator)],
+            coordinators=[
+                tables_pb2.CoordinatorStatus(name=name, address=address)
+                for name, address in (("one", self.cluster.coordinator), *self.cluster.others)
+            ],
             writers=[tables_pb2.WriterStatus(process="p", address=writer) for writer in self.cluster.writers],
             tables=[tables_pb2.TableStatus(name=name, state="owned", alarms=["all is well"]) for name in self.cluster.tables],
             redis_reachable=True,
         )
+
+
+def _add_ingest(cluster: Cluster, server: aio.Server, at: list[str]) -> None:
+    ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(cluster, at), server)
 
 
 class StreamEndError(Exception):

@@ -29,7 +29,7 @@ class NoPauses:
     async def sleep(self, seconds: float) -> None:
         if seconds == 3.0:
             await self.look.wait()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
         else:
             self.pauses.append(seconds)
             await asyncio.sleep(0)

@@ -131,6 +131,13 @@ class CoordinatorState:
         tables = {name: owned.view.figures() for name, owned in self.owned.items()}
         return Figures(len(self.writers), len(self.compactors), bool(self.redis_reachable), tables, alarms)
 
+    def cluster_address_of(self, address: str) -> str | None:
+        """Where services reach the other living coordinator that clients reach at ``address``; None if there is none."""
+        for each in self.coordinators:
+            if each.address == address and each.address != self.own.address:
+                return each.cluster_address or each.address
+        return None
+
     def table_status(self, table: str) -> tables_pb2.TableStatus:
         """One table's status, as far as this coordinator knows it."""
         owner = self.holders.get(table)

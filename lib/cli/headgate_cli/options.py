@@ -29,10 +29,17 @@ def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., object]],
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
         def with_access(
-            *arguments: object, connect: str, timeout: float, token: str, token_file: Path | None, tls_ca: str, **named: object
+            *arguments: object,
+            connect: str,
+            timeout: float,
+            token: str,
+            token_file: Path | None,
+            tls_ca: str,
+            front: bool,
+            **named: object,
         ) -> object:
             addresses = [address.strip() for address in connect.split(",") if address.strip()]
-            return command(*arguments, access=Access(addresses, timeout, _token(token, token_file), tls_ca), **named)
+            return command(*arguments, access=Access(addresses, timeout, _token(token, token_file), tls_ca, front), **named)
 
         for option in (*_CLUSTER_OPTIONS, timeout):
             with_access = option(with_access)
@@ -90,6 +97,12 @@ def _read(token_file: Path) -> str:
 
 
 _CLUSTER_OPTIONS = (
+    click.option(
+        "--front",
+        is_flag=True,
+        envvar="HEADGATE_CONNECT_FRONT",
+        help="--connect names a load balancer or gateway, and nothing else is reached. Also HEADGATE_CONNECT_FRONT=1.",
+    ),
     click.option(
         "--tls-ca", envvar="HEADGATE_TLS_CA", default="", help="PEM file of the cluster's certificate authority. [no TLS]"
     ),

@@ -48,7 +48,12 @@ def status(output: Output, watch: bool, interval: float, access: Access) -> None
 
 def gather(access: Access) -> dict[str, Any]:
     """The state of the whole cluster, from every coordinator that is alive. Raises HeadgateError when none answers."""
-    first = _status(access)
+    with access.connect() as cluster:
+        return _gather(cluster)
+
+
+def _gather(cluster: headgate.Headgate) -> dict[str, Any]:
+    first = cluster.status()
     tables = {found.name: _table(found, first) for found in first.tables}
     compactors = [asdict(found) for found in first.compactors]
     silent = set()
@@ -57,8 +62,11 @@ def gather(access: Access) -> dict[str, Any]:
         if other.name == first.coordinator:
             continue
         try:
-            answer = _status(access.at(other.address))
+            answer = cluster.status(coordinator=other.address)
         except headgate.RetryLater:
+            silent.add(other.name)
+            continue
+        if answer.coordinator != other.name:  # behind a front address another one answers for one that is gone
             silent.add(other.name)
             continue
         alarms += [f"{answer.coordinator}: {alarm}" for alarm in answer.alarms]
@@ -83,11 +91,6 @@ def _with_running(compactors: list[dict[str, Any]], answer: headgate.Status) -> 
     for compactor in compactors:
         compactor["running"] += others.get(compactor["process"], {"running": 0})["running"]
     return [*compactors, *(found for process, found in others.items() if process not in known)]
-
-
-def _status(access: Access) -> headgate.Status:
-    with access.connect() as cluster:
-        return cluster.status()
 
 
 def _attempt(access: Access) -> dict[str, Any] | headgate.HeadgateError:

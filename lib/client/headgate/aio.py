@@ -41,13 +41,17 @@ def connect(
     timeout: float = DEFAULT_TIMEOUT,
     compression: Compression = None,
     in_flight_bytes: int = DEFAULT_IN_FLIGHT,
+    front: bool = False,
     system: System | None = None,
 ) -> "Headgate":
     """As ``headgate.connect``, for use with ``async with``."""
     addresses = parse_addresses(address)
+    transport = _transport(addresses, token, tls)
+    if front:
+        transport.front = addresses[0]
     return Headgate(
         addresses,
-        _transport(addresses, token, tls),
+        transport,
         timeout=timeout,
         encoder=Encoder(compression),
         in_flight_bytes=in_flight_bytes,
@@ -58,14 +62,14 @@ def connect(
 def _transport(addresses: Sequence[str], token: str | None, tls: Tls | bool | None) -> Transport:
     """By what the caller gave; without anything by the profile of a cluster on this machine."""
     if token is None and tls is None and (profile := find_profile(addresses, os.environ)) is not None:
-        return Transport(profile.credentials(), profile.token)
+        return Transport(profile.credentials(), profile.token, addresses)
     if token and not (token.isascii() and token.isprintable() and " " not in token):
         raise InvalidArgumentError(
             "a token has visible ASCII characters alone, without spaces, and this one has others",
             fix="Pass it without the end of its line.",
         )
     trusted = Tls() if tls is True else tls or None
-    return Transport(trusted.credentials() if trusted else None, token)
+    return Transport(trusted.credentials() if trusted else None, token, addresses)
 
 
 class Headgate:
@@ -148,10 +152,11 @@ class Headgate:
         answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
         return Listing(tuple(map(TableInfo.from_wire, answer.tables)), tuple(answer.unreadable))
 
-    async def status(self, table: str = "") -> Status:
+    async def status(self, table: str = "", *, coordinator: str = "") -> Status:
         request = tables_pb2.StatusRequest(table=table)
+        asked = Coordinators([coordinator], self.transport, self.system) if coordinator else self.coordinators
         answer: tables_pb2.StatusResponse
-        answer = await self.coordinators.call(lambda stub: stub.Status, lambda _: request, self.timeout)
+        answer = await asked.call(lambda stub: stub.Status, lambda _: request, self.timeout)
         return Status.from_wire(answer)
 
     async def open_channel(self, table: str, channel: str) -> ChannelRunner:

@@ -24,6 +24,7 @@ def connect(
     timeout: float = aio.DEFAULT_TIMEOUT,
     compression: Compression = None,
     in_flight_bytes: int = aio.DEFAULT_IN_FLIGHT,
+    front: bool = False,
     system: System | None = None,
 ) -> "Headgate":
     """Returns a connection to a cluster. Sends nothing before the first call.
@@ -35,6 +36,7 @@ def connect(
     ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its own. ``compression="lz4"`` saves
     about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel buffers until it is queryable (rule
     CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint, so less means more and smaller files.
+    ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the coordinators' setting `front` names it.
 
     Raises InvalidArgumentError (also for a profile that others may open), OSError (a TLS file)::
 
@@ -51,6 +53,7 @@ def connect(
             timeout=timeout,
             compression=compression,
             in_flight_bytes=in_flight_bytes,
+            front=front,
             system=system,
         )
 
@@ -124,9 +127,9 @@ class Headgate:
         """Returns ``tables`` and ``unreadable_tables`` in one call: ``hg.listing().tables``. Raises UnavailableError."""
         return self._thread.run(self._core.listing())
 
-    def status(self, table: str = "") -> Status:
-        """Returns the cluster's state: ``hg.status().writers``; with ``table`` only that table's. Raises UnavailableError."""
-        return self._thread.run(self._core.status(table))
+    def status(self, table: str = "", *, coordinator: str = "") -> Status:
+        """Returns the cluster's state, or that ``table``'s, as any or this ``coordinator`` has it. Raises UnavailableError."""
+        return self._thread.run(self._core.status(table, coordinator=coordinator))
 
 
 class Table:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 from grpc import aio
@@ -131,17 +131,28 @@ class Coordinators:
         raise CallFailedError(failure)
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
-        stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(self._transport.unary(address))
-        with as_call_failures(address):
-            return await method(stub)(request, timeout=seconds, metadata=self._transport.metadata)
+        transport = self._transport
+        stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(transport.unary(address))
+        call = method(stub)(request, timeout=seconds, metadata=transport.metadata(address))
+        answer: Answer = await answer_of(call, address, transport)
+        return answer
+
+
+async def answer_of(call: Any, address: str, transport: Transport) -> Any:
+    """The first answer of a call that is for the server at ``address``. Raises CallFailedError."""
+    with as_call_failures(address, transport):
+        answer = await (call.read() if isinstance(call, aio.UnaryStreamCall) else call)
+        transport.answered(address, await call.initial_metadata())
+        return answer
 
 
 @contextlib.contextmanager
-def as_call_failures(address: str) -> Iterator[None]:
+def as_call_failures(address: str, transport: Transport) -> Iterator[None]:
     """Turns gRPC's errors into CallFailedError."""
     try:
         yield
     except aio.AioRpcError as error:
+        transport.answered(address, error.initial_metadata())
         failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
         raise CallFailedError(failure) from error
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
-from headgate.coordinators import CallFailedError, as_call_failures
+from headgate.coordinators import CallFailedError, answer_of, as_call_failures
 from headgate.errors import UnknownOutcomeError
 from headgate.transport import Failure
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -47,7 +47,7 @@ class Maintenance:
             try:
                 while isinstance(answer, api.CompactResponse):
                     yield answer
-                    with as_call_failures(""):
+                    with as_call_failures("", self._headgate.transport):
                         answer = await call.read()
                 return
             except CallFailedError as broken:
@@ -145,8 +145,8 @@ class Maintenance:
     async def _ask(self, address: str, method: "Method[Answer]", request: Message) -> Answer:
         transport = self._headgate.transport
         stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
-        with as_call_failures(address):
-            return await method(stub)(request, metadata=transport.metadata)
+        answer: Answer = await answer_of(method(stub)(request, metadata=transport.metadata(address)), address, transport)
+        return answer
 
     async def _begin(
         self, request: api.CompactRequest
@@ -158,8 +158,7 @@ class Maintenance:
             address: str,
         ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
             stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
-            call = stub.Compact(request, metadata=transport.metadata)
-            with as_call_failures(address):
-                return call, await call.read()
+            call = stub.Compact(request, metadata=transport.metadata(address))
+            return call, await answer_of(call, address, transport)
 
         return await self._headgate.coordinators.try_each(begin)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _SILENCE_SECONDS = 3.0
 """How long sent rows may stay without an answer before the coordinators are asked whether the writer is still there."""
 
+_UNHEARD_TIMES = 4
+"""So many times as long, until a front address behind which no writer says anything is tried again."""
+
 
 class Stream:
     """A stream, for one ``run``."""
@@ -36,6 +39,8 @@ class Stream:
         self._coordinators = coordinators
         self._transport = transport
         self._clock = clock
+        self._writer = "" if transport.front else address
+        """The writer's own address; behind a front address it is not known before the writer has said it."""
         self._schema = b""
         self._answers = 0
 
@@ -43,7 +48,7 @@ class Stream:
         """Runs the stream and returns why it ended. Cancelling it ends the stream."""
         async with self._transport.stream(self._address) as connection:
             stub: ingest_pb2_grpc.IngestServiceAsyncStub = ingest_pb2_grpc.IngestServiceStub(connection)
-            call = stub.Append(metadata=self._transport.metadata)
+            call = stub.Append(metadata=self._transport.metadata(self._address))
             try:
                 async with asyncio.TaskGroup() as tasks:
                     receiver = tasks.create_task(self._receive(call))
@@ -99,6 +104,8 @@ class Stream:
 
     async def _receive(self, call: "Call") -> Failure:
         try:
+            server = self._transport.answered(self._address, await call.initial_metadata())
+            self._writer = self._writer or server
             while True:
                 answer = await call.read()
                 if not isinstance(answer, ingest_pb2.AppendResponse):
@@ -160,15 +167,22 @@ class Stream:
     async def _watch_silence(self) -> Failure:
         """Returns when the stream is silent and its writer is gone; a slow writer keeps its stream."""
         state = self._channel.state
+        unheard = 0
         while True:
             heard = self._answers
             await self._clock.sleep(_SILENCE_SECONDS)
             if heard != self._answers or (state.is_open and not state.awaits_answer):
                 continue
+            if not self._writer:
+                unheard += 1
+                if state.is_open or unheard < _UNHEARD_TIMES:
+                    continue
+                silent = UnavailableError(f"no writer answers behind {self._transport.front}", fix="The SDK tries again.")
+                return Failure(silent, wire.ACTION_RESUME)
             try:
                 writers = await self._coordinators.find_writers()
             except CallFailedError:
                 continue
-            if self._address not in writers:
-                gone = UnavailableError(f"{self._address} is silent and no longer a writer", fix="The SDK tries another writer.")
+            if self._writer not in writers:
+                gone = UnavailableError(f"{self._writer} is silent and no longer a writer", fix="The SDK tries another writer.")
                 return Failure(gone, wire.ACTION_RESUME)

@@ -1,7 +1,7 @@
 """gRPC channels of one connection, with their options, TLS and token."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import grpc
 from grpc import aio
 
 from headgate.errors import HeadgateError, InternalError, PermissionDeniedError, UnauthenticatedError, UnavailableError, from_wire
+from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _STREAMS_A_CONNECTION = 64
@@ -58,24 +59,48 @@ class _Connection:
 
 @dataclass(slots=True)
 class Transport:
-    """Connections by address, on one event loop."""
+    """Connections by address, on one event loop.
+
+    ``given``: addresses that the program gave. ``front``: the one of them behind which all servers are, as they cannot be reached
+    at their own addresses; empty: they can.
+    """
 
     credentials: grpc.ChannelCredentials | None
     token: str | None = field(repr=False)
+    given: Sequence[str] = ()
+    front: str = ""
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
 
-    @property
-    def metadata(self) -> list[tuple[str, str]]:
-        return [("authorization", f"Bearer {self.token}")] if self.token else []
+    def metadata(self, address: str) -> list[tuple[str, str]]:
+        """Of a call that is for the server at ``address``."""
+        dialled = self._dialled(address)
+        said = [(handshake.DIALLED, dialled)]
+        if dialled != address:
+            said.append((handshake.TARGET, address))
+        if self.token:
+            said.append(("authorization", f"Bearer {self.token}"))
+        return said
+
+    def answered(self, address: str, metadata: aio.Metadata | None) -> str:
+        """Notes what the first metadata of an answer say (``headgate_proto.handshake``); ``address``: whom the call was for.
+
+        Returns the server's own address; "" if a server does not say it.
+        """
+        said = dict(metadata or ())
+        server = str(said.get(handshake.SERVER, ""))
+        dialled = self._dialled(address)
+        if server and dialled in self.given and (self.front or handshake.FRONT in said):
+            self.front = dialled
+        return server
 
     def unary(self, address: str) -> aio.Channel:
         """A gRPC channel for single calls."""
-        return self._with_room(address).channel
+        return self._with_room(self._dialled(address)).channel
 
     @contextlib.asynccontextmanager
     async def stream(self, address: str) -> AsyncIterator[aio.Channel]:
         """A gRPC channel for one stream, which counts against the connection's bound until the context ends."""
-        connection = self._with_room(address)
+        connection = self._with_room(self._dialled(address))
         connection.streams += 1
         try:
             yield connection.channel
@@ -87,6 +112,9 @@ class Transport:
             for connection in connections:
                 await connection.channel.close()
         self._connections.clear()
+
+    def _dialled(self, address: str) -> str:
+        return address if address in self.given or not self.front else self.front
 
     def _with_room(self, address: str) -> _Connection:
         connections = self._connections.setdefault(address, [])

@@ -19,7 +19,7 @@ def connect(address: str, settings: ServiceSettings, role: Role = Role.COORDINAT
     With `cluster_cert` both sides show certificates, and the server's has to name the role; with `tls_ca` the server's names its
     host. Raises OSError if a file cannot be read, UnsafeAddressError.
     """
-    return _channel(address, settings, role, channel_files(settings))
+    return _channel(address, settings, role, channel_files(settings), settings.cluster_token.get_secret_value())
 
 
 class RenewedChannel:
@@ -27,15 +27,18 @@ class RenewedChannel:
 
     Calls of the older channel go on, as a control stream lasts as long as its service; it is closed when a third one comes. So a
     connection outlives one renewal of its certificate, and not two.
+
+    ``with_token``: calls bring the cluster's token, if there is one.
     """
 
-    def __init__(self, address: str, settings: ServiceSettings, role: Role) -> None:
+    def __init__(self, address: str, settings: ServiceSettings, role: Role, *, with_token: bool = True) -> None:
         self._address = address
         self._settings = settings
         self._role = role
+        self._with_token = with_token
         self._files = channel_files(settings)
         self._older: grpc.aio.Channel | None = None
-        self.channel = _channel(address, settings, role, self._files)
+        self.channel = self._opened()
 
     async def renewed(self) -> grpc.aio.Channel:
         """The channel for the next call, by the files as they are now."""
@@ -46,7 +49,7 @@ class RenewedChannel:
         if files != self._files:
             self._files = files
             oldest, self._older = self._older, self.channel
-            self.channel = _channel(self._address, self._settings, self._role, files)
+            self.channel = self._opened()
             if oldest is not None:
                 await oldest.close()
         return self.channel
@@ -57,13 +60,16 @@ class RenewedChannel:
             await self._older.close()
         await self.channel.close()
 
+    def _opened(self) -> grpc.aio.Channel:
+        token = self._settings.cluster_token.get_secret_value() if self._with_token else ""
+        return _channel(self._address, self._settings, self._role, self._files, token)
+
 
 class UnsafeAddressError(ValueError):
     """The cluster's token would leave this machine in plaintext."""
 
 
-def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequence[bytes] | None) -> grpc.aio.Channel:
-    token = settings.cluster_token.get_secret_value()
+def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequence[bytes] | None, token: str) -> grpc.aio.Channel:
     if files is None:
         if token and not Address.parse(address).is_loopback:
             raise UnsafeAddressError(

@@ -1,9 +1,10 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -13,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.handshake import FORWARDED
 from headgate_runtime.access.audit import NONE, AuditLog, audit_log
 from headgate_runtime.access.call import Call, admitted_call, refused_call
 from headgate_runtime.access.control import AccessControl
@@ -21,9 +23,11 @@ from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
+from headgate_runtime.forwarding import Forwarder, Route, nowhere, or_bytes
+from headgate_runtime.greeting import Greeting, greeted
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
-from headgate_runtime.peers import PeerRule, certificate_rule, peer_of, peer_rule
+from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule, is_coordinator, peer_of, peer_rule
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
@@ -59,7 +63,9 @@ def _running(request: object, context: Context) -> AbstractContextManager[None]:
 class Server:
     """Register servicers on ``grpc``, and those for services on ``cluster``, before ``start``.
 
-    ``address``, ``cluster_address`` and ``health_address``: where they are served once it has started ("": not).
+    ``address``, ``cluster_address`` and ``health_address``: where they are served once it has started ("": not). ``front``:
+    addresses, host:port, of proxies; clients that dialled one are asked to call no other address. ``route``: of calls for another
+    server (``forwarding``).
     Raises RuntimeError if protobuf runs without its C implementation (CVE-2025-4565, and every message costs a hundred times
     more), OSError or ValueError if the files that the settings name are wrong.
     """
@@ -71,6 +77,8 @@ class Server:
         limits: DoorLimits | None = None,
         ids: Ids | None = None,
         clock: Clock | None = None,
+        front: Sequence[str] = (),
+        route: Route = nowhere,
     ) -> None:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
@@ -79,19 +87,19 @@ class Server:
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
         door, self.requests = Door(limits, _sharer, _running), RequestReader(clock)
         self.budget = door.budget
-        self.grpc = _server(_Guard(self.access, self._audit, peer_rule(settings), door, self.requests, ids), limits)
+        self._forwarder = Forwarder(settings, route)
+        self._greeting = Greeting(frozenset(front))
+        parts = _Parts(self.access, self._audit, self.requests, ids, self._forwarder, self._greeting, settings.cluster_domain)
+        self.grpc = _server(_Guard(parts, peer_rule(settings), door), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
-            self.cluster = _server(
-                _Guard(self.access, self._audit, rule, Door(limits, _sharer, _running), self.requests, ids, CLUSTER), limits
-            )
+            self.cluster = _server(_Guard(parts, rule, Door(limits, _sharer, _running), CLUSTER), limits)
         self.address = self.cluster_address = self.health_address = ""
         self._probed = self.grpc
         if settings.health_listen:
-            strangers = Door(PROBES, _sharer, _running)
-            self._probed = _server(_Guard(self.access, self._audit, peer_rule(settings), strangers, self.requests, ids), PROBES)
+            self._probed = _server(_Guard(parts, peer_rule(settings), Door(PROBES, _sharer, _running)), PROBES)
         self.health = Health({self.grpc, self._probed})
         self._settings = settings
 
@@ -101,6 +109,7 @@ class Server:
         settings = self._settings
         credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
         self.address = self.cluster_address = listen(self.grpc, Address.parse(settings.listen), credentials)
+        self._greeting.address = settings.advertised(self.address)
         if self.cluster is not self.grpc:
             own = server_credentials(settings.cluster_cert, settings.cluster_key, settings.cluster_ca)
             self.cluster_address = listen(self.cluster, Address.parse(settings.cluster_listen), own)
@@ -118,6 +127,7 @@ class Server:
         async with asyncio.TaskGroup() as tasks:
             for server in {self.grpc, self.cluster, self._probed}:
                 tasks.create_task(server.stop(grace_s))
+        await self._forwarder.close()
         self._audit.close()
 
 
@@ -148,27 +158,28 @@ class Health:
         await self._servicer.enter_graceful_shutdown()
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What both servers of a process share. ``domain``: of the names in services' certificates."""
+
+    access: AccessControl
+    audit: AuditLog
+    requests: RequestReader
+    ids: Ids
+    forwarder: Forwarder
+    greeting: Greeting
+    domain: str
+
+
 class _Guard(grpc.aio.ServerInterceptor):
     """Before each call: who is it, may it be made from there (``rule``), and may it. Around it: errors become status and trailing
     metadata. ``identity``: that of every caller whom the rule lets in; None: by the call's credentials.
     """
 
-    def __init__(
-        self,
-        access: AccessControl,
-        audit: AuditLog,
-        rule: PeerRule,
-        door: Door,
-        requests: RequestReader,
-        ids: Ids,
-        identity: Identity | None = None,
-    ) -> None:
-        self._access = access
-        self._audit = audit
+    def __init__(self, parts: _Parts, rule: PeerRule, door: Door, identity: Identity | None = None) -> None:
+        self._parts = parts
         self._rule = rule
         self._door = door
-        self._requests = requests
-        self._ids = ids
         self._identity = identity
         self._handlers: dict[str, Any] = {}
         """By path; only methods that are served are here."""
@@ -186,21 +197,33 @@ class _Guard(grpc.aio.ServerInterceptor):
     def _handler(self, handler: Any, path: str) -> Any:
         """What serves all calls of ``path``."""
         if path.startswith(HEALTH) or method_access(path) is not None:  # of others nothing is read
-            handler = handler._replace(request_deserializer=self._requests.of_method(path))
-        serving = self._door.serve(handler, path)
-        serve = serving.stream_stream if path.startswith(HEALTH) else self._admitted(serving.stream_stream, path)
+            handler = handler._replace(request_deserializer=self._parts.requests.of_method(path))
+        if path.startswith(HEALTH):
+            serving = self._door.serve(handler, path)
+            return serving._replace(stream_stream=self._guarded(serving.stream_stream, path))
+        serving = self._door.serve(greeted(handler, self._parts.greeting), path)
+        serve = self._admitted(serving.stream_stream, path)
+        if path in FORWARDED_METHODS:
+            serving = serving._replace(response_serializer=or_bytes(serving.response_serializer))
         return serving._replace(stream_stream=self._guarded(serve, path))
 
     def _admitted(self, serve: Serve, path: str) -> Serve:
         """Of a refused call nothing is read."""
+        parts = self._parts
+        pass_on = self._door.serve(greeted(parts.forwarder.handler(path), parts.greeting), path).stream_stream
 
         async def admitted(requests: object, context: Context) -> None:
-            metadata = dict(context.invocation_metadata() or ())
+            metadata, peer = dict(context.invocation_metadata() or ()), peer_of(context)
+            if (refusal := self._rule(path, peer)) is not None:
+                raise refused_call(parts.audit, path, context.peer(), refusal)
             credentials = Credentials(str(metadata.get("authorization", "")), context.auth_context())
-            if (refusal := self._rule(path, peer_of(context))) is not None:
-                raise refused_call(self._audit, path, context.peer(), refusal)
-            _call.set(admitted_call(self._access, self._audit, path, credentials, context.peer(), self._identity))
-            await serve(requests, context)
+            origin, identity = context.peer(), self._identity
+            if identity is not None and FORWARDED in metadata and is_coordinator(peer, parts.domain):
+                # A client's call, passed on: the client's credentials count, not those of the coordinator.
+                credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
+            _call.set(admitted_call(parts.access, parts.audit, path, credentials, origin, identity))
+            chosen = serve if parts.forwarder.address_for(path, metadata) is None else pass_on
+            await chosen(requests, context)
 
         return admitted
 
@@ -227,7 +250,7 @@ class _Guard(grpc.aio.ServerInterceptor):
 
     def _internal(self, error: Exception, method: str) -> RpcError:
         """What was not foreseen stays in the log, under an id; the client gets the id and no details."""
-        request_id = self._ids.token()
+        request_id = self._parts.ids.token()
         _log.error("call failed", method=method, request_id=request_id, exc_info=error)
         return rpc_error(
             errors_pb2.CODE_INTERNAL, f"internal error, request {request_id}", "Give this id to the operators of the cluster."

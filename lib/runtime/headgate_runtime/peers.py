@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 
-from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1 import errors_pb2, maintenance_pb2
 from headgate_proto.api.v1.errors_pb2 import Error
 from headgate_runtime.errors import wire_error
 from headgate_runtime.settings import ServiceSettings
@@ -28,17 +28,25 @@ class Role(StrEnum):
     COMPACTOR = "compactor"
 
 
+_MAINTENANCE: Final = maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"]
 CLUSTER_SERVICES: Final = "/headgate.cluster."
 """Begins the methods that are for services alone."""
 
+STATUS: Final = "/headgate.api.v1.TableService/Status"
+FORWARDED_METHODS: Final = frozenset(
+    {STATUS, *(f"/headgate.api.v1.MaintenanceService/{method.name}" for method in _MAINTENANCE.methods)}
+)
+"""What only one coordinator can answer, and others pass on to it for clients."""
+
 CALLERS: Final[Mapping[str, frozenset[Role]]] = {
+    **dict.fromkeys(FORWARDED_METHODS, frozenset({Role.COORDINATOR})),
     "/headgate.cluster.v1.CoordinationService/Control": frozenset({Role.WRITER}),
     "/headgate.cluster.v1.CoordinationService/Members": frozenset({Role.WRITER, Role.COMPACTOR}),
     "/headgate.cluster.v1.CompactionService/Work": frozenset({Role.COMPACTOR}),
     "/headgate.cluster.v1.ExchangeService/Exchange": frozenset({Role.WRITER}),
     # A writer asks for a client why a table takes no rows.
     "/headgate.api.v1.TableService/DescribeTable": frozenset({Role.WRITER}),
-    "/headgate.api.v1.TableService/Status": frozenset({Role.WRITER}),
+    STATUS: frozenset({Role.WRITER, Role.COORDINATOR}),
 }
 """All that services call of each other. A method that is not here, no service may call."""
 
@@ -120,6 +128,11 @@ def certificate_refusal(path: str, peer: Peer, domain: str) -> Error | None:
         f"only {' and '.join(sorted(wanted)) or 'nobody'} may call {path}; the certificate says {_said(roles)}",
         f"Give the service a cluster_cert with the DNS name {names}." if names else "Call a method that services call.",
     )
+
+
+def is_coordinator(peer: Peer, domain: str) -> bool:
+    """Whether its certificate says so. A coordinator passes calls of clients on, and says whose (``headgate-forwarded``)."""
+    return Role.COORDINATOR in peer.roles(domain)
 
 
 def loopback_refusal(path: str, peer: Peer) -> Error | None:

@@ -1,0 +1,47 @@
+"""What a server says of itself before it answers a call (``headgate_proto.handshake``)."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from inspect import isasyncgenfunction
+from typing import Any
+
+import grpc
+
+from headgate_proto.handshake import DIALLED, FRONT, SERVER
+
+_KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
+
+
+@dataclass(slots=True)
+class Greeting:
+    """``front``: addresses of proxies, of which clients that dialled one have to keep. ``address``: the server's, for clients."""
+
+    front: frozenset[str] = frozenset()
+    address: str = ""
+
+    def answer(self, asked: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """The initial metadata of the answer to a call with the metadata ``asked``."""
+        said = ((SERVER, self.address),)
+        return (*said, (FRONT, "1")) if asked.get(DIALLED) in self.front else said
+
+
+def greeted(handler: Any, greeting: Greeting) -> Any:
+    """The same gRPC handler, which greets before it does anything else. A client of a stream hears it at once."""
+    (kind,) = (each for each in _KINDS if getattr(handler, each) is not None)
+    serve = getattr(handler, kind)
+
+    async def greet(context: "grpc.aio.ServicerContext[Any, Any]") -> None:
+        await context.send_initial_metadata(greeting.answer(dict(context.invocation_metadata() or ())))
+
+    async def one(request: object, context: Any) -> Any:
+        await greet(context)
+        return await serve(request, context)
+
+    async def several(request: object, context: Any) -> AsyncIterator[Any]:
+        await greet(context)
+        async with aclosing(serve(request, context)) as answers:
+            async for answer in answers:
+                yield answer
+
+    return handler._replace(**{kind: several if isasyncgenfunction(serve) else one})
