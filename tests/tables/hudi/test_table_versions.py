@@ -75,7 +75,7 @@ def test_other_keys_of_version_9_stand_alone(tmp_path: Path, partition_by: tuple
 
 @pytest.mark.parametrize("version", [0, 7, 10])
 def test_a_version_that_is_not_written_is_refused_before_there_is_a_table(tmp_path: Path, version: int) -> None:
-    with refused(OptionError, f"table_version={version}", "Choose one of 8, 9"):
+    with refused(OptionError, f"table version {version}", "Choose one of 8, 9"):
         create(tmp_path, table_version=version)
     assert not (tmp_path / "table").exists()
 

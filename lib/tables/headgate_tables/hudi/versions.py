@@ -34,7 +34,7 @@ class TableVersion(enum.IntEnum):
     def of_number(cls, number: int) -> "TableVersion":
         """Raises OptionError for a number of no version that is written."""
         if number not in list(cls):
-            raise OptionError(f"table_version={number!r}", fix=f"Choose one of {', '.join(str(each.value) for each in cls)}.")
+            raise OptionError(f"table version {number!r}", fix=f"Choose one of {', '.join(str(each.value) for each in cls)}.")
         return cls(number)
 
     def prefixes_keys(self, key_columns: int, partition_columns: int) -> bool:
