@@ -16,9 +16,9 @@ lock() { # FILE ARGUMENTS…: one version of each package for every Python from 
 }
 upgrade=("$@")
 
-members=(proto coordinator writer compactor lib/cli lib/client lib/runtime lib/tables)
+members=(proto coordinator writer compactor lib/cli lib/client lib/runtime lib/spark lib/tables)
 projects=("${members[@]/%//pyproject.toml}")
-ours=(headgate headgate-cli headgate-compactor headgate-coordinator headgate-proto headgate-runtime headgate-tables headgate-writer)
+ours=(headgate headgate-cli headgate-compactor headgate-coordinator headgate-proto headgate-runtime headgate-spark headgate-tables headgate-writer)
 
 # The build backends of the members and of the few packages that come as source; installed before all else.
 printf '%s\n' hatchling editables setuptools wheel | lock requirements-build.lock -

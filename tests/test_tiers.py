@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FAST = ["-m", "not slow"]
-_ENVIRONMENT = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/tables")
+_ENVIRONMENT = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/spark", "lib/tables")
 _SAYS_ITS_ARGUMENTS = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 
 
@@ -69,4 +69,4 @@ def test_every_folder_of_tests_has_fast_ones() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     fast = {Path(line.partition("::")[0]).parent for line in done.stdout.splitlines() if "::" in line}
     whole = {file.parent.relative_to(ROOT) for file in ROOT.glob("tests/**/test_*.py")}
-    assert fast == whole - {Path("tests/interop")}
+    assert fast == whole - {Path("tests/interop"), Path("tests/spark")}

@@ -45,12 +45,14 @@ _SESSION = {
 }
 
 
-def start_spark(jar: str, folder: Path) -> Any:
-    """A local SparkSession with Hudi's bundle; the caller stops it. ``folder`` takes what Spark likes to leave lying about."""
+def start_spark(jar: str, folder: Path, *, master: str = "local[2]") -> Any:
+    """A local SparkSession with Hudi's bundle; the caller stops it. ``folder`` takes what Spark likes to leave lying about.
+    ``master``: ``local[2,4]`` runs a task up to four times.
+    """
     from pyspark.sql import SparkSession
 
     java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dderby.system.home={folder} -Djava.io.tmpdir={folder}"
-    builder = SparkSession.builder.master("local[2]").appName("interop").config("spark.jars", jar)
+    builder = SparkSession.builder.master(master).appName("interop").config("spark.jars", jar)
     settings = _SESSION | {"spark.driver.extraJavaOptions": java, "spark.sql.warehouse.dir": str(folder / "warehouse")}
     for key, value in settings.items():
         builder = builder.config(key, value)

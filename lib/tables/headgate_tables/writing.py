@@ -1,19 +1,34 @@
 """What a writer does with rows of a table, by the table's format: check, key, place and sift them, and write files."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from headgate_tables.face.definition import Definition
-from headgate_tables.face.writing import ChangeSink
+from headgate_tables.face.settings import TableSettings
+from headgate_tables.face.writing import BulkFiles, ChangeSink
 from headgate_tables.hudi import place as placing
 from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_tables.hudi.place import Placed
+from headgate_tables.hudi.services.bulk import base_files
 from headgate_tables.hudi.sift import BucketedRows, Sifted, concatenated, sift
 from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
 
-__all__ = ["BucketedRows", "Placed", "Sifted", "change_sink", "concatenated", "conform", "key_group", "place", "sift"]
+__all__ = [
+    "BucketedRows",
+    "Placed",
+    "Sifted",
+    "bulk_files",
+    "change_sink",
+    "concatenated",
+    "conform",
+    "key_group",
+    "place",
+    "sift",
+]
 
 
 def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definition) -> Placed:
@@ -32,3 +47,15 @@ def conform(rows: pa.Table, definition: Definition) -> pa.Table:
 def change_sink(folder: Store, definition: Definition, *, epoch: int, process: str) -> ChangeSink:
     """Writes data files in the folder. ``process``: the random id of the process (rule RO8)."""
     return ChangeWriter(folder, as_hudi(definition), epoch=epoch, process=process, ordinal=0)
+
+
+def bulk_files(
+    folder: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, settings: Mapping[str, str]
+) -> BulkFiles:
+    """Writes the base files of one task of a bulk load. ``process``: the same random id for all tasks of the load, so that a
+    file has one name whichever task writes it (rule FI3); ``task``: its number. ``settings``: the table's, as text by key.
+    """
+    texts = TableSettings.from_texts(settings)
+    return base_files.BulkFiles(
+        folder, as_hudi(definition), instant=instant, epoch=epoch, process=process, task=task, settings=texts
+    )

@@ -72,6 +72,9 @@ class Transaction(Protocol):
     def announce(self) -> None:
         """Puts the instant on the timeline; only then may its data files be written (rule P3)."""
 
+    def announce_bulk_load(self) -> None:
+        """``announce`` for base files, into a table without any file group. Raises TransactionError for any other table."""
+
     def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
         """Returns what is wrong with files that others report, by position; they must not be added. Raises RetryLater."""
 
@@ -90,6 +93,11 @@ class Transaction(Protocol):
 
     def rollback(self) -> None:
         """Gives the transaction up: its instant is dead from the next slot on, its files are swept."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Commits, or rolls back on an error."""
 
 
 class Ownership(Protocol):

@@ -29,6 +29,17 @@ class Changes:
     deletes: Column
 
 
+class BulkFiles(Protocol):
+    """Writes the base files of one task of a bulk load."""
+
+    def write(self, rows: pa.Table, written: Callable[[int], None] = ...) -> tuple[list[WriteStatus], int]:
+        """One durable file for each bucket of ``rows``, sorted by key, with one row of each key; and how many rows were beaten.
+
+        ``rows``: all rows of these buckets, with exactly the table's columns. ``written`` gets the rows of each finished file.
+        Where another run of the task has made a file, that one is reported. Raises TablesError.
+        """
+
+
 class ChangeSink(Protocol):
     """Writes data files for one process of one epoch. One call at a time, never on an event loop."""
 

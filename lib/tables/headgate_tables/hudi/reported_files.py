@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.base_file import WRITE_TOKEN
-from headgate_tables.hudi.log.names import log_name
+from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
@@ -14,17 +14,20 @@ _LOOKS: Final = 16
 """Files whose sizes are asked for at once: an object store takes tens of milliseconds for each."""
 
 
-def find_false_files(store: Store, epoch: int, instant: str, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
+def find_false_files(
+    store: Store, epoch: int, instant: str, statuses: Sequence[WriteStatus], *, base_files: bool = False
+) -> Mapping[int, str]:
     """Returns what is wrong with files that were reported as written under the instant in this epoch, by their positions.
 
-    A log file has the name that its file group, instant and version give it; no other file of the commit has it; its bytes
-    wait where a writer of this epoch puts them, and there are as many as reported. One look at the store for each file; nothing
-    is read, so its bytes are those that the writer says. Raises RetryLater.
+    ``base_files``: whether each has to be a base file; else a log file. It has the name that its file group, instant and version
+    give it; no other file of the commit has it; its bytes wait where a writer of this epoch puts them, and there are as many as
+    reported. One look at the store for each file; nothing is read, so its bytes are those that the writer says.
+    Raises RetryLater.
     """
     wrong: dict[int, str] = {}
     seen: set[str] = set()
     for at, status in enumerate(statuses):
-        if why := _why_misnamed(status, instant, epoch if store.stages else None):
+        if why := _why_misnamed(status, instant, epoch if store.stages else None, base_files):
             wrong[at] = why
         elif status.stat.path in seen:
             wrong[at] = f"{status.stat.path} is reported twice"
@@ -38,12 +41,12 @@ def find_false_files(store: Store, epoch: int, instant: str, statuses: Sequence[
     return wrong
 
 
-def _why_misnamed(status: WriteStatus, instant: str, epoch: int | None) -> str:
+def _why_misnamed(status: WriteStatus, instant: str, epoch: int | None, base_file: bool) -> str:
     """``epoch``: of the stage; None: files are made in place. Returns "" for a right name."""
     stat = status.stat
     version = stat.log_version
-    if version < 1 or not _is_plain(stat.file_id) or stat.name != log_name(stat.file_id, instant, version, WRITE_TOKEN):
-        return f"{stat.name!r} is no log file of {instant}"
+    if (version == 0) != base_file or version < 0 or not _is_plain(stat.file_id) or stat.name != _right_name(stat, instant):
+        return f"{stat.name!r} is no {'base' if base_file else 'log'} file of {instant}"
     if stat.partition and not all(map(_is_plain, stat.partition.split("/"))):
         return f"{stat.partition!r} is no partition"
     folder, _, staged = status.file.stage.rpartition("/")
@@ -52,6 +55,12 @@ def _why_misnamed(status: WriteStatus, instant: str, epoch: int | None) -> str:
     if staged != right or (epoch is not None and (process == folder or not _is_plain(process))) or (epoch is None and folder):
         return f"{status.file.stage!r} is not where the bytes of {stat.name} wait"
     return ""
+
+
+def _right_name(stat: WriteStat, instant: str) -> str:
+    if stat.log_version == 0:
+        return base_name(stat.file_id, WRITE_TOKEN, instant)
+    return log_name(stat.file_id, instant, stat.log_version, WRITE_TOKEN)
 
 
 def _is_plain(part: str) -> bool:

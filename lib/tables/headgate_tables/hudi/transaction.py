@@ -61,6 +61,7 @@ class Transaction:
         self._versions: dict[str, int] = {}
         self._superseded = 0
         self._announced = False
+        self._bulk = False
         self._shown = False
         self._broken = False
         self._ended = False
@@ -103,11 +104,32 @@ class Transaction:
         self._check_open()
         self._announce()
 
+    def announce_bulk_load(self) -> None:
+        """``announce`` for base files, which others write into a table that has no file group yet.
+
+        Raises TransactionError for any other table, because a base file hides what older instants put beside it, and while an
+        older transaction is open; and as ``announce``.
+        """
+        self._check_open()
+        if self._shown or self._log.open_instants[0] != self.instant:
+            raise TransactionError(
+                f"the transaction of {self.instant} has begun to write, or an older one is open",
+                fix="Load in a transaction of its own, while no other is open.",
+            )
+        self._groups.load()
+        if not self._groups.none_yet():
+            raise TransactionError(
+                f"{self._store.url} holds rows, or held rows that were replaced, and this load wants an empty table",
+                fix="Load into a new table, or write with upsert.",
+            )
+        self._announce()
+        self._bulk = True
+
     def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
         """Returns what is wrong with files that others report, by position (rule RO10); see ``find_false_files``. Raises
         RetryLater.
         """
-        return find_false_files(self._store, self._log.state.epoch, self.instant, statuses)
+        return find_false_files(self._store, self._log.state.epoch, self.instant, statuses, base_files=self._bulk)
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Adds files that others wrote under this instant, after ``announce``, and made durable."""
@@ -132,7 +154,8 @@ class Transaction:
         completion = ""
         if self.statuses or channels:
             self._before_commit(False)
-            metadata = encode_commit(self.instant, self.statuses, self._schema, "UPSERT", extra_metadata or {})
+            operation = "BULK_INSERT" if self._bulk else "UPSERT"
+            metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {})
             completion = self._decide(metadata, channels, on_durable)
             self._after_commit(self, completion)
         else:

@@ -1,0 +1,107 @@
+"""Bulk load: a DataFrame becomes the base files of an empty table, in one commit.
+
+The driver owns the table. The job has two steps: each row gets the number of the task that writes its file group, and each
+task writes its groups' files itself and returns what it has written. Spark may run a task twice; see ``BulkFiles``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headgate_spark.carried import carried_by
+from headgate_spark.spread import TASK, numbers_of_tasks
+from headgate_spark.tasks import REPORT, Placing, Report, Writing
+from headgate_tables.errors import CorruptFileError, OptionError, UnsupportedTableError
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.owner import Table
+from headgate_tables.face.results import CommitResult
+from headgate_tables.opening import open_table
+from headgate_tables.system import System
+from headgate_tables.writing import conform
+
+Mode = Literal["into_empty"]
+
+
+def bulk_insert(
+    df: DataFrame,
+    table: str | Table,
+    *,
+    mode: Mode = "into_empty",
+    tasks: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Writes all rows of ``df``, which has the table's columns, in one commit; durable and visible when this returns.
+
+    Of rows of one key the one with the largest ordering value is written, of equal ones any. ``table``: a URL that drivers and
+    executors reach, or an open handle. ``mode``: ``into_empty`` wants a table that never had rows. ``storage_options``: for the
+    executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in its memory, three times over, so
+    more tasks need less memory each; by default one for each bucket of a table without partitions, and
+    ``spark.sql.shuffle.partitions`` otherwise. A bucket is written by one task as one file, so tables need buckets enough.
+
+    A driver that dies leaves nothing visible and blocks nobody: run the load again. Tasks may fail, or run twice, as long as
+    ``df`` gives the same rows each time. Raises TablesError; a task's too arrives as what it was.
+    """
+    if mode != "into_empty":
+        raise OptionError(f"mode={mode!r}", fix="Use mode='into_empty'.")
+    if isinstance(table, str):
+        with open_table(table, storage_options=storage_options) as opened:
+            return _load(df, opened, tasks, storage_options)
+    return _load(df, table, tasks, storage_options)
+
+
+def _load(df: DataFrame, table: Table, tasks: int | None, storage_options: Mapping[str, str] | None) -> CommitResult:
+    epoch = table.own()
+    definition = table.definition
+    if definition is None:
+        raise UnsupportedTableError(f"{table.url} was not made by this library", fix="Adopt it first.")
+    conform(to_arrow_schema(df.schema).empty_table(), definition)  # or each task would find out by itself
+    count = _number_of_tasks(df, definition, tasks)
+    with table.transaction() as transaction:
+        transaction.announce_bulk_load()
+        writing = Writing(
+            url=table.url,
+            storage_options=storage_options,
+            definition=definition,
+            instant=transaction.instant,
+            epoch=epoch,
+            process=System.real().ids.token(),
+            settings=table.settings.to_texts(),
+        )
+        report = _run(df, Placing(definition, numbers_of_tasks(df.sparkSession, count)), writing, count)
+        for at, why in transaction.find_false(report.statuses).items():
+            raise CorruptFileError(
+                f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
+                fix="Look for what removes files there, and run the load again.",
+            )
+        transaction.add(report.statuses)
+        return dataclasses.replace(transaction.commit(), superseded=report.beaten)
+
+
+def _run(df: DataFrame, placing: Placing, writing: Writing, count: int) -> Report:
+    """The job. Raises the TablesError of a task as such."""
+    columns = StructType([df.schema[name] for name in writing.definition.schema.names])
+    placed = StructType([*columns.fields, StructField(TASK, IntegerType(), nullable=False)])
+    rows = df.select(*(f"`{name}`" for name in columns.names)).mapInArrow(placing.place, placed)
+    written = rows.repartition(count, TASK).mapInArrow(writing.write, REPORT)
+    try:
+        found: list[Any] = written.collect()
+    except Exception as failed:
+        if (error := carried_by(failed)) is not None:
+            raise error from failed
+        raise
+    return Report.of(found)
+
+
+def _number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
+    if tasks is None:
+        usual = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+        return usual if definition.partition_by else min(usual, definition.buckets)
+    if tasks < 1:
+        raise OptionError(f"tasks={tasks}", fix="Use 1 or more.")
+    return tasks

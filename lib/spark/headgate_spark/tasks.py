@@ -1,0 +1,120 @@
+"""What tasks of a bulk load do. They get nothing from the driver but these objects, pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from headgate_spark.carried import carrying
+from headgate_spark.spread import TASK, task_of
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_tables.opening import open_folder
+from headgate_tables.system import System
+from headgate_tables.writing import bulk_files, place
+
+REPORT: Final = "file_id string, partition string, name string, size long, rows long, sha256 string, stage string, beaten long"
+"""One row for each file; ``beaten``: of the whole task, in its first row."""
+_COLUMNS: Final = tuple(column.split() for column in REPORT.split(", "))
+_TYPES: Final[dict[str, pa.DataType]] = {"string": pa.string(), "long": pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Gives each row the number that sends it to its task. ``numbers``: see ``numbers_of_tasks``."""
+
+    definition: Definition
+    numbers: Sequence[int]
+
+    def place(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with the column ``TASK``, int32."""
+        with carrying():
+            for batch in batches:
+                if batch.num_rows:
+                    yield batch.append_column(TASK, self._numbers(batch))
+
+    def _numbers(self, batch: pa.RecordBatch) -> pa.Array[pa.Int32Scalar]:
+        placed = place(pa.Table.from_batches([batch]), None, self.definition)
+        tasks = len(self.numbers)
+        numbers = [self.numbers[task_of(partition, bucket, tasks)] for partition, bucket in placed.groups]
+        return pa.array(np.array(numbers, np.int32)[placed.group], pa.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
+    key.
+    """
+
+    url: str
+    storage_options: Mapping[str, str] | None
+    definition: Definition
+    instant: str
+    epoch: int
+    process: str
+    settings: Mapping[str, str]
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All rows of the task's groups in, one ``REPORT`` out."""
+        with carrying():
+            pieces = [batch.drop_columns([TASK]) for batch in batches if batch.num_rows]
+            if not pieces:
+                return
+            folder = open_folder(self.url, self.storage_options, System.real().ids)
+            files = bulk_files(
+                folder,
+                self.definition,
+                instant=self.instant,
+                epoch=self.epoch,
+                process=self.process,
+                task=TaskContext.get().partitionId(),
+                settings=self.settings,
+            )
+            yield Report(*files.write(_joined(pieces))).encode()
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.Table:
+    """Empties the list: the rows are as much memory as a task may take."""
+    table = pa.Table.from_batches(pieces)
+    pieces.clear()
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The files of one task or of all, and how many rows a newer row of the same key beat."""
+
+    statuses: Sequence[WriteStatus]
+    beaten: int
+
+    def encode(self) -> pa.RecordBatch:
+        """With the columns of ``REPORT``."""
+        rows = [
+            {
+                "file_id": status.stat.file_id,
+                "partition": status.stat.partition,
+                "name": status.stat.name,
+                "size": status.stat.size,
+                "rows": status.stat.rows,
+                "sha256": status.file.sha256,
+                "stage": status.file.stage,
+                "beaten": 0 if at else self.beaten,
+            }
+            for at, status in enumerate(self.statuses)
+        ]
+        return pa.RecordBatch.from_pylist(rows, pa.schema([(name, _TYPES[kind]) for name, kind in _COLUMNS]))
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> Report:
+        """From the rows of all tasks, by partition and file group."""
+        statuses = []
+        for row in sorted(rows, key=lambda row: (row["partition"], row["file_id"])):
+            stat = WriteStat(row["file_id"], row["partition"], row["name"], row["size"], row["rows"], 0)
+            statuses.append(WriteStatus(stat, DataFile(stat.path, stat.size, row["sha256"], row["stage"])))
+        return cls(statuses, sum(row["beaten"] for row in rows))

@@ -1,0 +1,109 @@
+"""Tasks of a bulk load that fail, die or run twice, and a driver that is killed at a named step. Spark's workers import this."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from headgate_spark import bulk_insert, bulk_load
+from headgate_spark.tasks import Writing
+
+STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
+
+
+def _is_first() -> bool:
+    return bool(TaskContext.get().attemptNumber() == 0)
+
+
+class FailsOnce(Writing):
+    """Every task fails when its files are written, the first time."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for report in Writing.write(self, batches):
+            if _is_first():
+                raise RuntimeError("a task that was made to fail")
+            yield report
+
+
+class DiesOnce(Writing):
+    """Every task's process is killed when its files are written, the first time."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for report in Writing.write(self, batches):
+            if _is_first():
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield report
+
+
+class RunsTwice(Writing):
+    """Every task has a twin that writes at the same moment; the report of one of them is lost."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = list(batches)
+        context = TaskContext.get()
+
+        def run(rows: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+            TaskContext._setTaskContext(context)  # it is a thread's own
+            return list(Writing.write(self, iter(rows)))
+
+        with ThreadPoolExecutor(2) as pool:
+            one, other = pool.map(run, [given, given[::-1]])
+        assert one == other
+        yield from other
+
+
+class KillsTheDriver(Writing):
+    """The first task that has written its files kills the driver, then itself."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for report in Writing.write(self, batches):
+            os.kill(int(os.environ["HEADGATE_DRIVER"]), signal.SIGKILL)
+            yield report
+
+
+def _kill_before(owner: Any, name: str) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, killed)
+
+
+def _arm(step: str) -> None:
+    from headgate_tables.commitlog.unpublished import Unpublished
+    from headgate_tables.hudi.transaction import Transaction
+
+    match step:
+        case "announced":
+            _kill_before(bulk_load, "_run")
+        case "a task wrote its files":
+            setattr(bulk_load, "Writing", KillsTheDriver)  # noqa: B010 - it is imported there, not exported
+        case "files reported":
+            _kill_before(Transaction, "add")
+        case "slot won":
+            _kill_before(Unpublished, "publish_own")
+        case _:
+            raise ValueError(step)
+
+
+def drive(step: str, url: str, source: str) -> None:
+    """A driver that loads the Parquet file and is killed at the step."""
+    from pyspark.sql import SparkSession
+
+    os.environ["HEADGATE_DRIVER"] = str(os.getpid())  # workers inherit what Spark's Java is started with
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    builder = builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.session.timeZone", "UTC")
+    spark = builder.getOrCreate()
+    _arm(step)
+    bulk_insert(spark.read.parquet(source), url, tasks=2)
+
+
+if __name__ == "__main__":
+    drive(*sys.argv[1:])
