@@ -1,8 +1,6 @@
 """A client behind one front address: everything goes there, whatever addresses the cluster gives."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import grpc
 import pytest
@@ -22,25 +20,12 @@ from support.scripted_table import SCHEMA, NoPauses, ids, rows
 WRITER = (SERVER, "writer-0.invalid:7070")
 
 
-class FirstMute(Ingest):
-    """Of the first stream nothing is heard: a proxy has a connection to a machine that has just vanished."""
-
-    mute = True
-
-    async def Append(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        if self.mute:
-            self.mute = False
-            await asyncio.Event().wait()
-        async for answer in super().Append(request_iterator, context):
-            yield answer
-
-
-async def add_front(cluster: Cluster, ingest: type[Ingest] = Ingest) -> str:
+async def add_front(cluster: Cluster) -> str:
     """One address at which everything is served. What writers are called leads nowhere from now on."""
 
     def add(server: grpc.aio.Server, at: list[str]) -> None:
         tables_pb2_grpc.add_TableServiceServicer_to_server(Tables(cluster), server)
-        ingest_pb2_grpc.add_IngestServiceServicer_to_server(ingest(cluster, at), server)
+        ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(cluster, at), server)
 
     cluster.listed = [f"writer-{number}.invalid:7070" for number in range(len(cluster.writers))]
     return await cluster.serve(add)
@@ -126,8 +111,9 @@ async def test_a_silent_writer_behind_it_is_left_when_the_cluster_gave_it_up(clu
 async def test_a_stream_of_which_nothing_is_heard_is_opened_again(cluster: Cluster) -> None:
     world = NoPauses()
     world.look.set()
-    front = await add_front(cluster, FirstMute)
+    front = await add_front(cluster)
     cluster.greeting = (WRITER,)
+    cluster.knobs.mute = 1  # a proxy has a connection to a machine that has just vanished
     async with aio.connect(front, front=True, system=System(world, world), timeout=120) as hg:
         await write(hg)
     assert ids(cluster) == [0]

@@ -120,10 +120,22 @@ async def test_a_silent_writer_is_left_when_the_cluster_gave_it_up_and_not_befor
             world.look.set()
             with pytest.raises(headgate.NotCommittedError):
                 await channel.flush("received", timeout=0.2)
+            while world.looks < 30:  # more than a channel gets to open
+                await asyncio.sleep(0.01)
+            assert len(cluster.opens) == 1
             cluster.listed = [other]
             await channel.flush()
     assert [writer for writer, _, _ in cluster.opens][-1] == other
     assert ids(cluster) == [0, 1]
+
+
+async def test_a_channel_that_a_writer_never_opens_is_opened_again(cluster: Cluster) -> None:
+    world = NoPauses()
+    world.look.set()
+    cluster.knobs.mute = 1
+    async with table_of(cluster, world) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 1))
+    assert ids(cluster) == [0]
 
 
 async def test_a_server_says_how_long_to_wait(cluster: Cluster) -> None:

@@ -101,7 +101,7 @@ def test_help_shows_every_setting_with_its_description_and_default(capsys: pytes
         assert default in text
 
 
-def test_an_unknown_flag_an_unknown_name_in_the_file_and_a_missing_file_are_refused(
+def test_an_unknown_flag_an_unknown_name_in_the_file_and_a_file_that_cannot_be_read_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "--colour" in refused(capsys, "--colour", "red")
@@ -109,8 +109,9 @@ def test_an_unknown_flag_an_unknown_name_in_the_file_and_a_missing_file_are_refu
     stray.write_text("colour = 1\n")
     assert "colour" in refused(capsys, "--config", str(stray))
     assert "gone.toml" in refused(capsys, "--config", str(tmp_path / "gone.toml"))
-    stray.write_text("colour = = 1\n")
-    assert "stray.toml" in refused(capsys, "--config", str(stray))
+    for no_toml in (b"colour = = 1\n", b"# \xfc\n"):
+        stray.write_bytes(no_toml)
+        assert "stray.toml" in refused(capsys, "--config", str(stray))
 
 
 def test_a_flag_is_not_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:

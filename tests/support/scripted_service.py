@@ -43,6 +43,8 @@ class Knobs:
     """Numbers of batches; a stream is aborted after so many: one entry a stream, in order."""
     commit_before_break: bool = True
     """Always: whether a broken stream's accepted rows are committed (their acknowledgement is lost) or dropped."""
+    mute: int = 0
+    """So many streams are never answered."""
     lose_opened: int = 0
     """So many streams are aborted after the channel was opened, before the answer."""
     refuse: Callable[[Row], "err.Code.ValueType | None"] = lambda row: None
@@ -262,6 +264,9 @@ class Ingest(ingest_pb2_grpc.IngestServiceServicer):
         self.address = address
 
     async def Append(self, request_iterator: Any, context: Any) -> AsyncIterator[Answer]:
+        if self.cluster.knobs.mute:
+            self.cluster.knobs.mute -= 1
+            await asyncio.Event().wait()
         await self.cluster.authorize(context)
         requests = PartReader(context, ingest_pb2.AppendRequest.FromString, None, "")
         try:

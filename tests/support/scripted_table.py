@@ -25,10 +25,12 @@ class NoPauses:
     drawn: float = 0.0
     pauses: list[float] = field(default_factory=list)
     look: asyncio.Event = field(default_factory=asyncio.Event)
+    looks: int = 0
 
     async def sleep(self, seconds: float) -> None:
         if seconds == 3.0:
             await self.look.wait()
+            self.looks += 1
             await asyncio.sleep(0.05)
         else:
             self.pauses.append(seconds)

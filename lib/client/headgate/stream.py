@@ -27,6 +27,10 @@ _SILENCE_SECONDS = 3.0
 _UNHEARD_TIMES = 4
 """So many times as long, until a front address behind which no writer says anything is tried again."""
 
+_UNOPENED_TIMES = 20
+"""So many times as long, until a channel is opened again at a writer that is there. Long: a table's owner may first wait for
+another writer to let the channel go."""
+
 
 class Stream:
     """A stream, for one ``run``."""
@@ -165,7 +169,7 @@ class Stream:
         return Failure(closed_error(self._channel.name), wire.ACTION_GIVE_UP if self._channel.is_closing else wire.ACTION_RESUME)
 
     async def _watch_silence(self) -> Failure:
-        """Returns when the stream is silent and its writer is gone; a slow writer keeps its stream."""
+        """Returns when the stream is silent and its writer is gone, or nobody opens it; a slow writer keeps its stream."""
         state = self._channel.state
         unheard = 0
         while True:
@@ -173,12 +177,13 @@ class Stream:
             await self._clock.sleep(_SILENCE_SECONDS)
             if heard != self._answers or (state.is_open and not state.awaits_answer):
                 continue
+            unheard += not state.is_open
+            if unheard >= (_UNOPENED_TIMES if self._writer else _UNHEARD_TIMES):
+                where = f"at {self._writer}" if self._writer else f"behind {self._transport.front}"
+                unheard_of = UnavailableError(f"the channel was not opened {where}", fix="The SDK tries again.")
+                return Failure(unheard_of, wire.ACTION_RESUME)
             if not self._writer:
-                unheard += 1
-                if state.is_open or unheard < _UNHEARD_TIMES:
-                    continue
-                silent = UnavailableError(f"no writer answers behind {self._transport.front}", fix="The SDK tries again.")
-                return Failure(silent, wire.ACTION_RESUME)
+                continue
             try:
                 writers = await self._coordinators.find_writers()
             except CallFailedError:

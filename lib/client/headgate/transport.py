@@ -20,6 +20,8 @@ _OPTIONS = [
     # Detects a silently dead connection after 20 s. Servers treat more than one ping in 10 s as an attack.
     ("grpc.keepalive_time_ms", 15_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    # Of a silent stream, too: without it gRPC sends two pings between two messages, then one a minute.
+    ("grpc.http2.max_pings_without_data", 0),
     # gRPC's default pauses between attempts to connect, 1 to 120 s, are longer than ours between calls.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),

@@ -212,7 +212,7 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
         return cls(**values)
     except ValidationError as e:
         parser.exit(2, "".join(f"{prog}: {_sentence(error)}\n" for error in e.errors()) + f"{prog}: --help lists the settings\n")
-    except (OSError, tomllib.TOMLDecodeError) as e:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         parser.exit(2, f"{prog}: --config {path}: {e}\n")
     raise AssertionError("parser.exit returned")
 
