@@ -34,7 +34,8 @@ class Cluster:
 
     ``links``: every server stands behind a proxy, so that ``cut`` works; costs throughput. ``store``: another place than a
     folder of its own. ``kill_at`` and ``pause_at``: by part, "step:n" at which its first process kills or stops itself.
-    ``plant``: by kind of part, or by part, bugs and burdens of ``support.planted``.
+    ``plant``: by kind of part, or by part, bugs and burdens of ``support.planted``. ``code``: by part, the import path of another
+    version of the project (``support.earlier``), for the processes of that name that are started next.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Cluster:
         kill_at: Mapping[str, str] | None = None,
         pause_at: Mapping[str, str] | None = None,
         plant: Mapping[str, tuple[str, ...]] | None = None,
+        code: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.store = store or f"file://{folder}/store"
@@ -58,6 +60,7 @@ class Cluster:
         self._env = {**MALLOC, **(env or {})}  # set here, a service need not start twice (test_lifecycle.py shows that it does)
         self._kill_at, self._pause_at = kill_at or {}, pause_at or {}
         self._plant = plant or {}
+        self.code = dict(code or {})
         self._coordinators = [f"coordinator-{number}" for number in range(1, coordinators + 1)]
         self._writers = [f"writer-{number}" for number in range(1, writers + 1)]
         self._compactors = [f"compactor-{number}" for number in range(1, compactors + 1)]
@@ -204,7 +207,10 @@ class Cluster:
             ]
             command = [sys.executable, "-m", "support.stepping", f"headgate_{kind}", *flags, "--", *arguments]
             program = f"headgate_{kind}" if MALLOC.items() <= self._env.items() else ""  # malloc reads its own before any import
-            part = Process(name, command, self._log(name), env=self._env, program=program)
+            env = dict(self._env)
+            if name in self.code:
+                env["PYTHONPATH"], program = self.code[name], ""
+            part = Process(name, command, self._log(name), env=env, program=program)
             if kill_at:
                 part.expect_end()
         with self._turn:

@@ -48,6 +48,7 @@ class Producers:
     ``rows``: how many each sends before it flushes and ends; 0 = until killed or told to finish. ``rate``: rows a second each;
     0 = as fast as it can. ``ahead``: rows of each that are there when it begins, on top of the rate. ``batch``: rows a call.
     ``flush_every``: calls between flushes that are waited for; 0 = none. ``ca``: PEM file of an authority; empty: no TLS.
+    ``code``: the import path of another version of the project (``support.earlier``).
     """
 
     address: str
@@ -63,6 +64,7 @@ class Producers:
     token: str = ""
     ca: str = ""
     front: bool = False
+    code: str = ""
     _running: dict[str, Process] = field(default_factory=dict)
     _fenced: list[Process] = field(default_factory=list)
 
@@ -84,13 +86,13 @@ class Producers:
             "batch": self.batch,
             "flush_every": self.flush_every,
             "timeout": self.timeout,
-            "token": self.token,
-            "ca": self.ca,
-            "front": self.front,
         }
+        if not self.code:
+            told |= {"token": self.token, "ca": self.ca, "front": self.front}
         flags = [f"--{option.replace('_', '-')}={value}" for option, value in (told | asdict(self.workload)).items()]
         command = [sys.executable, "-m", "support.producers", *flags]
-        process = Process(name, command, self.folder / f"{name}.log", program="support.producers")
+        env, program = ({"PYTHONPATH": self.code}, "") if self.code else ({}, "support.producers")
+        process = Process(name, command, self.folder / f"{name}.log", env=env, program=program)
         if before := self._running.get(name):
             before.expect_end()
             self._fenced.append(before)

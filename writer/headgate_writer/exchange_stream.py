@@ -14,6 +14,7 @@ from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.greeting import version_refusal
 from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
@@ -130,6 +131,9 @@ class ExchangeStream:
             first = await call.read()
             if first is grpc.aio.EOF:
                 return why
+            if skewed := version_refusal(dict(await call.initial_metadata())):
+                self._broken(skewed)
+                return ""
             self._receive(cast(wire.ExchangeResponse, first))
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write(call))

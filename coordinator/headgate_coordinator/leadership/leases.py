@@ -33,7 +33,10 @@ class Holder:
     cluster_address: str = ""
 
     def encode(self) -> str:
-        """The value in Redis; settings keep spaces out of name and addresses."""
+        """The value in Redis; settings keep spaces out of name and addresses.
+
+        Coordinators of the versions beside this one read it and take nothing else, not even a fifth word.
+        """
         return f"{self.name} {self.process} {self.address} {self.cluster_address}"
 
     @classmethod

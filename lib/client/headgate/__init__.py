@@ -43,6 +43,7 @@ from headgate.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownOutcomeError,
+    VersionError,
 )
 from headgate.status import Status
 from headgate.transport import Tls
@@ -85,6 +86,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnknownOutcomeError",
+    "VersionError",
     "aio",
     "connect",
 ]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
-from headgate.errors import InvalidArgumentError, UnavailableError
+from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
 from headgate.system import System
 from headgate.transport import Failure, Transport, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -148,13 +148,16 @@ async def answer_of(call: Any, address: str, transport: Transport) -> Any:
 
 @contextlib.contextmanager
 def as_call_failures(address: str, transport: Transport) -> Iterator[None]:
-    """Turns gRPC's errors into CallFailedError."""
+    """Turns gRPC's errors, and a server that is too far away, into CallFailedError."""
     try:
-        yield
-    except aio.AioRpcError as error:
-        transport.answered(address, error.initial_metadata())
-        failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
-        raise CallFailedError(failure) from error
+        try:
+            yield
+        except aio.AioRpcError as error:
+            transport.answered(address, error.initial_metadata(), heard=False)
+            failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
+            raise CallFailedError(failure) from error
+    except VersionError as skewed:
+        raise CallFailedError(Failure(skewed, wire.ACTION_GIVE_UP)) from skewed
 
 
 def parse_addresses(address: str | Sequence[str]) -> list[str]:

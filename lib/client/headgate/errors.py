@@ -22,6 +22,7 @@ HeadgateError
     ├── ChannelForbiddenError        the channel belongs to another principal
     ├── UnauthenticatedError         no token, or one that is not known, has expired or was revoked
     ├── PermissionDeniedError        the token's principal lacks a right on the table; the message names it
+    ├── VersionError                 SDK and server are more than one version apart; the message says which to upgrade
     ├── TableQuarantinedError        another program wrote to the table
     ├── ProtocolViolationError       a server's answer contradicts what was sent; the channel ignored it and stopped
     ├── UnknownOutcomeError          a call that must not be made twice broke off: check whether it was carried out
@@ -205,6 +206,10 @@ class PermissionDeniedError(GiveUp):
     """The token's principal lacks the right to do this to this table; the message names the right."""
 
 
+class VersionError(GiveUp):
+    """This SDK and the server are more than one version apart; the message says which of them to upgrade."""
+
+
 class TableQuarantinedError(GiveUp):
     """Another program wrote to the table; it takes no rows until an operator adopts those changes."""
 
@@ -236,6 +241,7 @@ _BY_CODE: dict[int, type[HeadgateError]] = {
     wire.CODE_PERMISSION_DENIED: PermissionDeniedError,
     wire.CODE_TABLE_QUARANTINED: TableQuarantinedError,
     wire.CODE_INTERNAL: InternalError,
+    wire.CODE_VERSION: VersionError,
 }
 _BY_ACTION: dict[int, type[HeadgateError]] = {
     wire.ACTION_RETRY: RetryLater,

@@ -12,7 +12,7 @@ from headgate.entries import Acks, Control, Entry, Pause
 from headgate.errors import HeadgateError, UnavailableError, from_wire
 from headgate.shared_channel import SharedChannel, closed_error
 from headgate.system import Clock
-from headgate.transport import Failure, Transport, failure_of, failure_of_status
+from headgate.transport import Failure, Transport, check_version, failure_of, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc
 from headgate_proto.parts import messages_of
@@ -108,12 +108,15 @@ class Stream:
 
     async def _receive(self, call: "Call") -> Failure:
         try:
-            server = self._transport.answered(self._address, await call.initial_metadata())
+            said = await call.initial_metadata()
+            server = self._transport.answered(self._address, said, heard=False)
             self._writer = self._writer or server
             while True:
                 answer = await call.read()
                 if not isinstance(answer, ingest_pb2.AppendResponse):
                     return await self._end_of(call)
+                if not self._answers:
+                    check_version(dict(said), self._address)
                 self._answers += 1
                 ending = self._apply(answer)
                 self._channel.notify_waiters()

@@ -1,14 +1,22 @@
 """gRPC channels of one connection, with their options, TLS and token."""
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
 from grpc import aio
 
-from headgate.errors import HeadgateError, InternalError, PermissionDeniedError, UnauthenticatedError, UnavailableError, from_wire
+from headgate.errors import (
+    HeadgateError,
+    InternalError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnavailableError,
+    VersionError,
+    from_wire,
+)
 from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
 
@@ -76,23 +84,26 @@ class Transport:
     def metadata(self, address: str) -> list[tuple[str, str]]:
         """Of a call that is for the server at ``address``."""
         dialled = self._dialled(address)
-        said = [(handshake.DIALLED, dialled)]
+        said = [(handshake.PROTOCOL, str(handshake.VERSION)), (handshake.DIALLED, dialled)]
         if dialled != address:
             said.append((handshake.TARGET, address))
         if self.token:
             said.append(("authorization", f"Bearer {self.token}"))
         return said
 
-    def answered(self, address: str, metadata: aio.Metadata | None) -> str:
+    def answered(self, address: str, metadata: aio.Metadata | None, *, heard: bool = True) -> str:
         """Notes what the first metadata of an answer say (``headgate_proto.handshake``); ``address``: whom the call was for.
 
-        Returns the server's own address; "" if a server does not say it.
+        ``heard``: the server has answered, so that one which says no version has none. Returns the server's own address; "" if it
+        does not say it. Raises VersionError.
         """
         said = dict(metadata or ())
         server = str(said.get(handshake.SERVER, ""))
         dialled = self._dialled(address)
         if server and dialled in self.given and (self.front or handshake.FRONT in said):
             self.front = dialled
+        if heard or handshake.PROTOCOL in said:
+            check_version(said, address)
         return server
 
     def unary(self, address: str) -> aio.Channel:
@@ -129,6 +140,13 @@ class Transport:
             channel = aio.secure_channel(address, self.credentials, options=_OPTIONS)
         connections.append(_Connection(channel))
         return connections[-1]
+
+
+def check_version(metadata: Mapping[str, object], address: str) -> None:
+    """By what a server says in the first metadata of an answer. Raises VersionError."""
+    other = handshake.version_in(metadata)
+    if (wrong := handshake.skew(handshake.VERSION, other, "this SDK", f"the server at {address}")) is not None:
+        raise VersionError(wrong[0], fix=wrong[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import grpc
 
+from headgate_proto.handshake import PROTOCOL, VERSION
 from headgate_runtime.limits import CLIENT_OPTIONS
 from headgate_runtime.peers import Role, server_name
 from headgate_runtime.settings import ServiceSettings
@@ -80,11 +81,11 @@ def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequenc
         name = server_name(role, settings.cluster_domain)
         wanted = (("grpc.ssl_target_name_override", name),) if settings.cluster_cert else ()
         channel = grpc.aio.secure_channel(address, channel_credentials(files), options=(*CLIENT_OPTIONS, *wanted))
-    return _Authorised(channel, token) if token else channel
+    return _Introduced(channel, token)
 
 
-class _Authorised(grpc.aio.Channel):
-    """Adds the token to every call.
+class _Introduced(grpc.aio.Channel):
+    """Adds the version, and the token if there is one, to every call.
 
     Not an interceptor: grpcio passes each message of an intercepted stream through a queue. Not call credentials: grpcio
     refuses them without TLS, which services on one machine do without.
@@ -92,25 +93,27 @@ class _Authorised(grpc.aio.Channel):
 
     def __init__(self, channel: grpc.aio.Channel, token: str) -> None:
         self._channel = channel
-        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._metadata: tuple[tuple[str, str], ...] = ((PROTOCOL, str(VERSION)),)
+        if token:
+            self._metadata += (("authorization", f"Bearer {token}"),)
 
-    def _with_token(self, call: Callable[..., Any]) -> Any:
-        def authorised(*arguments: Any, metadata: Any = None, **named: Any) -> Any:
+    def _introduced(self, call: Callable[..., Any]) -> Any:
+        def introduced(*arguments: Any, metadata: Any = None, **named: Any) -> Any:
             return call(*arguments, metadata=(*(metadata or ()), *self._metadata), **named)
 
-        return authorised
+        return introduced
 
     def unary_unary(self, *arguments: Any, **named: Any) -> Any:
-        return self._with_token(self._channel.unary_unary(*arguments, **named))
+        return self._introduced(self._channel.unary_unary(*arguments, **named))
 
     def unary_stream(self, *arguments: Any, **named: Any) -> Any:
-        return self._with_token(self._channel.unary_stream(*arguments, **named))
+        return self._introduced(self._channel.unary_stream(*arguments, **named))
 
     def stream_unary(self, *arguments: Any, **named: Any) -> Any:
-        return self._with_token(self._channel.stream_unary(*arguments, **named))
+        return self._introduced(self._channel.stream_unary(*arguments, **named))
 
     def stream_stream(self, *arguments: Any, **named: Any) -> Any:
-        return self._with_token(self._channel.stream_stream(*arguments, **named))
+        return self._introduced(self._channel.stream_stream(*arguments, **named))
 
     async def close(self, grace: float | None = None) -> None:
         await self._channel.close(grace)

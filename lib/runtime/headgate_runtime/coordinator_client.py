@@ -14,7 +14,7 @@ from headgate_proto.ranges import OutOfRangeError
 from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError
 from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
-from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.errors import METADATA_KEY, UnknownMessageError, VersionSkewError, from_call
 from headgate_runtime.logs import get_logger
 from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
@@ -27,7 +27,7 @@ ANSWER_S = 2.0
 """Time-out of one call. A coordinator answers `Members` from memory; after one that does not, the next is asked."""
 RECONNECT_S = 0.3
 """Seconds between two attempts. Lower: a coordinator that comes back is found sooner, and a dead one costs more connects."""
-_REFUSALS = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
+_REFUSALS = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "FAILED_PRECONDITION"})
 
 
 class CoordinatorClient(Generic[Request, Response]):
@@ -124,7 +124,7 @@ class CoordinatorClient(Generic[Request, Response]):
                 stub = CoordinationServiceStub(await link.renewed())
                 answer = await stub.Members(wire.MembersRequest(), timeout=ANSWER_S)
             except grpc.aio.AioRpcError as failed:
-                self._complain(address, f"{failed.code().name}: {failed.details()}")
+                self._complain(address, f"{failed.code().name}: {_detail(failed)}")
                 continue
             except asyncio.CancelledError:
                 raise_if_cancelled()
@@ -189,6 +189,8 @@ class _Connection(Generic[Request, Response]):
                 _log.info("coordinator ended the stream", coordinator=self.address)
             except* grpc.aio.AioRpcError as broken:
                 self._log_break(broken)
+            except* VersionSkewError as skewed:
+                self._log_refusal("this process refuses the coordinator", str(skewed.exceptions[0]))
             except* (UnknownMessageError, OutOfRangeError) as wrong:
                 _log.error(f"stream ended: {wrong.exceptions[0]}", coordinator=self.address)
             finally:
@@ -205,12 +207,25 @@ class _Connection(Generic[Request, Response]):
 
     def _log_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
-        if reasons & _REFUSALS and not self._refused:
-            self._refused = True
-            _log.error("coordinator refuses this process", coordinator=self.address, reason=_details(broken))
+        if reasons & _REFUSALS:
+            self._log_refusal("coordinator refuses this process", _details(broken))
         if self.stream is not None:
             _log.warning("coordinator lost", coordinator=self.address, reason=", ".join(sorted(reasons)))
 
+    def _log_refusal(self, event: str, reason: str) -> None:
+        """Once, until the coordinator takes this process."""
+        if not self._refused:
+            self._refused = True
+            _log.error(event, coordinator=self.address, reason=reason)
+
 
 def _details(broken: ExceptionGroup[grpc.aio.AioRpcError]) -> str:
-    return "; ".join(str(error.details()) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError))
+    return "; ".join(_detail(error) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError))
+
+
+def _detail(failed: grpc.aio.AioRpcError) -> str:
+    """What is wrong and what to do, where the coordinator says so; otherwise what gRPC says."""
+    if METADATA_KEY not in (failed.trailing_metadata() or ()):
+        return str(failed.details())
+    error = from_call(failed)
+    return f"{error.message}. {error.fix}"

@@ -11,6 +11,8 @@ import grpc
 from google.protobuf.message import Message
 
 from headgate_proto.ranges import check_ranges
+from headgate_runtime.errors import VersionSkewError
+from headgate_runtime.greeting import version_refusal
 from headgate_runtime.world import Clock
 
 Request = TypeVar("Request")
@@ -101,13 +103,17 @@ class CoordinatorStream(Generic[Request, Response]):
         self.released.set()
 
     async def serve(self, call: grpc.aio.StreamStreamCall[Request, Response]) -> None:
-        """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, UnknownMessageError
-        and OutOfRangeError.
+        """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, UnknownMessageError,
+        VersionSkewError and OutOfRangeError.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
+                heard = False
                 while (message := await call.read()) is not grpc.aio.EOF:
+                    if not heard and (why := version_refusal(dict(await call.initial_metadata()))):
+                        raise VersionSkewError(why)
+                    heard = True
                     check_ranges(cast(Message, message))
                     self._handler.receive(self, cast(Response, message))
                 for task in tasks:

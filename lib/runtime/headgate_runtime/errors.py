@@ -42,6 +42,10 @@ class UnknownMessageError(Exception):
         super().__init__(f"{what} is unknown here: bring all services of the cluster to the same version")
 
 
+class VersionSkewError(Exception):
+    """The server's version and this service's do not go together; the message says which of them to upgrade."""
+
+
 class TablesErrorLike(Protocol):
     """Has the fields of ``headgate_tables.errors.TablesError``, which runtime does not import."""
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import grpc
 
-from headgate_proto.handshake import DIALLED, FRONT, SERVER
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.handshake import DIALLED, FRONT, PROTOCOL, SERVER, VERSION, skew, version_in
+from headgate_runtime.errors import rpc_error
 
 _KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
@@ -22,8 +24,19 @@ class Greeting:
 
     def answer(self, asked: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         """The initial metadata of the answer to a call with the metadata ``asked``."""
-        said = ((SERVER, self.address),)
+        said = ((SERVER, self.address), (PROTOCOL, str(VERSION)))
         return (*said, (FRONT, "1")) if asked.get(DIALLED) in self.front else said
+
+
+def check_version(metadata: Mapping[str, Any]) -> None:
+    """Whether this server understands a caller with these metadata. Raises RpcError."""
+    if (wrong := skew(VERSION, version_in(metadata), "this server", "the caller")) is not None:
+        raise rpc_error(errors_pb2.CODE_VERSION, *wrong)
+
+
+def version_refusal(metadata: Mapping[str, Any]) -> str:
+    """Why this service does not understand the server whose answer begins with these metadata; "" if it does."""
+    return ". ".join(skew(VERSION, version_in(metadata), "this service", "the server") or ())
 
 
 def greeted(handler: Any, greeting: Greeting) -> Any:

@@ -24,7 +24,7 @@ from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
 from headgate_runtime.forwarding import Forwarder, Route, nowhere, or_bytes
-from headgate_runtime.greeting import Greeting, greeted
+from headgate_runtime.greeting import Greeting, check_version, greeted
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
 from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule, is_coordinator, peer_of, peer_rule
@@ -222,6 +222,7 @@ class _Guard(grpc.aio.ServerInterceptor):
                 # A client's call, passed on: the client's credentials count, not those of the coordinator.
                 credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
             _call.set(admitted_call(parts.access, parts.audit, path, credentials, origin, identity))
+            check_version(metadata)
             chosen = serve if parts.forwarder.address_for(path, metadata) is None else pass_on
             await chosen(requests, context)
 

@@ -111,6 +111,8 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     CODE_INTERNAL: _Code.ValueType  # 44
     CODE_PERMISSION_DENIED: _Code.ValueType  # 45
     """the principal is known and lacks a right; the message names it"""
+    CODE_VERSION: _Code.ValueType  # 46
+    """caller and server are more than one version apart; the message says which to upgrade"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 
@@ -168,6 +170,8 @@ CODE_TABLE_QUARANTINED: Code.ValueType  # 43
 CODE_INTERNAL: Code.ValueType  # 44
 CODE_PERMISSION_DENIED: Code.ValueType  # 45
 """the principal is known and lacks a right; the message names it"""
+CODE_VERSION: Code.ValueType  # 46
+"""caller and server are more than one version apart; the message says which to upgrade"""
 Global___Code: _TypeAlias = Code  # noqa: Y015
 
 @_typing.final
