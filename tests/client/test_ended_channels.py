@@ -6,7 +6,8 @@ import headgate
 from headgate import aio
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2
-from support.scripted_service import Answer, Cluster, error
+from support.scripted_knobs import Answer
+from support.scripted_service import Cluster, error
 from support.scripted_table import ids, rows, table_of
 
 

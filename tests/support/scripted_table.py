@@ -12,7 +12,8 @@ from headgate import aio
 from headgate.system import System
 from headgate_proto.api.v1 import errors_pb2 as err
 from support.processes import READY_S
-from support.scripted_service import Cluster, Row
+from support.scripted_knobs import Row
+from support.scripted_service import Cluster
 
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "note": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
