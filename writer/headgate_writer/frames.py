@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_proto.parts import PART_BYTES
 from headgate_writer.checksums import frame_checksum
 from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes
 
-FRAME_BYTES: Final = 2 << 20
-"""Arrow bytes of one frame, about: gRPC is fastest from 1 to 4 MiB (measured), and with the largest row added a frame stays below
-its limit for a message."""
+FRAME_BYTES: Final = PART_BYTES - (96 << 10)
+"""Arrow bytes of one frame, about, so that most frames go as one part. A frame has one row more than fits, and that may be the
+largest that a client can send: then it goes in several."""
 
 _OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
 
