@@ -36,8 +36,10 @@ class WriterRecords:
 
         Returns whether that writer is to be excluded.
         """
-        self._silences = self._silences + 1 if silent and silent == self._silent else int(bool(silent))
-        self._silent = silent
+        if silent != self._silent:
+            self._silent, self._silences = silent, 0
+        if silent:
+            self._silences += 1
         return self._silences >= SILENT_AT
 
     def note_passed(self, process: str) -> None:
