@@ -70,11 +70,9 @@ async def serve(
         server = Server(settings, clock=world.clock, front=settings.front, route=state.cluster_address_of)
         watch_access(registry, server.access)
         tables = TableService(state, storage, threads, created, lambda: server.access.alarms)
-        add_TableServiceServicer_to_server(tables, server.grpc)
-        if server.cluster is not server.grpc:
-            add_TableServiceServicer_to_server(tables, server.cluster)
         maintenance = MaintenanceService(state, storage, threads, created, world.clock)
         for each in {server.grpc, server.cluster}:
+            add_TableServiceServicer_to_server(tables, each)
             add_MaintenanceServiceServicer_to_server(maintenance, each)
         add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.cluster)
         compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
