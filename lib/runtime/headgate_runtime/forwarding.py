@@ -10,7 +10,7 @@ from headgate_proto.handshake import FORWARDED, TARGET
 from headgate_runtime.channels import RenewedChannel
 from headgate_runtime.door import Context
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error
-from headgate_runtime.peers import FORWARDED_METHODS, Role
+from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address
 
@@ -32,10 +32,10 @@ class Forwarder:
         self._route = route
         self._links: dict[str, RenewedChannel] = {}
 
-    def address_for(self, path: str, metadata: Mapping[str, Any]) -> str | None:
-        """Where services reach the coordinator that is to answer a call of ``path``; None: this process answers it."""
+    def address_for(self, metadata: Mapping[str, Any]) -> str | None:
+        """Where services reach the coordinator that is to answer a call with these metadata; None: this process answers it."""
         target = metadata.get(TARGET)
-        return None if path not in FORWARDED_METHODS or target is None else self._route(str(target))
+        return None if target is None else self._route(str(target))
 
     def handler(self, path: str) -> Any:
         """What serves calls of ``path`` for which there is an ``address_for``."""
@@ -43,7 +43,7 @@ class Forwarder:
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
             metadata = dict(context.invocation_metadata() or ())
             authorization = str(metadata.get("authorization", ""))
-            address = self.address_for(path, metadata)
+            address = self.address_for(metadata)
             if address is None:  # it has just gone
                 raise rpc_error(errors_pb2.CODE_UNAVAILABLE, "no such coordinator lives just now", "Send the same again shortly.")
             link = self._link(address, authorization)

@@ -202,15 +202,26 @@ class _Guard(grpc.aio.ServerInterceptor):
             serving = self._door.serve(handler, path)
             return serving._replace(stream_stream=self._guarded(serving.stream_stream, path))
         serving = self._door.serve(greeted(handler, self._parts.greeting), path)
-        serve = self._admitted(serving.stream_stream, path)
+        serve: Serve = serving.stream_stream
         if path in FORWARDED_METHODS:
+            serve = self._forwarding(serve, path)
             serving = serving._replace(response_serializer=or_bytes(serving.response_serializer))
-        return serving._replace(stream_stream=self._guarded(serve, path))
+        return serving._replace(stream_stream=self._guarded(self._admitted(serve, path), path))
+
+    def _forwarding(self, serve: Serve, path: str) -> Serve:
+        """Serves a call of ``path`` here, or has another coordinator serve it."""
+        forwarder = self._parts.forwarder
+        forward: Serve = self._door.serve(greeted(forwarder.handler(path), self._parts.greeting), path).stream_stream
+
+        async def chosen(requests: object, context: Context) -> None:
+            elsewhere = forwarder.address_for(dict(context.invocation_metadata() or ()))
+            await (serve if elsewhere is None else forward)(requests, context)
+
+        return chosen
 
     def _admitted(self, serve: Serve, path: str) -> Serve:
         """Of a refused call nothing is read."""
         parts = self._parts
-        pass_on = self._door.serve(greeted(parts.forwarder.handler(path), parts.greeting), path).stream_stream
 
         async def admitted(requests: object, context: Context) -> None:
             metadata, peer = dict(context.invocation_metadata() or ()), peer_of(context)
@@ -223,8 +234,7 @@ class _Guard(grpc.aio.ServerInterceptor):
                 credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
             _call.set(admitted_call(parts.access, parts.audit, path, credentials, origin, identity))
             check_version(metadata)
-            chosen = serve if parts.forwarder.address_for(path, metadata) is None else pass_on
-            await chosen(requests, context)
+            await serve(requests, context)
 
         return admitted
 
