@@ -67,7 +67,7 @@ class AppendRequest(_message.Message):
 
     @_builtins.property
     def part(self) -> _parts_pb2.Part:
-        """A request above 256 KiB comes in parts; a writer takes no larger message. It may be 8 MiB of rows, with schema and envelope."""
+        """A request above 1 MiB comes in parts; a writer takes no larger message. It may be 8 MiB of rows, with schema and envelope."""
 
     def __init__(
         self,

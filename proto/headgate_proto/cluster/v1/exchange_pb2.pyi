@@ -32,7 +32,7 @@ class ExchangeRequest(_message.Message):
     def frame(self) -> Global___Frame: ...
     @_builtins.property
     def part(self) -> _parts_pb2.Part:
-        """A request above 256 KiB comes in parts; a writer takes no larger message."""
+        """A request above 1 MiB comes in parts; a writer takes no larger message."""
 
     def __init__(
         self,
