@@ -112,6 +112,9 @@ class Cluster:
                 ("grpc.max_receive_message_length", 8 * 1024 * 1024),
                 ("grpc.max_concurrent_streams", 64),
                 ("grpc.so_reuseport", 0),
+                # As our servers: left to itself gRPC ends a connection after five pings, which would end a silence for the SDK.
+                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+                ("grpc.keepalive_permit_without_calls", 1),
             ]
         )
         at = [""]
