@@ -23,6 +23,8 @@ class Knobs:
     """Always: whether a broken stream's accepted rows are committed (their acknowledgement is lost) or dropped."""
     mute: int = 0
     """So many streams are never answered."""
+    hang: int = 0
+    """So many streams are answered no more from their next batch on, while their connections are well."""
     lose_opened: int = 0
     """So many streams are aborted after the channel was opened, before the answer."""
     refuse: Callable[[Row], "err.Code.ValueType | None"] = lambda row: None

@@ -241,6 +241,9 @@ class Ingest(ingest_pb2_grpc.IngestServiceServicer):
             stream = self._open(first.open)
             yield stream.opened()
             while (request := await requests.read()) is not None:
+                if self.cluster.knobs.hang and request.HasField("batch"):
+                    self.cluster.knobs.hang -= 1
+                    await asyncio.Event().wait()
                 for answer in stream.answers(request):
                     yield answer
         except StreamEndError as end:
