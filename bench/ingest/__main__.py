@@ -1,6 +1,8 @@
 """`./task bench ingest`: see `--help`."""
 
 from bench.ingest import sections
+from bench.ingest.secured import CASE as SECURED
+from bench.ingest.secured import secured
 from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
@@ -11,6 +13,7 @@ SECTIONS = {
     "channels": "100 channels with single rows",
     "overload": "32 channels against one writer: its memory",
     "recovery": "from kill -9 to the first new commit",
+    "secured": "2 writers with and without TLS, tokens and certificates among the services",
     "idle": "CPU of a cluster that nobody uses",
 }
 ROWS = {"1s": 8_000_000, "10s": 16_000_000}
@@ -41,6 +44,7 @@ GOALS = (
     Goal("overloaded writer <= 512 MiB", "overload", "32 channels, one writer", "MiB peak of the writer", 512),
     Goal("writer killed: first new commit, p99 <= 3 s", _KILLED, "writer", "s, p99", 3),
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
+    Goal("TLS, tokens and certificates cost <= 10 %", "price of security", SECURED, "rows/CPU-s", 0.9, peer="plaintext"),
     Goal("idle cluster <= 2 % of a core", "idle", "one coordinator, two writers, Redis", "% of a core", 2),
 )
 
@@ -54,8 +58,8 @@ def main() -> None:
         spark="Hudi on Spark too: some minutes",
     )
     figures = Figures()
+    rows = dict.fromkeys(ROWS, 1_000_000) if options.quick else ROWS
     if "throughput" in options.only:
-        rows = dict.fromkeys(ROWS, 1_000_000) if options.quick else ROWS
         sections.throughput(figures, rows, options.rounds, CASES[1:3] if options.quick else CASES)
         sections.peers(figures, rows, options.rounds, spark=options.spark)
     if "freshness" in options.only:
@@ -66,6 +70,8 @@ def main() -> None:
         sections.overload(figures, options.rounds, 10 if options.quick else 60)
     if "recovery" in options.only:
         sections.recovery(figures, 2 if options.quick else 20)
+    if "secured" in options.only:
+        secured(figures, rows["1s"], options.rounds)
     if "idle" in options.only:
         sections.idle(figures, 5 if options.quick else 30)
     report(figures, GOALS, options, ("pyarrow", "grpcio", "protobuf", "hudi"))

@@ -11,13 +11,20 @@ from bench.ingest.workload import BATCH_ROWS
 from bench.tables.usage import Moment, peak_bytes
 
 
-def load(address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int]) -> dict[str, float]:
+def connect(address: str, token: str = "", ca: str = "") -> headgate.Headgate:
+    """``ca``: a PEM file of the cluster's authority; "": plaintext."""
+    return headgate.connect(address, token=token or None, tls=headgate.Tls(ca=ca) if ca else None)
+
+
+def load(
+    address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int], token: str = "", ca: str = ""
+) -> dict[str, float]:
     """The whole feed, spread over ``channels``, until it is queryable. ``warm_up``: batches sent before the clock starts.
 
     Returns ``rows``, ``wall`` and ``cpu`` seconds (this process and the cluster's ``processes``), ``client_cpu`` and ``peak``.
     """
     batches = pa.ipc.open_file(pa.memory_map(feed))
-    with headgate.connect(address) as hg:
+    with connect(address, token, ca) as hg:
         target = hg.table(table)
         opened = [target.channel(f"loader-{number}") for number in range(channels)]
         _send(opened, batches, range(warm_up))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable
 
 import headgate
+from bench.ingest.clients import connect
 from bench.ingest.workload import BATCH_ROWS, oracle, prepare, split
 from bench.tables.child import run_child
 from bench.tables.compare import differences
@@ -36,14 +37,21 @@ _CLIENTS = "bench.ingest.clients"
 
 @contextmanager
 def cluster_with_table(
-    interval: str, writers: int, compactors: int = 0, writer_flags: Sequence[str] = ()
+    interval: str,
+    writers: int,
+    compactors: int = 0,
+    options: Mapping[str, Sequence[str]] | None = None,
+    login: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Cluster, str]]:
-    """A fresh cluster of one coordinator, and the URL of its table ``events``."""
+    """A fresh cluster of one coordinator, and the URL of its table ``events``. ``options``: further flags by kind of part or by
+    part. ``login``: what clients need besides the address (``clients.connect``).
+    """
     with scratch_folder("ingest") as folder:
-        options = {"coordinator": ["--checkpoint-interval", interval], "writer": writer_flags}
+        given = dict(options or {})
+        given["coordinator"] = ["--checkpoint-interval", interval, *given.get("coordinator", ())]
         say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} checkpoints")
-        with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=options) as cluster:
-            with headgate.connect(cluster.address) as hg:
+        with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=given) as cluster:
+            with connect(cluster.address, **(login or {})) as hg:
                 hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
             yield cluster, f"{cluster.store}/events"
 
@@ -123,7 +131,7 @@ def overload(figures: Figures, rounds: int, seconds: float) -> None:
     """As much as clients can send to one writer, from 32 channels."""
     feed = prepare(2_000_000, "uniform")
     for _ in range(rounds):
-        with cluster_with_table("10s", 1, writer_flags=("--memory-limit", "512MiB")) as (cluster, _):
+        with cluster_with_table("10s", 1, options={"writer": ["--memory-limit", "512MiB"]}) as (cluster, _):
             pids = [child.pid for child in _family(cluster.part("writer-1").pid)]
             arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 32, "seconds": seconds}
             used = run_child(f"{_CLIENTS}:overload", **arguments)
