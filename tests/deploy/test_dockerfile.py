@@ -27,9 +27,11 @@ def test_both_stages_are_the_official_python_whose_version_is_an_argument() -> N
     assert arguments("ARG")[0].startswith("PYTHON=3.")
 
 
-def test_every_member_is_built_and_installed() -> None:
+def test_every_member_but_that_of_spark_is_built_and_installed() -> None:
+    """Without PySpark, which the lock of the runtime leaves out, ``headgate_spark`` cannot be imported."""
     members = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]["members"]
     folders = [path for member in members for path in ROOT.glob(member) if (path / "pyproject.toml").exists()]
+    folders.remove(ROOT / "lib" / "spark")
     [wheels] = [json.loads(rest) for rest in arguments("RUN") if '"wheel"' in rest]
     assert {part for part in wheels if part.startswith("./")} == {f"./{path.relative_to(ROOT)}" for path in folders}
     [installed] = [json.loads(rest) for rest in arguments("RUN") if "--find-links" in rest]

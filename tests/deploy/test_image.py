@@ -46,7 +46,7 @@ def test_it_is_small_and_holds_no_tests_no_spark_and_no_pip_of_its_own(image: Im
         name.split("site-packages/")[1].split("/")[0].lower() for name in found if "opt/venv" in name and "site-packages/" in name
     }
     assert {"headgate", "headgate_tables", "pyarrow"} <= packages
-    assert not packages & {"pip", "pyspark", "pytest", "duckdb", "hudi", "headgate_demo", "tests", "hatchling"}
+    assert not packages & {"pip", "pyspark", "headgate_spark", "pytest", "duckdb", "hudi", "headgate_demo", "tests", "hatchling"}
     assert not [name for name in found if name.startswith("opt") and name.endswith("/tests")]
 
 
