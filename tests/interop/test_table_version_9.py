@@ -1,16 +1,18 @@
-"""Table version 9: an ordinary write of Spark brings a table of ours to it, and we go on writing."""
+"""Table version 9: Spark's ordinary writes bring a table of ours to it, tables are created with it, and we go on writing."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from headgate_tables import hudi
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
-from support.oracle import Row
+from support.oracle import Oracle, Row
 from support.readers import assert_all_agree
 from support.spark_hudi import SparkTable
+from support.spark_rows import MakeTable
 from support.tracked import Tracked
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("zone", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
@@ -80,3 +82,52 @@ def test_an_ordinary_write_of_spark_upgrades_a_table_of_ours_and_both_go_on(spar
     both.adopt_and_write(10)
     both.spark_writes(rows(range(2, 12), 20, "Spark's again"), rows(range(1), 21, ""))
     both.adopt_and_write(31)
+    table.upsert(rows(range(4, 9), 40, "compacted by the downgrade"))
+    both.by_spark.call("downgrade_table", to_version="EIGHT")
+    assert properties_of(table.path)["hoodie.table.version"] == "8"
+    both.adopt_and_write(42)
+
+
+@pytest.mark.parametrize(
+    ("partition", "ordering"), [(["part", "zone"], "ts"), ([], None)], ids=["two partition columns", "none, commit time"]
+)
+def test_spark_goes_on_with_a_table_that_we_created_in_version_9_and_leaves_its_properties(
+    spark: Any, tmp_path: Path, partition: list[str], ordering: str | None
+) -> None:
+    """With two partition columns Spark's complex key generator writes ``id:k1``."""
+    table = Tracked(tmp_path / "t", SCHEMA, partition=partition, ordering=ordering, buckets=2, table_version=9)
+    both = Beside(spark, table, ordinary_spark(spark, table))
+    table.upsert(rows(range(8), 1, "ours"))
+    table.delete(rows(range(5, 6), 2, ""))
+    both.agree()
+    before = properties_of(table.path)
+    both.spark_writes(rows(range(4, 14), 3, "Spark's"), rows(range(6, 8), 4, ""))
+    assert properties_of(table.path) == before
+    both.adopt_and_write(10)
+
+
+def test_a_table_that_spark_made_in_version_9_is_adopted_and_both_go_on(spark: Any, make: MakeTable) -> None:
+    made = make(partition=["part", "zone"], upgrades=True)
+    oracle = Oracle(["id"], ["part", "zone"], "ts")
+    plain = [row | {"zone": "x"} for row in rows(range(12), 1, "Spark's")]
+
+    def spark_upserts(changed: list[Row]) -> None:
+        made.upsert(pa.Table.from_pylist(changed, SCHEMA))
+        oracle.upsert(changed)
+
+    def agree() -> None:
+        assert_all_agree(spark, made.path, pa.Table.from_pylist(oracle.rows(), SCHEMA))
+
+    spark_upserts(plain)
+    spark_upserts([row | {"ts": 2, "note": "again"} for row in plain[3:9]])
+    table = hudi.open_table(str(made.path))
+    assert table.adopt(buckets=2).completed
+    ours = [row | {"ts": 3, "note": "ours"} for row in plain[5:]]
+    table.upsert(pa.Table.from_pylist(ours, SCHEMA))
+    oracle.upsert(ours)
+    agree()
+    spark_upserts([row | {"ts": 4, "note": "Spark's third"} for row in plain[2:7]])
+    agree()
+    assert table.adopt().completed
+    assert table.compact().completion
+    agree()
