@@ -413,6 +413,19 @@ def test_two_file_groups_of_one_bucket_are_refused(table: hudi.Table, path: Path
     assert slots(path) == before
 
 
+def test_file_groups_without_bucket_numbers_are_refused_by_their_instants(table: hudi.Table, path: Path) -> None:
+    with other_program(path) as other:
+        instant = other.upsert(rows(("c", 1, "theirs"), part="new")).instant
+    [base] = (path / "new").glob("*.parquet")
+    base.rename(base.with_name("abcdefab" + base.name[8:]))
+    before = slots(path)
+    with refused(
+        UnsupportedTableError, f"abcdefab-.* in 'new', .*instants are {instant}", "Delete no file.*type=BUCKET.*buckets=2"
+    ):
+        table.adopt()
+    assert slots(path) == before
+
+
 @pytest.mark.parametrize("buckets", [1, 8])
 def test_another_bucket_count_of_the_other_program_is_refused(tmp_path: Path, buckets: int) -> None:
     table = create(tmp_path, buckets=4)

@@ -122,9 +122,8 @@ def bucket_of(file_id: str) -> int:
     if len(digits) < 8 or not (digits.isascii() and digits.isdigit()) or file_id[8:9] != "-":
         raise CorruptFileError(
             f"the file group id {file_id!r} does not begin with a bucket number",
-            fix="Another program wrote it, with another index. Delete no file, because its rows may be committed: undo that "
-            "program's commit with its own tool, or load the rows into a new table. Programs have to write with the table's "
-            "simple bucket index.",
+            fix="Another program wrote it, with another index. Delete no file, because its rows may be committed: call adopt() "
+            "to learn which instants to undo. Programs have to write with the table's simple bucket index.",
         )
     return int(digits)
 

@@ -18,13 +18,13 @@ from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, 
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
-from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.past import kept_since
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.readable import check_all
 from headgate_tables.hudi.schema.evolved import evolved
 from headgate_tables.hudi.services.foreign import work as foreign_work
+from headgate_tables.hudi.services.foreign.found_groups import groups_by_bucket, how_to_undo
 from headgate_tables.hudi.services.foreign.sampled_keys import sample
 from headgate_tables.hudi.services.foreign.work import ForeignChanges, ListedTable
 from headgate_tables.hudi.services.savepoints import savepoint_files
@@ -34,7 +34,6 @@ from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, 
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant, State
-from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
 
@@ -104,7 +103,7 @@ def survey(
     late = _late_outputs(store, layout, foreign, state)
     snapshot = _snapshot(store, layout, listed, [path for paths in late.values() for path in paths])
     check_all(snapshot.view)
-    groups = _groups(definition, snapshot.view)
+    groups = groups_by_bucket(definition, snapshot.view)
     schema = evolved(definition.schema, snapshot.schema) if _has_writes(foreign) else definition.schema
     _check_rows(store, definition, listed, foreign)
     gone = {each.time for each in writes}
@@ -179,49 +178,14 @@ def _check_pending(store: Store, listed: ListedTable, writes: Sequence[Instant],
                 )
 
 
-def _groups(definition: Definition, view: FileSystemView) -> dict[str, dict[int, str]]:
-    """File groups whose ids are not those that writers would compute (rule FI1). Raises UnsupportedTableError."""
-    groups = {partition: dict(each) for partition, each in definition.groups.items()}
-    seen: dict[tuple[str, int], str] = {}
-    for group in view.groups():
-        key = group.partition, bucket_of(group.file_id)
-        if key[1] >= definition.buckets:
-            raise UnsupportedTableError(
-                f"the file group {group.file_id} in {group.partition!r} is of bucket {key[1]}, "
-                f"but the table has {definition.buckets} buckets",
-                fix="The other program counted buckets differently: load the table's rows into a new one.",
-            )
-        if key in seen:
-            raise UnsupportedTableError(
-                f"bucket {key[1]} of {group.partition!r} has two file groups, {seen[key]} and {group.file_id}",
-                fix="Rows of one key may be in both: load the table's rows into a new table.",
-            )
-        seen[key] = group.file_id
-        if definition.file_id(*key) != group.file_id:
-            groups.setdefault(key[0], {})[key[1]] = group.file_id
-    for partition, file_id in view.replaced():
-        bucket = bucket_of(file_id)
-        if (partition, bucket) not in seen and definition.file_id(partition, bucket) == file_id:
-            groups.setdefault(partition, {})[bucket] = _unused(definition, view, partition, bucket)
-    return groups
-
-
-def _unused(definition: Definition, view: FileSystemView, partition: str, bucket: int) -> str:
-    """The next file id that was not replaced: a replaced one stays invisible."""
-    k = 1
-    while view.was_replaced(partition, definition.file_id(partition, bucket, k)):
-        k += 1
-    return definition.file_id(partition, bucket, k)
-
-
 def _check_rows(store: Store, definition: Definition, listed: ListedTable, foreign: ForeignChanges) -> None:
     """Checks that the other program puts rows into the buckets where we look for them."""
     writes = {time for time, each in foreign.completed.items() if each.action in WRITE_ACTIONS and each.action != "commit"}
     if not sample(store, definition, foreign_work.data_files_of(listed, writes)).fits(definition.buckets):
         raise UnsupportedTableError(
-            f"the other program did not write with {definition.buckets} buckets, so rows lie where nobody looks for them",
-            fix="Restore the table to a savepoint, or load its rows into a new table; "
-            f"other programs have to write with hoodie.bucket.index.num.buckets={definition.buckets}.",
+            f"the other program did not write with {definition.buckets} buckets, so rows lie where nobody looks for them; "
+            f"its instants are {', '.join(sorted(writes))}",
+            fix=how_to_undo(definition.buckets),
         )
 
 
