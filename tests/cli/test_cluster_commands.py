@@ -112,12 +112,13 @@ def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, order
 def test_tables_are_listed_and_described_as_they_were_made(headgate: Any, tmp_path: Path) -> None:
     schema = tmp_path / "schema.txt"
     schema.write_text("id string\nday string\nat timestamp\nprice decimal(10,2)\n")
-    wanted = ("--key", "id", "--partition-by", "day", "--ordering", "at", "--buckets", "3")
+    wanted = ("--key", "id", "--partition-by", "day", "--ordering", "at", "--buckets", "3", "--table-version", "9")
     code, (made,), _ = headgate("table", "create", "described", "--schema", str(schema), *wanted)
     assert code == ExitCode.OK
     assert headgate("table", "describe", "described")[1] == [made]
     assert made in headgate("table", "list")[1]
     assert (made["key"], made["partition_by"], made["ordering"], made["buckets"]) == (["id"], ["day"], "at", 3)
+    assert made["table_version"] == 9
     assert [column["type"] for column in made["columns"]] == ["string", "string", "timestamp[us, tz=UTC]", "decimal128(10, 2)"]
 
 

@@ -26,14 +26,16 @@ async def cluster() -> AsyncIterator[Cluster]:
 async def test_a_table_is_created_and_found_again_as_it_was_said(cluster: Cluster) -> None:
     async with aio.connect(cluster.coordinator) as hg:
         made = await hg.create_table(
-            "b", SCHEMA, key=["id"], ordering="at", partition_by=["id", "at"], buckets=4, hive_style=True
+            "b", SCHEMA, key=["id"], ordering="at", partition_by=["id", "at"], buckets=4, hive_style=True, table_version=9
         )
         await hg.create_table("a", SCHEMA, key="id")
         assert (await hg.table("b")).info == made.info
         info = made.info
         assert (info.schema, info.key, info.partition_by, info.ordering) == (SCHEMA, ("id",), ("id", "at"), "at")
         assert [table.name for table in await hg.tables()] == ["a", "b"]
-        assert (await hg.table("a")).info.ordering is None
+        assert (info.buckets, info.hive_style, info.table_version) == (4, True, 9)
+        defaults = (await hg.table("a")).info
+        assert (defaults.ordering, defaults.hive_style, defaults.table_version) == (None, False, 8)
         status = await hg.status()
         assert [(table.name, table.state) for table in status.tables] == [("b", "owned"), ("a", "owned")]
         assert status.tables[0].alarms == ("all is well",)

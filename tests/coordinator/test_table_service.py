@@ -47,6 +47,18 @@ async def test_a_table_is_created_described_and_listed_by_every_coordinator(tmp_
             assert (listed[0].buckets, listed[0].ordering) == (8, "")
 
 
+async def test_a_table_has_the_version_that_was_asked_for_and_else_8(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        for name, asked, version in (("t8", {}, 8), ("t9", {"table_version": 9}, 9)):
+            created = await coordinator.create(name, SCHEMA, **OPTIONS, **asked)
+            assert created.table_version == version
+            assert f"hoodie.table.version={version}\n" in (tmp_path / name / ".hoodie/hoodie.properties").read_text()
+            assert (await coordinator.tables.DescribeTable(api.DescribeTableRequest(name=name))).table == created
+        assert await coordinator.create("t9", SCHEMA, **OPTIONS, exist_ok=True, table_version=8) == created
+        assert await code(coordinator.create("t7", SCHEMA, **OPTIONS, table_version=7)) == "CODE_INVALID_ARGUMENT"
+        assert not (tmp_path / "t7").exists()
+
+
 async def test_a_table_whose_folder_is_gone_or_damaged_is_left_out_of_the_list_by_name(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator:
         for name in ("damaged", "gone", "kept"):

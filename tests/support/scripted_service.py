@@ -169,6 +169,8 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
             partition_by=request.partition_by,
             ordering=request.ordering,
             buckets=request.buckets or 8,
+            hive_style=request.hive_style,
+            table_version=request.table_version or 8,
             url=f"memory://{request.name}",
             table_uuid="00000000-0000-0000-0000-000000000000",
         )

@@ -123,8 +123,9 @@ def _wanted(request: api.CreateTableRequest) -> NewTable:
         request.buckets,
         request.hive_style,
         request.exist_ok,
+        request.table_version,
     )
 
 
 def _description(table: DescribedTable) -> api.TableDescription:
-    return describe(table.name, table.url, table.definition)
+    return describe(table.name, table.url, table.definition, table.format_version)

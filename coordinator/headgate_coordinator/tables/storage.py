@@ -21,6 +21,7 @@ from headgate_tables.opening import create_table, open_table
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
+DEFAULT_TABLE_VERSION = 8
 DESCRIBED_S = 10.0
 """Seconds until a change by another coordinator's adoption, which may add columns, is noticed here. Lower: more reads for new
 clients."""
@@ -31,16 +32,17 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table's definition from its CONFIG slot, and the url where readers find the table."""
+    """A table's definition from its CONFIG slot, the url where readers find the table, and the version of its format."""
 
     name: str
     url: str
     definition: Definition
+    format_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table to be created; ``buckets`` 0 takes the default."""
+    """A table to be created; ``buckets`` and ``table_version`` 0 take the default."""
 
     name: str
     schema: pa.Schema
@@ -50,6 +52,7 @@ class NewTable:
     buckets: int
     hive_style: bool
     exist_ok: bool
+    table_version: int
 
 
 class TableStorage:
@@ -109,6 +112,7 @@ class TableStorage:
             ordering=wanted.ordering,
             name=wanted.name,
             hive_style=wanted.hive_style,
+            table_version=wanted.table_version or DEFAULT_TABLE_VERSION,
             exist_ok=wanted.exist_ok or not listed,
             storage_options=self._options,
             system=self._system,
@@ -191,7 +195,7 @@ class TableStorage:
                 f"{table.url} has an entry, but was not made by this library",
                 fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
             )
-        described = DescribedTable(name, table.url, table.definition)
+        described = DescribedTable(name, table.url, table.definition, table.format_version)
         self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
         return described
 

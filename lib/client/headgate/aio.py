@@ -114,6 +114,7 @@ class Headgate:
         partition_by: Columns = None,
         buckets: int = 0,
         hive_style: bool = False,
+        table_version: int = 0,
         exist_ok: bool = False,
     ) -> "Table":
         def request(maybe_done: bool) -> tables_pb2.CreateTableRequest:
@@ -125,6 +126,7 @@ class Headgate:
                 ordering=ordering or "",
                 buckets=buckets,
                 hive_style=hive_style,
+                table_version=table_version,
                 exist_ok=exist_ok or maybe_done,
             )
 

@@ -32,10 +32,9 @@ def connect(
     ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); one that answers is enough. ``token`` is a bearer
     token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others. Without
     both, a cluster that `headgate dev` runs for the same user on this machine is reached with the credentials that it made;
-    ``tls=False`` keeps to plaintext.
-    ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its own. ``compression="lz4"`` saves
-    about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel buffers until it is queryable (rule
-    CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint, so less means more and smaller files.
+    ``tls=False`` keeps to plaintext. ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its
+    own. ``compression="lz4"`` saves about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel
+    buffers until it is queryable (rule CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint.
     ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the coordinators' setting `front` names it.
 
     Raises InvalidArgumentError (also for a profile that others may open), OSError (a TLS file)::
@@ -87,14 +86,15 @@ class Headgate:
         partition_by: Columns = None,
         buckets: int = 0,
         hive_style: bool = False,
+        table_version: int = 0,
         exist_ok: bool = False,
     ) -> "Table":
         """Creates a table; with ``exist_ok`` it returns an existing one of the same definition.
 
         ``schema``: a pyarrow schema, pairs of name and type (``[("id", "int64"), ("at", datetime)]``), or a dataclass.
-        ``ordering``: among rows of one key the largest value of this column wins; without one, the latest write.
-        ``buckets``: file groups a partition, fixed for good; 0 means 8. ``hive_style``: folders are named ``column=value``.
-        Raises TableExistsError, SchemaError, InvalidArgumentError, UnavailableError::
+        ``ordering``: among rows of one key its largest value wins; without one, the latest write. ``buckets``: file groups a
+        partition, fixed for good. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9 (for Hudi
+        1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError, UnavailableError::
 
             orders = hg.create_table("orders", [("id", int), ("day", str), ("at", datetime)],
                                      key="id", ordering="at", partition_by="day", exist_ok=True)
@@ -107,6 +107,7 @@ class Headgate:
             partition_by=partition_by,
             buckets=buckets,
             hive_style=hive_style,
+            table_version=table_version,
             exist_ok=exist_ok,
         )
         return Table(self._thread, self._thread.run(table))

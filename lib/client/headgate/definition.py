@@ -33,7 +33,8 @@ _PYTHON_TYPES: dict[object, pa.DataType] = {
 class TableInfo:
     """A table's definition.
 
-    ``schema`` has the stored types. ``ordering`` None: the later write wins. ``url`` is where readers find the table::
+    ``schema`` has the stored types. ``ordering`` None: the later write wins. ``url`` is where readers find the table.
+    ``table_version``: Hudi's, 8 or 9::
 
         for info in hg.tables():
             print(info.name, info.url)
@@ -48,6 +49,7 @@ class TableInfo:
     hive_style: bool
     url: str
     uuid: str
+    table_version: int = 8
 
     @classmethod
     def from_wire(cls, table: wire.TableDescription) -> "TableInfo":
@@ -62,6 +64,7 @@ class TableInfo:
             hive_style=table.hive_style,
             url=table.url,
             uuid=table.table_uuid,
+            table_version=table.table_version,
         )
 
 

@@ -43,8 +43,8 @@ class DefinitionLike(Protocol):
     def table_uuid(self) -> object: ...
 
 
-def describe(name: str, url: str, definition: DefinitionLike) -> TableDescription:
-    """Returns the description. ``url``: where readers find the table."""
+def describe(name: str, url: str, definition: DefinitionLike, table_version: int = 0) -> TableDescription:
+    """Returns the description. ``url``: where readers find the table. ``table_version``: 0 where it is not known."""
     return TableDescription(
         name=name,
         schema=definition.schema.serialize().to_pybytes(),
@@ -55,4 +55,5 @@ def describe(name: str, url: str, definition: DefinitionLike) -> TableDescriptio
         hive_style=definition.hive_style,
         url=url,
         table_uuid=str(definition.table_uuid),
+        table_version=table_version,
     )

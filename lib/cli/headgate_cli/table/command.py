@@ -25,6 +25,7 @@ class TableOptions(TypedDict):
     partition_by: str
     buckets: int
     hive_style: NotRequired[bool]
+    table_version: NotRequired[int]
     exist_ok: NotRequired[bool]
 
 
@@ -60,6 +61,13 @@ table.add_command(slice_)
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…: keys are unique in a folder.")
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition; fixed for good.")
 @click.option("--hive-style", is_flag=True, help="Name the folders column=value.")
+@click.option(
+    "--table-version",
+    default=8,
+    show_default=True,
+    type=click.IntRange(8, 9),
+    help="Hudi's: 8 is read by Hudi 1.0 and newer, 9 by 1.1 and newer.",
+)
 @click.option("--exist-ok", is_flag=True, help="Succeed if a table of this name and definition exists.")
 @cluster_options()
 @json_option
@@ -94,6 +102,7 @@ def create_table(cluster: headgate.Headgate, name: str, schema: pa.Schema, **opt
         partition_by=names(options["partition_by"]),
         buckets=options["buckets"],
         hive_style=options.get("hive_style", False),
+        table_version=options.get("table_version", 0),
         exist_ok=options.get("exist_ok", False),
     ).info
 
@@ -237,6 +246,7 @@ def _described(found: headgate.TableInfo) -> dict[str, object]:
         "ordering": found.ordering,
         "buckets": found.buckets,
         "hive_style": found.hive_style,
+        "table_version": found.table_version,
         "uuid": found.uuid,
         "columns": [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in found.schema],
     }

@@ -73,6 +73,10 @@ class TableReader(Protocol):
         """The table's own name."""
 
     @property
+    def format_version(self) -> int:
+        """Version of the table's format, which may change during its life: Hudi's table version, 8 or 9."""
+
+    @property
     def definition(self) -> Definition | None:
         """None for a table that another program made and that was never adopted."""
 

@@ -44,6 +44,11 @@ class TableReader:
         return self._opened.layout.name
 
     @property
+    def format_version(self) -> int:
+        """Hudi's table version when this handle read the table's properties."""
+        return self._opened.layout.version.value
+
+    @property
     def definition(self) -> Definition | None:
         """Keys, partitions, ordering and buckets of a table of ours; None for one that another program made."""
         return self._opened.definition

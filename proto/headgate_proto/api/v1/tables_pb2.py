@@ -26,7 +26,7 @@ from headgate_proto.api.v1 import access_pb2 as headgate__proto_dot_api_dot_v1_d
 from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/tables.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/access.proto\x1a\"headgate_proto/api/v1/ranges.proto\"\xbd\x01\n\x10TableDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x1a\n\x07\x62uckets\x18\x06 \x01(\rB\t\xaa\xbb\x18\x05\x10\xff\xc1\xd7/\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x0b\n\x03url\x18\x08 \x01(\t\x12\x12\n\ntable_uuid\x18\t \x01(\t\"\xb0\x01\n\x12\x43reateTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x1a\n\x07\x62uckets\x18\x06 \x01(\rB\t\xaa\xbb\x18\x05\x10\xff\xc1\xd7/\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x10\n\x08\x65xist_ok\x18\x08 \x01(\x08\"G\n\x13\x43reateTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"$\n\x14\x44\x65scribeTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"I\n\x15\x44\x65scribeTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"\x13\n\x11ListTablesRequest\"[\n\x12ListTablesResponse\x12\x31\n\x06tables\x18\x01 \x03(\x0b\x32!.headgate.api.v1.TableDescription\x12\x12\n\nunreadable\x18\x02 \x03(\t\"\x14\n\x12\x46indWritersRequest\"(\n\x13\x46indWritersResponse\x12\x11\n\taddresses\x18\x01 \x03(\t\"\x1e\n\rStatusRequest\x12\r\n\x05table\x18\x01 \x01(\t\"\x9c\x02\n\x0eStatusResponse\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12\x38\n\x0c\x63oordinators\x18\x02 \x03(\x0b\x32\".headgate.api.v1.CoordinatorStatus\x12.\n\x07writers\x18\x03 \x03(\x0b\x32\x1d.headgate.api.v1.WriterStatus\x12,\n\x06tables\x18\x04 \x03(\x0b\x32\x1c.headgate.api.v1.TableStatus\x12\x17\n\x0fredis_reachable\x18\x05 \x01(\x08\x12\x34\n\ncompactors\x18\x06 \x03(\x0b\x32 .headgate.api.v1.CompactorStatus\x12\x0e\n\x06\x61larms\x18\x07 \x03(\t\"2\n\x11\x43oordinatorStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"k\n\x0cWriterStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12(\n\x11uncommitted_bytes\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"x\n\x0f\x43ompactorStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x18\n\x04\x66ree\x18\x04 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12\x1b\n\x07running\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\"\x82\x04\n\x0bTableStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x1c\n\x05\x65poch\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ngeneration\x18\x05 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ncheckpoint\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08\x63hannels\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12(\n\x11uncommitted_bytes\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x14\n\x0clast_instant\x18\t \x01(\t\x12$\n\x0elast_commit_ms\x18\n \x01(\x04\x42\x0c\xaa\xbb\x18\x08\x10\xff\xb7\xff\x90\xfd\xce\x39\x12\x1a\n\x12\x63heckpoint_seconds\x18\x0b \x01(\x01\x12\'\n\x10\x63heckpoint_files\x18\x0c \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\'\n\x10\x63heckpoint_bytes\x18\r \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x12\x34\n\noperations\x18\x0f \x03(\x0b\x32 .headgate.api.v1.OperationStatus\x12(\n\x11operations_queued\x18\x10 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"\xea\x01\n\x0fOperationStatus\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x11\n\tcompactor\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x1b\n\x07\x61ttempt\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12 \n\trows_done\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nbytes_done\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08of_bytes\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0f\n\x07seconds\x18\t \x01(\x01\x32\x81\x04\n\x0cTableService\x12\x66\n\x0b\x43reateTable\x12#.headgate.api.v1.CreateTableRequest\x1a$.headgate.api.v1.CreateTableResponse\"\x0c\xea\xe0\x18\x08\x08\x03\x12\x04name\x12l\n\rDescribeTable\x12%.headgate.api.v1.DescribeTableRequest\x1a&.headgate.api.v1.DescribeTableResponse\"\x0c\xea\xe0\x18\x08\x08\x01\x12\x04name\x12]\n\nListTables\x12\".headgate.api.v1.ListTablesRequest\x1a#.headgate.api.v1.ListTablesResponse\"\x06\xea\xe0\x18\x02\x08\x01\x12`\n\x0b\x46indWriters\x12#.headgate.api.v1.FindWritersRequest\x1a$.headgate.api.v1.FindWritersResponse\"\x06\xea\xe0\x18\x02\x08\x02\x12Z\n\x06Status\x12\x1e.headgate.api.v1.StatusRequest\x1a\x1f.headgate.api.v1.StatusResponse\"\x0f\xea\xe0\x18\x0b\x08\x01\x12\x05table\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/tables.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/access.proto\x1a\"headgate_proto/api/v1/ranges.proto\"\xdd\x01\n\x10TableDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x1a\n\x07\x62uckets\x18\x06 \x01(\rB\t\xaa\xbb\x18\x05\x10\xff\xc1\xd7/\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x0b\n\x03url\x18\x08 \x01(\t\x12\x12\n\ntable_uuid\x18\t \x01(\t\x12\x1e\n\rtable_version\x18\n \x01(\rB\x07\xaa\xbb\x18\x03\x10\xff\x01\"\xd0\x01\n\x12\x43reateTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x10\n\x08ordering\x18\x05 \x01(\t\x12\x1a\n\x07\x62uckets\x18\x06 \x01(\rB\t\xaa\xbb\x18\x05\x10\xff\xc1\xd7/\x12\x12\n\nhive_style\x18\x07 \x01(\x08\x12\x10\n\x08\x65xist_ok\x18\x08 \x01(\x08\x12\x1e\n\rtable_version\x18\t \x01(\rB\x07\xaa\xbb\x18\x03\x10\xff\x01\"G\n\x13\x43reateTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"$\n\x14\x44\x65scribeTableRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"I\n\x15\x44\x65scribeTableResponse\x12\x30\n\x05table\x18\x01 \x01(\x0b\x32!.headgate.api.v1.TableDescription\"\x13\n\x11ListTablesRequest\"[\n\x12ListTablesResponse\x12\x31\n\x06tables\x18\x01 \x03(\x0b\x32!.headgate.api.v1.TableDescription\x12\x12\n\nunreadable\x18\x02 \x03(\t\"\x14\n\x12\x46indWritersRequest\"(\n\x13\x46indWritersResponse\x12\x11\n\taddresses\x18\x01 \x03(\t\"\x1e\n\rStatusRequest\x12\r\n\x05table\x18\x01 \x01(\t\"\x9c\x02\n\x0eStatusResponse\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12\x38\n\x0c\x63oordinators\x18\x02 \x03(\x0b\x32\".headgate.api.v1.CoordinatorStatus\x12.\n\x07writers\x18\x03 \x03(\x0b\x32\x1d.headgate.api.v1.WriterStatus\x12,\n\x06tables\x18\x04 \x03(\x0b\x32\x1c.headgate.api.v1.TableStatus\x12\x17\n\x0fredis_reachable\x18\x05 \x01(\x08\x12\x34\n\ncompactors\x18\x06 \x03(\x0b\x32 .headgate.api.v1.CompactorStatus\x12\x0e\n\x06\x61larms\x18\x07 \x03(\t\"2\n\x11\x43oordinatorStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"k\n\x0cWriterStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12(\n\x11uncommitted_bytes\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"x\n\x0f\x43ompactorStatus\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\x12\x18\n\x04\x66ree\x18\x04 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12\x1b\n\x07running\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\"\x82\x04\n\x0bTableStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x1c\n\x05\x65poch\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ngeneration\x18\x05 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\ncheckpoint\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08\x63hannels\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12(\n\x11uncommitted_bytes\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x14\n\x0clast_instant\x18\t \x01(\t\x12$\n\x0elast_commit_ms\x18\n \x01(\x04\x42\x0c\xaa\xbb\x18\x08\x10\xff\xb7\xff\x90\xfd\xce\x39\x12\x1a\n\x12\x63heckpoint_seconds\x18\x0b \x01(\x01\x12\'\n\x10\x63heckpoint_files\x18\x0c \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\'\n\x10\x63heckpoint_bytes\x18\r \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x12\x34\n\noperations\x18\x0f \x03(\x0b\x32 .headgate.api.v1.OperationStatus\x12(\n\x11operations_queued\x18\x10 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"\xea\x01\n\x0fOperationStatus\x12\x11\n\tpartition\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x11\n\tcompactor\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x1b\n\x07\x61ttempt\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12 \n\trows_done\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nbytes_done\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08of_bytes\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0f\n\x07seconds\x18\t \x01(\x01\x32\x81\x04\n\x0cTableService\x12\x66\n\x0b\x43reateTable\x12#.headgate.api.v1.CreateTableRequest\x1a$.headgate.api.v1.CreateTableResponse\"\x0c\xea\xe0\x18\x08\x08\x03\x12\x04name\x12l\n\rDescribeTable\x12%.headgate.api.v1.DescribeTableRequest\x1a&.headgate.api.v1.DescribeTableResponse\"\x0c\xea\xe0\x18\x08\x08\x01\x12\x04name\x12]\n\nListTables\x12\".headgate.api.v1.ListTablesRequest\x1a#.headgate.api.v1.ListTablesResponse\"\x06\xea\xe0\x18\x02\x08\x01\x12`\n\x0b\x46indWriters\x12#.headgate.api.v1.FindWritersRequest\x1a$.headgate.api.v1.FindWritersResponse\"\x06\xea\xe0\x18\x02\x08\x02\x12Z\n\x06Status\x12\x1e.headgate.api.v1.StatusRequest\x1a\x1f.headgate.api.v1.StatusResponse\"\x0f\xea\xe0\x18\x0b\x08\x01\x12\x05table\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,8 +35,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TABLEDESCRIPTION'].fields_by_name['buckets']._loaded_options = None
   _globals['_TABLEDESCRIPTION'].fields_by_name['buckets']._serialized_options = b'\252\273\030\005\020\377\301\327/'
+  _globals['_TABLEDESCRIPTION'].fields_by_name['table_version']._loaded_options = None
+  _globals['_TABLEDESCRIPTION'].fields_by_name['table_version']._serialized_options = b'\252\273\030\003\020\377\001'
   _globals['_CREATETABLEREQUEST'].fields_by_name['buckets']._loaded_options = None
   _globals['_CREATETABLEREQUEST'].fields_by_name['buckets']._serialized_options = b'\252\273\030\005\020\377\301\327/'
+  _globals['_CREATETABLEREQUEST'].fields_by_name['table_version']._loaded_options = None
+  _globals['_CREATETABLEREQUEST'].fields_by_name['table_version']._serialized_options = b'\252\273\030\003\020\377\001'
   _globals['_WRITERSTATUS'].fields_by_name['uncommitted_bytes']._loaded_options = None
   _globals['_WRITERSTATUS'].fields_by_name['uncommitted_bytes']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
   _globals['_COMPACTORSTATUS'].fields_by_name['free']._loaded_options = None
@@ -80,37 +84,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TABLESERVICE'].methods_by_name['Status']._loaded_options = None
   _globals['_TABLESERVICE'].methods_by_name['Status']._serialized_options = b'\352\340\030\013\010\001\022\005table\030\001'
   _globals['_TABLEDESCRIPTION']._serialized_start=128
-  _globals['_TABLEDESCRIPTION']._serialized_end=317
-  _globals['_CREATETABLEREQUEST']._serialized_start=320
-  _globals['_CREATETABLEREQUEST']._serialized_end=496
-  _globals['_CREATETABLERESPONSE']._serialized_start=498
-  _globals['_CREATETABLERESPONSE']._serialized_end=569
-  _globals['_DESCRIBETABLEREQUEST']._serialized_start=571
-  _globals['_DESCRIBETABLEREQUEST']._serialized_end=607
-  _globals['_DESCRIBETABLERESPONSE']._serialized_start=609
-  _globals['_DESCRIBETABLERESPONSE']._serialized_end=682
-  _globals['_LISTTABLESREQUEST']._serialized_start=684
-  _globals['_LISTTABLESREQUEST']._serialized_end=703
-  _globals['_LISTTABLESRESPONSE']._serialized_start=705
-  _globals['_LISTTABLESRESPONSE']._serialized_end=796
-  _globals['_FINDWRITERSREQUEST']._serialized_start=798
-  _globals['_FINDWRITERSREQUEST']._serialized_end=818
-  _globals['_FINDWRITERSRESPONSE']._serialized_start=820
-  _globals['_FINDWRITERSRESPONSE']._serialized_end=860
-  _globals['_STATUSREQUEST']._serialized_start=862
-  _globals['_STATUSREQUEST']._serialized_end=892
-  _globals['_STATUSRESPONSE']._serialized_start=895
-  _globals['_STATUSRESPONSE']._serialized_end=1179
-  _globals['_COORDINATORSTATUS']._serialized_start=1181
-  _globals['_COORDINATORSTATUS']._serialized_end=1231
-  _globals['_WRITERSTATUS']._serialized_start=1233
-  _globals['_WRITERSTATUS']._serialized_end=1340
-  _globals['_COMPACTORSTATUS']._serialized_start=1342
-  _globals['_COMPACTORSTATUS']._serialized_end=1462
-  _globals['_TABLESTATUS']._serialized_start=1465
-  _globals['_TABLESTATUS']._serialized_end=1979
-  _globals['_OPERATIONSTATUS']._serialized_start=1982
-  _globals['_OPERATIONSTATUS']._serialized_end=2216
-  _globals['_TABLESERVICE']._serialized_start=2219
-  _globals['_TABLESERVICE']._serialized_end=2732
+  _globals['_TABLEDESCRIPTION']._serialized_end=349
+  _globals['_CREATETABLEREQUEST']._serialized_start=352
+  _globals['_CREATETABLEREQUEST']._serialized_end=560
+  _globals['_CREATETABLERESPONSE']._serialized_start=562
+  _globals['_CREATETABLERESPONSE']._serialized_end=633
+  _globals['_DESCRIBETABLEREQUEST']._serialized_start=635
+  _globals['_DESCRIBETABLEREQUEST']._serialized_end=671
+  _globals['_DESCRIBETABLERESPONSE']._serialized_start=673
+  _globals['_DESCRIBETABLERESPONSE']._serialized_end=746
+  _globals['_LISTTABLESREQUEST']._serialized_start=748
+  _globals['_LISTTABLESREQUEST']._serialized_end=767
+  _globals['_LISTTABLESRESPONSE']._serialized_start=769
+  _globals['_LISTTABLESRESPONSE']._serialized_end=860
+  _globals['_FINDWRITERSREQUEST']._serialized_start=862
+  _globals['_FINDWRITERSREQUEST']._serialized_end=882
+  _globals['_FINDWRITERSRESPONSE']._serialized_start=884
+  _globals['_FINDWRITERSRESPONSE']._serialized_end=924
+  _globals['_STATUSREQUEST']._serialized_start=926
+  _globals['_STATUSREQUEST']._serialized_end=956
+  _globals['_STATUSRESPONSE']._serialized_start=959
+  _globals['_STATUSRESPONSE']._serialized_end=1243
+  _globals['_COORDINATORSTATUS']._serialized_start=1245
+  _globals['_COORDINATORSTATUS']._serialized_end=1295
+  _globals['_WRITERSTATUS']._serialized_start=1297
+  _globals['_WRITERSTATUS']._serialized_end=1404
+  _globals['_COMPACTORSTATUS']._serialized_start=1406
+  _globals['_COMPACTORSTATUS']._serialized_end=1526
+  _globals['_TABLESTATUS']._serialized_start=1529
+  _globals['_TABLESTATUS']._serialized_end=2043
+  _globals['_OPERATIONSTATUS']._serialized_start=2046
+  _globals['_OPERATIONSTATUS']._serialized_end=2280
+  _globals['_TABLESERVICE']._serialized_start=2283
+  _globals['_TABLESERVICE']._serialized_end=2796
 # @@protoc_insertion_point(module_scope)

@@ -31,6 +31,7 @@ class TableDescription(_message.Message):
     HIVE_STYLE_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     TABLE_UUID_FIELD_NUMBER: _builtins.int
+    TABLE_VERSION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     schema: _builtins.bytes
     """Arrow IPC encapsulated schema message, as the table stores it."""
@@ -41,6 +42,8 @@ class TableDescription(_message.Message):
     url: _builtins.str
     """Where readers find the table."""
     table_uuid: _builtins.str
+    table_version: _builtins.int
+    """Of Hudi: 8 or 9. 0 where a writer describes the table, which needs no version to write its files."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -57,10 +60,11 @@ class TableDescription(_message.Message):
         hive_style: _builtins.bool = ...,
         url: _builtins.str = ...,
         table_uuid: _builtins.str = ...,
+        table_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "table_version", b"table_version", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -78,6 +82,7 @@ class CreateTableRequest(_message.Message):
     BUCKETS_FIELD_NUMBER: _builtins.int
     HIVE_STYLE_FIELD_NUMBER: _builtins.int
     EXIST_OK_FIELD_NUMBER: _builtins.int
+    TABLE_VERSION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Letters, digits, `_`, `-` and `.`, beginning with a letter or digit; at most 128. The table's folder under the store."""
     schema: _builtins.bytes
@@ -88,6 +93,8 @@ class CreateTableRequest(_message.Message):
     hive_style: _builtins.bool
     exist_ok: _builtins.bool
     """Succeed if a table of that name and definition exists."""
+    table_version: _builtins.int
+    """Of Hudi: 8 or 9. 0 takes the default, 8. A table that exists keeps its own, and `exist_ok` does not compare it."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -103,10 +110,11 @@ class CreateTableRequest(_message.Message):
         buckets: _builtins.int = ...,
         hive_style: _builtins.bool = ...,
         exist_ok: _builtins.bool = ...,
+        table_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "exist_ok", b"exist_ok", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "exist_ok", b"exist_ok", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_version", b"table_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
