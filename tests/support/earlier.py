@@ -9,7 +9,8 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[2]
 UNVERSIONED = "85c39a1b"
-"""The commit at which the promise of docs/operations.md ("Upgrade") begins: protocol version 1."""
+"""A commit whose calls say no protocol version, which counts as 1. The promise of docs/operations.md ("Upgrade") begins with
+version 2; this commit goes together with it all the same, but for batches and frames above 1 MiB."""
 _MEMBERS = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/tables", "tests", ".")
 
 
