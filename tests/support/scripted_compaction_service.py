@@ -83,6 +83,13 @@ class CompactorLink:
             pass
         return attempts[0]
 
+    async def until_heartbeats(self, count: int) -> None:
+        """Until so many more have come: the compactor stays. Raises StreamEndedError."""
+        while not self.heartbeats.empty():
+            self.heartbeats.get_nowait()
+        for _ in range(count):
+            await before_end(self.gone, self.heartbeats.get())
+
     def take(self, message: wire.WorkRequest) -> None:
         match message.WhichOneof("message"):
             case "ready":
