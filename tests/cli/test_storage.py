@@ -52,6 +52,19 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def test_what_another_engine_needs_is_a_script_that_runs_as_it_is(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["table", "describe", table, "--for", "spark"]
+    assert run([*command, "--json"]) == ExitCode.OK
+    [found] = lines(capsys)
+    assert run(command) == ExitCode.OK
+    script = capsys.readouterr().out
+    shown = [line for line in script.splitlines() if not line.startswith("--")]
+    assert shown[0] == f"CREATE TABLE IF NOT EXISTS `orders` USING hudi LOCATION 'file://{table}';"
+    assert shown[1:] == [f"SET {key}={value};" for key, value in found["settings"].items()]  # type: ignore[attr-defined]
+    assert found["settings"]["hoodie.index.type"] == "BUCKET"  # type: ignore[index]
+    assert "--   hoodie.datasource.write.precombine.field=at\n" in script
+
+
 def ids(capsys: pytest.CaptureFixture[str]) -> list[object]:
     return sorted(line["id"] for line in lines(capsys))  # type: ignore[type-var]
 

@@ -1,7 +1,7 @@
 """`headgate table …`: create, list and describe ask a coordinator; timeline, files and scan read the table's storage."""
 
 from pathlib import Path
-from typing import NotRequired, TypedDict, Unpack
+from typing import NotRequired, TypedDict, Unpack, get_args
 
 import click
 import pyarrow as pa
@@ -12,9 +12,11 @@ from headgate_cli.maintenance.adopt import adopt
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
+from headgate_cli.table.engines import show_setup
 from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
+from headgate_tables.face.engines import Engine
 
 
 class TableOptions(TypedDict):
@@ -124,11 +126,31 @@ def list_tables(output: Output, access: Access) -> None:
 
 @table.command("describe", short_help="Show definition and columns.")
 @click.argument("name")
+@click.option(
+    "--for",
+    "engine",
+    type=click.Choice(get_args(Engine)),
+    help="Show with which statement, settings and options this engine reads and writes the table.",
+)
 @cluster_options()
+@storage_option
 @json_option
 @click.pass_obj
-def describe(output: Output, name: str, access: Access) -> None:
-    """Shows the definition and columns of the table NAME."""
+def describe(output: Output, name: str, engine: Engine | None, access: Access, storage: tuple[str, ...]) -> None:
+    """Shows the definition and columns of the table NAME.
+
+    With --for it reads the table's storage, NAME may be an address, and the output is a script: another program that writes with
+    other settings doubles keys, changes the table's version or hides rows from readers.
+
+    \b
+    Examples:
+      headgate table describe flights
+      headgate table describe flights --for spark > flights.sql
+    """  # noqa: D301 - click wants the backspace
+    if engine is not None:
+        with locate_table(name, access, storage).open() as table:
+            show_setup(output, table.setup_of(engine))
+        return
     with access.connect() as cluster:
         _show(output, cluster.table(name).info)
 

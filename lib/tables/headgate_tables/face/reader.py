@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate_tables.face.definition import Definition
+from headgate_tables.face.engines import Engine, EngineSetup
 from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
 from headgate_tables.face.settings import TableSettings
 
@@ -79,6 +80,9 @@ class TableReader(Protocol):
     @property
     def definition(self) -> Definition | None:
         """None for a table that another program made and that was never adopted."""
+
+    def setup_of(self, engine: Engine) -> EngineSetup:
+        """With which statement, settings and options another engine reads and writes this table rightly."""
 
     @property
     def settings(self) -> TableSettings:

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables.errors import OptionError, StoreUnavailableError
+from headgate_tables.face.engines import Engine, EngineSetup
 from headgate_tables.face.reader import Filter, Mode
 from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.engines import engine_setup
 from headgate_tables.hudi.instants import newest_instants
 from headgate_tables.hudi.leases import ReaderLease, take_lease
 from headgate_tables.hudi.opened import Opened
@@ -52,6 +54,15 @@ class TableReader:
     def definition(self) -> Definition | None:
         """Keys, partitions, ordering and buckets of a table of ours; None for one that another program made."""
         return self._opened.definition
+
+    def setup_of(self, engine: Engine) -> EngineSetup:
+        """With which statement, settings and options another engine reads and writes this table rightly.
+
+        Raises UnsupportedTableError for a table that another program made, or whose keys the engine would write differently,
+        and UnsupportedTypeError for a column that its SQL has no type for.
+        """
+        _, definition = self._opened.writable()
+        return engine_setup(definition, self._opened.layout.version, self.url, engine)
 
     @property
     def schema(self) -> pa.Schema:
