@@ -250,6 +250,26 @@ async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "y"}
 
 
+async def test_a_metadata_table_of_another_program_is_dropped_only_on_request(
+    tmp_path: Path, coordinator: Running, writer: ScriptedWriter
+) -> None:
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    properties = tmp_path / T / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text() + "hoodie.table.metadata.partitions=files\n")
+    writer.report(T, ask_instant=wire.AskInstant(checkpoint=writer.filling(T)))
+    await writer.order(T, "detach")
+    await coordinator.until(T, state="quarantined")
+    error = await refused(owner(coordinator).Adopt(api.AdoptRequest(table=T)))
+    assert "metadata table" in error.message
+    await coordinator.until(T, state="quarantined")
+    await owner(coordinator).Adopt(api.AdoptRequest(table=T, remove_metadata_table=True))
+    await coordinator.until(T, state="owned")
+    assert "metadata.partitions" not in properties.read_text()
+    await writer.attached(T)
+    assert (await writer.open(T, "c", 1)).committed_offset == 1
+
+
 async def test_a_healthy_table_has_nothing_to_adopt_and_its_channels_open_again(
     coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -267,7 +287,7 @@ async def test_a_healthy_table_has_nothing_to_adopt_and_its_channels_open_again(
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "sent again"}
 
 
-@pytest.mark.parametrize("also", [{"buckets": 2}, {"roll_back": True}], ids=str)
+@pytest.mark.parametrize("also", [{"buckets": 2}, {"roll_back": True}, {"remove_metadata_table": True}], ids=str)
 async def test_times_in_the_future_are_accepted_alone(coordinator: Running, writer: ScriptedWriter, also: Any) -> None:
     await writer.open(T, "c")
     error = await refused(owner(coordinator).Adopt(api.AdoptRequest(table=T, future_times=True, **also)))

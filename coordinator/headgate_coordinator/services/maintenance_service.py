@@ -113,10 +113,21 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         name = request.table
         if request.future_times:
             return await self._accept_future_times(request, principal(context))
-        _log_request(principal(context), name, "adopt", buckets=request.buckets, roll_back=request.roll_back)
+        _log_request(
+            principal(context),
+            name,
+            "adopt",
+            buckets=request.buckets,
+            roll_back=request.roll_back,
+            remove_metadata_table=request.remove_metadata_table,
+        )
 
         def call(table: Table) -> AdoptResult:
-            return table.adopt(buckets=request.buckets or None, roll_back=request.roll_back)
+            return table.adopt(
+                buckets=request.buckets or None,
+                roll_back=request.roll_back,
+                remove_metadata_table=request.remove_metadata_table,
+            )
 
         if (owned := self._state.owned.get(name)) is not None:
             return answers.adopted(await _asked(owned.call_table_alone(ADOPTED, call)))
@@ -139,10 +150,10 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         """Accepts times in the future. Channels stay open: checkpoints wait meanwhile, and go on."""
         name = request.table
         _log_request(caller, name, "acceptance of times in the future")
-        if request.buckets or request.roll_back:
+        if request.buckets or request.roll_back or request.remove_metadata_table:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT,
-                "future_times does not adopt a table, so buckets and roll_back cannot go with it",
+                "future_times does not adopt a table, so buckets, roll_back and remove_metadata_table cannot go with it",
                 "Send future_times alone, and adopt the table in another request.",
             )
 

@@ -17,7 +17,10 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"as (`headgate table timeline TABLE`) gives them", r"as \1 shows it"),
     (r"Open the table again; (`headgate table timeline TABLE`) tells", r"Run \1: it tells"),
     (r"Open the table again once the store answers; (`[^`]*`) then tells", r"Run \1 once the store answers: it tells"),
-    (r"Open it with metadata_table='remove' to drop that, and run", "Rebuild it without one, and run"),
+    (
+        r"Adopt with remove_metadata_table=True, or open it with metadata_table='remove', to drop that,",
+        "Run `headgate table adopt TABLE --remove-metadata-table` to drop that,",
+    ),
     (r"Open it with open_table once the cause is removed; the first write completes it", "Remove the cause, then run it again"),
     (r"Open it with open_table, or pass exist_ok=True", "Use it, or add --exist-ok"),
     (r"Open it with open_table, or choose another place", "Use it, or choose another place"),

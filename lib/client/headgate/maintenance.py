@@ -103,9 +103,11 @@ class Maintenance:
         coordinators = self._headgate.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._headgate.timeout, patient=True)
 
-    async def adopt(self, *, buckets: int = 0, roll_back: bool = False) -> api.AdoptResponse:
+    async def adopt(self, *, buckets: int = 0, roll_back: bool = False, remove_metadata_table: bool = False) -> api.AdoptResponse:
         """Adopts what another program did to the table; ``roll_back``: rolls back that program's pending writes."""
-        request = api.AdoptRequest(table=self._table, buckets=buckets, roll_back=roll_back)
+        request = api.AdoptRequest(
+            table=self._table, buckets=buckets, roll_back=roll_back, remove_metadata_table=remove_metadata_table
+        )
         return await self._call(lambda stub: stub.Adopt, request)
 
     async def repair(self) -> api.RepairResponse:

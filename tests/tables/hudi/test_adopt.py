@@ -28,6 +28,7 @@ from headgate_tables.errors import (
 )
 from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean_plan
@@ -225,16 +226,29 @@ def test_a_feature_that_is_not_written_is_refused_and_nothing_is_touched(
     assert everything(path) == before
 
 
-def test_a_metadata_table_is_removed_on_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opened", ["remove", "refuse"])
+def test_a_metadata_table_is_removed_on_request(tmp_path: Path, opened: MetadataTable) -> None:
     path = Path(unpack("h120_v8_mor_bucket_np", tmp_path))
     set_property(path, "hoodie.table.metadata.partitions", "files")
     (path / ".hoodie/metadata/files").mkdir(parents=True)
-    table = hudi.open_table(str(path), metadata_table="remove")
+    table = hudi.open_table(str(path), metadata_table=opened)
     rows = table.scan().to_table().to_pylist()
-    table.adopt(buckets=2)
+    table.adopt(buckets=2, remove_metadata_table=opened == "refuse")
     assert not (path / ".hoodie/metadata").exists()
     assert "hoodie.table.metadata.partitions" not in properties_of(path)
     assert_rows(table, rows)
+
+
+def test_a_metadata_table_that_was_only_built_is_removed_by_an_adoption_and_a_later_one_is_refused(tmp_path: Path) -> None:
+    path = Path(unpack("h120_v8_mor_bucket_np", tmp_path))
+    hudi.open_table(str(path)).adopt(buckets=2)
+    table = hudi.open_table(str(path))
+    for _ in range(2):
+        set_property(path, "hoodie.table.metadata.partitions", "files")
+        with refused(MetadataTableError, "has a metadata table", "remove_metadata_table=True"):
+            table.adopt()
+        table.adopt(remove_metadata_table=True)
+        assert "hoodie.table.metadata.partitions" not in properties_of(path)
 
 
 def test_instants_are_in_utc_and_above_all_others_from_then_on(tmp_path: Path) -> None:

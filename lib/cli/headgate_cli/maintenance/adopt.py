@@ -17,6 +17,7 @@ from headgate_tables.face.results import AdoptResult
     "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table made by another program, which does not store it."
 )
 @click.option("--roll-back", is_flag=True, help="Roll back the other program's unfinished writes.")
+@click.option("--remove-metadata-table", is_flag=True, help="Drop the metadata table that the other program made.")
 @click.option("--future-times", is_flag=True, help="Allow commits above times that a wrong clock set in the future.")
 @table_command
 def adopt(
@@ -27,13 +28,15 @@ def adopt(
     storage: tuple[str, ...],
     buckets: int,
     roll_back: bool,
+    remove_metadata_table: bool,
     future_times: bool,
 ) -> None:
     """Adopts what another program did to TABLE, so that the table takes rows again.
 
     A table that Spark or another writer wrote to is quarantined: it can be read but not written, and `headgate status` says why.
     Read its timeline, make sure that the other program has stopped, then adopt. The other program's commits become the table's
-    own, and its pending compactions are done here. Its unfinished writes are refused; --roll-back rolls them back.
+    own, and its pending compactions are done here. Its unfinished writes are refused; --roll-back rolls them back. A metadata
+    table, which Spark makes by default, is refused: readers that trust it miss new rows. --remove-metadata-table drops it.
 
     A table of another program (version 8 or 9, bucket index) whose folder lies in the store becomes a table of the cluster: give
     the folder's name and --buckets.
@@ -49,9 +52,9 @@ def adopt(
       headgate table adopt old-flights --buckets 16
       headgate table adopt s3://lake/old-flights --buckets 16
     """  # noqa: D301 - click wants the backspace
-    if future_times and (buckets or roll_back):
+    if future_times and (buckets or roll_back or remove_metadata_table):
         raise CommandError(
-            "--future-times adopts nothing, so --buckets and --roll-back do not go with it",
+            "--future-times adopts nothing, so --buckets, --roll-back and --remove-metadata-table do not go with it",
             fix="Give it alone, and adopt with a second command.",
             code=ExitCode.USAGE,
         )
@@ -61,9 +64,13 @@ def adopt(
     done: object  # an AdoptResult, or the owner's answer with its fields
     if is_address(table_name):
         with open_address(table_name, storage) as table:
-            done = table.adopt(buckets=buckets or None, roll_back=roll_back)
+            done = table.adopt(buckets=buckets or None, roll_back=roll_back, remove_metadata_table=remove_metadata_table)
     else:
-        done = call_owner(access, table_name, lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back))
+        done = call_owner(
+            access,
+            table_name,
+            lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back, remove_metadata_table=remove_metadata_table),
+        )
     record = {field.name: list(getattr(done, field.name)) for field in fields(AdoptResult)}
     output.print_json(record)
     labels = {
@@ -78,7 +85,10 @@ def adopt(
     for name, what in labels.items():
         if record[name]:
             output.print_text(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
-    output.print_text(f"{table_name} takes rows." if any(record.values()) else "There was nothing to adopt.", fg="green")
+    if any(record.values()) or remove_metadata_table:
+        output.print_text(f"{table_name} takes rows.", fg="green")
+    else:
+        output.print_text("There was nothing to adopt.", fg="green")
 
 
 def _go_on(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:

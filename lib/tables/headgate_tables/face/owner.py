@@ -202,7 +202,7 @@ class OperatorCalls(Protocol):
     def readmit(self, name: str) -> None:
         """Undoes ``set_aside``, and makes the slice due for compaction."""
 
-    def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
+    def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made, or has written to since, so that this library can write it."""
 
     def accept_future_times(self) -> str:

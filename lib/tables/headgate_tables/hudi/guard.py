@@ -64,7 +64,8 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
     if enabled:
         raise MetadataTableError(
             f"the table has a metadata table ({', '.join(enabled)}); readers that trust it would not see our files",
-            fix="Open it with metadata_table='remove' to drop that, and run Spark jobs on it with hoodie.metadata.enable=false.",
+            fix="Adopt with remove_metadata_table=True, or open it with metadata_table='remove', to drop that, and run Spark "
+            "jobs on it with hoodie.metadata.enable=false.",
         )
 
 
@@ -104,6 +105,10 @@ class Guard:
     def fresh(self) -> "Guard":
         """A guard of the same table that has checked nothing yet."""
         return Guard(self._store, "remove" if self._remove_metadata else "refuse")
+
+    def removing(self) -> "Guard":
+        """As ``fresh``, and this one drops a metadata table."""
+        return Guard(self._store, "remove")
 
     def check_table(self) -> None:
         """For an adoption: checks features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""

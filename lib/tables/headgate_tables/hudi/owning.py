@@ -117,23 +117,26 @@ class TableOwner(TableReader, TableServices):
         """
         self._tidy(self._own()[0])
 
-    def adopt(self, *, buckets: int | None = None, roll_back: bool = False) -> AdoptResult:
+    def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must
         have stopped.
 
         ``buckets``: for a table that another program made, the number of its buckets a partition, which is checked against its
-        rows. ``roll_back``: also rolls back what the other program began and never finished. Its open compactions become this
-        table's own; its file groups stay. Does nothing if no other program has written. After an error, call it again.
+        rows. ``roll_back``: also rolls back what the other program began and never finished. ``remove_metadata_table``: drops the
+        metadata table that it made, once and at the end; ``open_table(…, metadata_table="remove")`` does so before every write.
+        Its open compactions become this table's own; its file groups stay. Does nothing if no other program has written. After
+        an error, call it again.
 
         Raises ForeignWriterError for a write that another program has not finished, UnsupportedTableError for a feature that is
-        not written here, MetadataTableError unless opened with ``metadata_table="remove"``, OptionError for buckets that do not
+        not written here, MetadataTableError for a metadata table that stays, OptionError for buckets that do not
         fit, ClockError for a timeline that is ahead of the clock, TransactionError while one is open, and as ``own``.
         """
         opened = self._opened
         opened.check_damage()
         if opened.log is not None and opened.log.open_instants:
             raise TransactionError("a transaction is open", fix="Commit or roll it back first.")
-        self._guard.check_table()
+        guard = self._guard.removing() if remove_metadata_table else self._guard.fresh()
+        guard.check_table()
         if opened.log is None or opened.definition is None:
             log, definition = self._begin_log(buckets, roll_back=roll_back)
         else:
@@ -144,8 +147,10 @@ class TableOwner(TableReader, TableServices):
         opened.redefine(Definition.decode(log.state.config))
         self._groups = self._parquet = None
         self._maintainer = Maintainer()
+        if remove_metadata_table:
+            log.fence()  # an adoption of nothing has not; only the owner writes properties
+        guard.check(log.state, owner=log.owned)
         self._guard = self._guard.fresh()
-        self._guard.check(log.state, owner=log.owned)
         return result
 
     def accept_future_times(self) -> str:

@@ -478,6 +478,7 @@ class AdoptRequest(_message.Message):
     BUCKETS_FIELD_NUMBER: _builtins.int
     ROLL_BACK_FIELD_NUMBER: _builtins.int
     FUTURE_TIMES_FIELD_NUMBER: _builtins.int
+    REMOVE_METADATA_TABLE_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     buckets: _builtins.int
     """Needed for a table that this project did not make: nothing in the table says how many buckets it has."""
@@ -485,7 +486,11 @@ class AdoptRequest(_message.Message):
     """Pending writes of the other program are rolled back instead of refused. Only after that program has stopped."""
     future_times: _builtins.bool
     """Nothing is adopted: the table goes on above its own times, though they are ahead of the clock. Channels stay open.
-    Alone: with `buckets` or `roll_back` it is refused with INVALID_ARGUMENT.
+    Alone: with any other field it is refused with INVALID_ARGUMENT.
+    """
+    remove_metadata_table: _builtins.bool
+    """The metadata table that the other program made is dropped, instead of the adoption being refused: readers that trust it would
+    not see the table's files.
     """
     def __init__(
         self,
@@ -494,10 +499,11 @@ class AdoptRequest(_message.Message):
         buckets: _builtins.int = ...,
         roll_back: _builtins.bool = ...,
         future_times: _builtins.bool = ...,
+        remove_metadata_table: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "future_times", b"future_times", "roll_back", b"roll_back", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "future_times", b"future_times", "remove_metadata_table", b"remove_metadata_table", "roll_back", b"roll_back", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
