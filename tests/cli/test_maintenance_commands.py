@@ -172,13 +172,24 @@ def test_a_table_that_a_cluster_holds_is_asked_for_by_name(arguments: list[str],
     assert f"its name ({table.name})" in error["fix"]
 
 
-@pytest.mark.parametrize("also", [["--buckets", "2"], ["--roll-back"]], ids=" ".join)
+@pytest.mark.parametrize("also", [["--buckets", "2"], ["--roll-back"], ["--remove-metadata-table"]], ids=" ".join)
 def test_times_in_the_future_are_accepted_alone(headgate: Any, table: hudi.Table, also: list[str]) -> None:
     code, said, error = headgate("table", "adopt", table.url, "--future-times", *also)
     assert (code, said) == (ExitCode.USAGE, [])
     assert also[0] in error["message"]
     assert "alone" in error["fix"]
     assert headgate("table", "adopt", table.url, "--future-times") == (ExitCode.OK, [{"goes_on_from": ""}], {})
+
+
+def test_an_error_about_a_metadata_table_names_the_option_that_drops_it(headgate: Any, table: hudi.Table, tmp_path: Path) -> None:
+    properties = tmp_path / "table/.hoodie/hoodie.properties"
+    properties.write_text(properties.read_text() + "hoodie.table.metadata.partitions=files\n")
+    code, _, error = headgate("table", "adopt", table.url)
+    assert (code, error["kind"]) == (ExitCode.OPERATOR, "MetadataTableError")
+    assert "headgate table adopt TABLE --remove-metadata-table" in error["fix"]
+    assert headgate("table", "adopt", table.url, "--remove-metadata-table")[0] == ExitCode.OK
+    assert "metadata.partitions" not in properties.read_text()
+    hudi.open_table(table.url).upsert(rows(("z", 1, "z")))
 
 
 def test_a_slice_is_set_aside_listed_and_readmitted(headgate: Any, table: hudi.Table) -> None:
