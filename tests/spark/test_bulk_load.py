@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from headgate_spark import bulk_insert, bulk_load
@@ -18,71 +15,14 @@ from headgate_spark.spread import TASK, numbers_of_tasks, task_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, SchemaError, TransactionError
 from support import spark_faults
-from support.oracle import Oracle, Row
+from support.bulk_rows import ROWS, SCHEMA, expected, leftovers, new_table, row, write
 from support.readers import assert_all_agree, read_by_us
 from support.same_rows import assert_same_rows
-
-_KINDS = {
-    "id": pa.string(),
-    "part": pa.string(),
-    "ts": pa.int64(),
-    "v": pa.int32(),
-    "price": pa.float64(),
-    "amount": pa.decimal128(12, 2),
-    "at": pa.timestamp("us", "UTC"),
-    "day": pa.date32(),
-    "tags": pa.list_(pa.string()),
-}
-SCHEMA = pa.schema([pa.field(name, kind) for name, kind in _KINDS.items()])
-NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
-
-
-def row(number: int) -> Row:
-    return {
-        "id": f"k{number * 7 % 500}é",
-        "part": f"p {number % 3}",
-        "ts": number,
-        "v": None if number % 11 == 0 else number,
-        "price": number / 8,
-        "amount": decimal.Decimal(number) / 100,
-        "at": NOON + datetime.timedelta(seconds=number),
-        "day": datetime.date(2026, 1, 1 + number % 28),
-        "tags": [f"t{number % 5}"] * (number % 3),
-    }
-
-
-ROWS = [row(number) for number in range(800)]
-
-
-def write(path: Path, rows: list[Row]) -> str:
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-    return str(path)
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     return write(tmp_path / "rows.parquet", ROWS)
-
-
-def new_table(folder: Path) -> str:
-    hudi.create_table(str(folder), SCHEMA, record_key=["id"], partition_by=["part"], ordering="ts", buckets=2).close()
-    return str(folder)
-
-
-def expected(*steps: list[Row]) -> pa.Table:
-    oracle = Oracle(["id"], ["part"], "ts")
-    for rows in steps:
-        oracle.upsert(rows)
-    return pa.Table.from_pylist(oracle.rows(), schema=SCHEMA)
-
-
-def leftovers(folder: Path, keep: str) -> list[str]:
-    """Files of other instants than ``keep``, after a later owner has tidied up."""
-    with hudi.open_table(str(folder)) as later:
-        later.upsert(pa.Table.from_pylist([ROWS[-1]], schema=SCHEMA))
-        last = later.commits()[-1].instant
-    names = [path.name for path in folder.rglob("*") if path.is_file() and path.name[0].isdigit() and "2026" in path.name]
-    return [name for name in names if keep not in name and last not in name]
 
 
 def test_loaded_rows_are_read_alike_by_all_and_take_upserts(spark: Any, tmp_path: Path, source: str) -> None:

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from headgate_spark import bulk_insert, bulk_load
 from headgate_spark.tasks import Writing
+from headgate_tables.face.writing import LoadMode
 
 STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
 
@@ -92,7 +93,7 @@ def _arm(step: str) -> None:
             raise ValueError(step)
 
 
-def drive(step: str, url: str, source: str) -> None:
+def drive(step: str, url: str, source: str, mode: LoadMode = "into_empty") -> None:
     """A driver that loads the Parquet file and is killed at the step."""
     from pyspark.sql import SparkSession
 
@@ -102,8 +103,8 @@ def drive(step: str, url: str, source: str) -> None:
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.session.timeZone", "UTC")
     spark = builder.getOrCreate()
     _arm(step)
-    bulk_insert(spark.read.parquet(source), url, tasks=2)
+    bulk_insert(spark.read.parquet(source), url, mode=mode, tasks=2)
 
 
 if __name__ == "__main__":
-    drive(*sys.argv[1:])
+    drive(*sys.argv[1:])  # type: ignore[arg-type]

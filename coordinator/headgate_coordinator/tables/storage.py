@@ -56,7 +56,7 @@ class NewTable:
 
 
 class TableStorage:
-    """Every method raises TablesError. Definitions are kept for DESCRIBED_S, since only an adoption changes them."""
+    """Every method raises TablesError. Definitions are kept for DESCRIBED_S: adoptions and overwrites are rare."""
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
         self._options = settings.storage_options
@@ -130,6 +130,7 @@ class TableStorage:
         table = self._open_listed(name, address)
         self._describe(table, name)
         table.own()
+        self._describe(table, name)  # the owner before may have changed its file groups since it was opened
         if self._guard.verdict().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table

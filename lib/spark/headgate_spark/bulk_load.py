@@ -1,4 +1,4 @@
-"""Bulk load: a DataFrame becomes the base files of an empty table, in one commit.
+"""Bulk load: a DataFrame becomes base files, in one commit: of an empty table, or instead of rows that are there.
 
 The driver owns the table. The job has two steps: each row gets the number of the task that writes its file group, and each
 task writes its groups' files itself and returns what it has written. Spark may run a task twice; see ``BulkFiles``.
@@ -7,8 +7,8 @@ task writes its groups' files itself and returns what it has written. Spark may 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -21,41 +21,57 @@ from headgate_tables.errors import CorruptFileError, OptionError, UnsupportedTab
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
+from headgate_tables.face.writing import LoadMode
 from headgate_tables.opening import open_table
 from headgate_tables.system import System
 from headgate_tables.writing import conform
 
-Mode = Literal["into_empty"]
+_MODES: Final[tuple[LoadMode, ...]] = ("into_empty", "insert_overwrite", "insert_overwrite_table")
 
 
 def bulk_insert(
     df: DataFrame,
     table: str | Table,
     *,
-    mode: Mode = "into_empty",
+    mode: LoadMode = "into_empty",
     tasks: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Writes all rows of ``df``, which has the table's columns, in one commit; durable and visible when this returns.
 
     Of rows of one key the one with the largest ordering value is written, of equal ones any. ``table``: a URL that drivers and
-    executors reach, or an open handle. ``mode``: ``into_empty`` wants a table that never had rows. ``storage_options``: for the
-    executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in its memory, three times over, so
-    more tasks need less memory each; by default one for each bucket of a table without partitions, and
-    ``spark.sql.shuffle.partitions`` otherwise. A bucket is written by one task as one file, so tables need buckets enough.
+    executors reach, or an open handle. ``mode``: ``into_empty`` wants a table that never had rows; ``insert_overwrite`` replaces
+    the rows of the partitions that ``df`` has rows of, ``insert_overwrite_table`` all rows, and both want that no compaction is
+    open. ``storage_options``: for the executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in
+    its memory, three times over, so more tasks need less memory each; by default one for each bucket of a table without
+    partitions, and ``spark.sql.shuffle.partitions`` otherwise. A bucket is written by one task as one file, so tables need
+    buckets enough.
 
     A driver that dies leaves nothing visible and blocks nobody: run the load again. Tasks may fail, or run twice, as long as
     ``df`` gives the same rows each time. Raises TablesError; a task's too arrives as what it was.
     """
-    if mode != "into_empty":
-        raise OptionError(f"mode={mode!r}", fix="Use mode='into_empty'.")
+    if mode not in _MODES:
+        other = " delete_partitions() removes partitions." if mode == "delete_partition" else ""
+        raise OptionError(f"mode={mode!r}", fix=f"Use one of {', '.join(_MODES)}.{other}")
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
-            return _load(df, opened, tasks, storage_options)
-    return _load(df, table, tasks, storage_options)
+            return _load(df, opened, mode, tasks, storage_options)
+    return _load(df, table, mode, tasks, storage_options)
 
 
-def _load(df: DataFrame, table: Table, tasks: int | None, storage_options: Mapping[str, str] | None) -> CommitResult:
+def delete_partitions(
+    table: str | Table, partitions: Collection[str], *, storage_options: Mapping[str, str] | None = None
+) -> CommitResult:
+    """Removes all rows of these partitions in one commit, without a Spark job; see ``Table.delete_partitions``."""
+    if isinstance(table, str):
+        with open_table(table, storage_options=storage_options) as opened:
+            return opened.delete_partitions(partitions)
+    return table.delete_partitions(partitions)
+
+
+def _load(
+    df: DataFrame, table: Table, mode: LoadMode, tasks: int | None, storage_options: Mapping[str, str] | None
+) -> CommitResult:
     epoch = table.own()
     definition = table.definition
     if definition is None:
@@ -63,7 +79,7 @@ def _load(df: DataFrame, table: Table, tasks: int | None, storage_options: Mappi
     conform(to_arrow_schema(df.schema).empty_table(), definition)  # or each task would find out by itself
     count = _number_of_tasks(df, definition, tasks)
     with table.transaction() as transaction:
-        transaction.announce_bulk_load()
+        transaction.announce_bulk_load(mode)
         writing = Writing(
             url=table.url,
             storage_options=storage_options,
@@ -72,6 +88,7 @@ def _load(df: DataFrame, table: Table, tasks: int | None, storage_options: Mappi
             epoch=epoch,
             process=System.real().ids.token(),
             settings=table.settings.to_texts(),
+            overwriting=mode != "into_empty",
         )
         report = _run(df, Placing(definition, numbers_of_tasks(df.sparkSession, count)), writing, count)
         for at, why in transaction.find_false(report.statuses).items():

@@ -49,7 +49,7 @@ class Placing:
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
-    key.
+    key; ``overwriting``: see ``bulk_files``.
     """
 
     url: str
@@ -59,6 +59,7 @@ class Writing:
     epoch: int
     process: str
     settings: Mapping[str, str]
+    overwriting: bool = False
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of the task's groups in, one ``REPORT`` out."""
@@ -75,6 +76,7 @@ class Writing:
                 process=self.process,
                 task=TaskContext.get().partitionId(),
                 settings=self.settings,
+                overwriting=self.overwriting,
             )
             yield Report(*files.write(_joined(pieces))).encode()
 

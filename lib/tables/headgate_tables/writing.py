@@ -50,12 +50,28 @@ def change_sink(folder: Store, definition: Definition, *, epoch: int, process: s
 
 
 def bulk_files(
-    folder: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, settings: Mapping[str, str]
+    folder: Store,
+    definition: Definition,
+    *,
+    instant: str,
+    epoch: int,
+    process: str,
+    task: int,
+    settings: Mapping[str, str],
+    overwriting: bool = False,
 ) -> BulkFiles:
     """Writes the base files of one task of a bulk load. ``process``: the same random id for all tasks of the load, so that a
     file has one name whichever task writes it (rule FI3); ``task``: its number. ``settings``: the table's, as text by key.
+    ``overwriting``: the files begin new file groups, which replace those of their buckets.
     """
     texts = TableSettings.from_texts(settings)
     return base_files.BulkFiles(
-        folder, as_hudi(definition), instant=instant, epoch=epoch, process=process, task=task, settings=texts
+        folder,
+        as_hudi(definition),
+        instant=instant,
+        epoch=epoch,
+        process=process,
+        task=task,
+        settings=texts,
+        overwriting=overwriting,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict, cast
 
-from headgate_tables.commitlog.fields import Fields, Json, UnfitError, map_of, number, text, texts
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, map_of, number, text, texts
 from headgate_tables.commitlog.records import (
     Channels,
     DataFile,
@@ -175,16 +175,19 @@ class Reserve(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Decision):
-    """``publish`` is empty when it commits offsets alone (rule RO5)."""
+    """``publish`` is empty when it commits offsets alone (rule RO5). ``config``: the format's keys that change with the rows,
+    None when none does.
+    """
 
     KIND = Kind.COMMIT
-    KEYS = ("instant", "completion", "reserved", "files", "channels", "min_reader", "min_writer", "publish", "deleted")
+    KEYS = ("instant", "completion", "reserved", "files", "channels", "config", "min_reader", "min_writer", "publish", "deleted")
 
     instant: str
     completion: str
     files: Sequence[DataFile]
     channels: Channels
     publish: Sequence[EncodedFile]
+    config: Mapping[str, Json] | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "Commit":
@@ -194,6 +197,7 @@ class Commit(Decision):
             files=fields.required("files", read_files),
             channels=fields.required("channels", read_channels),
             publish=fields.required("publish", read_published),
+            config=fields.optional("config", json_map),
             **common(fields),
         )
 

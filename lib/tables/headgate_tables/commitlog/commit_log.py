@@ -11,6 +11,7 @@ from dataclasses import replace
 from headgate_tables.commitlog.bodies import Commit, Configured, Dead, Offsets, Reserve
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.dead_names import DeadNames
+from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.publish import Usable, ours_alone
 from headgate_tables.commitlog.records import Channels, DataFile, DerivedFile, OwnerProcess, encode_derived
@@ -153,10 +154,11 @@ class CommitLog:
         derive: Callable[[str], Sequence[DerivedFile]],
         channels: Channels | None = None,
         on_durable: Callable[[], None] | None = None,
+        config: Mapping[str, Json] | None = None,
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
-        ``derive`` makes the derived files from the completion time. ``channels``: records that changed (see LogState).
+        ``derive`` makes the derived files from the completion time. ``channels``, ``config``: what changed (see LogState).
         ``on_durable`` is called between winning and publishing: from then on the commit stands, whatever happens (rule C6).
         Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
         other error than a ReopenTable nothing was decided, and the transaction is still open.
@@ -175,6 +177,7 @@ class CommitLog:
             min_reader=FORMAT,
             min_writer=FORMAT,
             publish=encode_derived(derive(completion)),
+            config=config,
         )
         slot = self._append(body)
         self._reservations.end(instant)

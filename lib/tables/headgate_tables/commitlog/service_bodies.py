@@ -163,7 +163,8 @@ class SavepointRemoved(Decision):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Decision):
     """``to``: the saved instant; ``undone``: commits, plans and savepoints that are removed; ``outputs``: of these plans, by
-    instant. ``channels``: all records from now on (rule CH8).
+    instant. ``channels``: all records from now on (rule CH8). ``config``: the format's keys that go back with the rows, None when
+    none does.
     """
 
     KIND = Kind.RESTORE
@@ -176,6 +177,7 @@ class Restore(Decision):
     names: Sequence[str]
     channels: Channels
     publish: Sequence[EncodedFile]
+    config: Mapping[str, Json] | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "Restore":
@@ -188,6 +190,7 @@ class Restore(Decision):
             names=fields.required("names", texts),
             channels=fields.required("channels", read_channels),
             publish=fields.required("publish", read_published),
+            config=fields.optional("config", json_map),
             **common(fields),
         )
 

@@ -160,6 +160,13 @@ class LogState:
             self.gone[body.instant] = None  # offsets alone: nothing on the timeline will ever say that it completed (rule RO5)
             self.time = max(self.time, body.completion)
         self.channels.update(body.channels)
+        if body.config is not None:
+            self._redefine(body.config)
+
+    def _redefine(self, changes: Mapping[str, Json]) -> None:
+        """A new object, by which a handle notices (``Opened.refresh``)."""
+        self.config = {**self.config, **changes}
+        self._forget_failures()
 
     def _offsets(self, body: Offsets) -> None:
         self.channels.update(body.channels)
@@ -198,7 +205,7 @@ class LogState:
         self.deleting[body.instant] = body.names
         self.channels = dict(body.channels)
         self.restored = body.instant
-        self._forget_failures()
+        self._redefine(body.config or {})
 
     def _forget_failures(self) -> None:
         """Other files now: what still cannot be compacted will fail again. What an operator has set aside stays so."""
@@ -234,10 +241,9 @@ class LogState:
             names = [name for name in body.names if self.layout.is_data(name) is first]
             if names:
                 self.deleting[f"adopt {body.time} {'data' if first else 'timeline'}"] = names
-        self.config = {**self.config, **body.config}
+        self._redefine(body.config)
         self._archived_until(max(self.archived, body.archived))
         self.cleaned = max(self.cleaned, body.cleaned)
-        self._forget_failures()
 
     def _slice(self, body: SliceSetAside) -> None:
         """An operator has set a file slice aside, or taken it in again."""

@@ -1,6 +1,6 @@
 """What the owner of a table does with it: on one thread, one call at a time. Every call raises TablesError."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -20,6 +20,7 @@ from headgate_tables.face.results import (
     SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.face.writing import LoadMode
 
 
 class StuckSlice(Protocol):
@@ -72,8 +73,10 @@ class Transaction(Protocol):
     def announce(self) -> None:
         """Puts the instant on the timeline; only then may its data files be written (rule P3)."""
 
-    def announce_bulk_load(self) -> None:
-        """``announce`` for base files, into a table without any file group. Raises TransactionError for any other table."""
+    def announce_bulk_load(self, mode: LoadMode = "into_empty", partitions: Collection[str] = ()) -> None:
+        """``announce`` for base files. ``partitions``: those that ``delete_partition`` empties. Raises TransactionError for a
+        table that the mode does not fit, and while another transaction is open.
+        """
 
     def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
         """Returns what is wrong with files that others report, by position; they must not be added. Raises RetryLater."""
@@ -192,6 +195,9 @@ class OperatorCalls(Protocol):
 
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
         """Takes the table back to a savepoint: all later commits are gone for good (rule CH8)."""
+
+    def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
+        """Removes all rows of partitions, named by their paths, in one commit. Raises OptionError for an unknown one."""
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
         """Sets the values in ``changes``, by key; None restores a default."""

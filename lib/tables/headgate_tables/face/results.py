@@ -11,7 +11,7 @@ class CommitResult:
     """One commit. ``instant``: its requested time, "" when there was nothing to write; ``completion``: from when readers see it.
 
     ``upserted`` and ``deleted`` count rows that were written; ``superseded`` rows that a newer row of the same key in the
-    same call beat. ``bytes`` is the size of the new ``files``.
+    same call beat. ``bytes`` is the size of the new ``files``. ``replaced``: number of file groups that an overwrite took out.
     """
 
     instant: str
@@ -21,6 +21,7 @@ class CommitResult:
     superseded: int
     files: int
     bytes: int
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +12,10 @@ from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.face.files import WriteStatus
 
 Column: TypeAlias = "Array | ChunkedArray"
+LoadMode: TypeAlias = Literal["into_empty", "insert_overwrite", "insert_overwrite_table", "delete_partition"]
+"""What a bulk load does to the rows that are there: it wants none; replaces those of the partitions that it writes to; replaces
+all; or removes those of named partitions, and writes nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ class GroupIds:
         self._existing.update(self._ids)
         self._view = view
 
-    def none_yet(self) -> bool:
-        """Whether the table has no file group and never had one; after ``load``."""
-        return not (self._existing or (self._view is not None and self._view.replaced()))
+    def look(self) -> FileSystemView:
+        """The view of this moment."""
+        return self._look()
 
     def claim(self, partition: str, bucket: int, instant: str, *, alone: bool) -> tuple[str, bool]:
         """The bucket's file id, and whether ``instant`` may write its base file.

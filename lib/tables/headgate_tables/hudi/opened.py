@@ -41,7 +41,9 @@ class Opened:
         self.properties = self._read_properties(where)
         self.layout = Layout.from_properties(self.properties, where)
         self.definition: Definition | None = None
+        self._config: object = None
         if self.log is not None:
+            self._config = self.log.state.config
             self.definition = Definition.decode(self.log.state.config)
             self.definition.check_layout(self.layout, where)
         self.snapshots = self._new_snapshots()
@@ -76,13 +78,20 @@ class Opened:
         self.log, self.damage = self._load_log()
         if self.log is None:
             raise self.damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
-        self.definition = definition
+        self.definition, self._config = definition, self.log.state.config
         return self.log
 
-    def redefine(self, definition: Definition) -> None:
-        """Forgets all that was read of a table that has been adopted since."""
-        self.definition = definition
+    def refresh(self) -> bool:
+        """Whether slots have changed the definition since it was read. Then all that was read of the table is forgotten.
+
+        An adoption, an overwrite and a restore do that, of this handle or of one that owned the table before.
+        """
+        if self.log is None or self._config is self.log.state.config:
+            return False
+        self._config = self.log.state.config
+        self.definition = Definition.decode(self.log.state.config)
         self.snapshots = self._new_snapshots()
+        return True
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """The log, under a new process id (rule RO8), or why it cannot be read."""

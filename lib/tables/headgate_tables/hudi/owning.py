@@ -1,12 +1,12 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.results import AdoptResult, RepairResult
+from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -16,6 +16,7 @@ from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import absent, put_back
 from headgate_tables.hudi.opened import Opened
+from headgate_tables.hudi.partition_file import partition_file
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.reading import TableReader
 from headgate_tables.hudi.returned_instants import take_away
@@ -88,6 +89,22 @@ class TableOwner(TableReader, TableServices):
             self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
         )
 
+    def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
+        """Removes all rows of these partitions in one commit that reads no row; "" as its instant when there are none.
+
+        ``partitions``: paths from the table's root, as in file names. Files stay until a cleaning, for readers of the past.
+        Raises OptionError for one that the table never had, TransactionError while a transaction or a compaction is open, and as
+        ``transaction``.
+        """
+        unknown = [each for each in partitions if self._store.size(partition_file(each)) is None]
+        if unknown:
+            raise OptionError(
+                f"{self._store.url} has no partition {unknown[0]!r}", fix="Name partitions by their paths, as files have them."
+            )
+        with self.transaction() as transaction:
+            transaction.announce_bulk_load("delete_partition", partitions)
+            return transaction.commit()
+
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
 
@@ -144,7 +161,7 @@ class TableOwner(TableReader, TableServices):
         if buckets is not None and buckets != definition.buckets:
             raise OptionError(f"buckets={buckets}, but the table has {definition.buckets}", fix="Leave buckets=... out.")
         result = adopting.adopt(log, opened.system.clock, opened.layout, definition, roll_back=roll_back)
-        opened.redefine(Definition.decode(log.state.config))
+        opened.refresh()
         self._groups = self._parquet = None
         self._maintainer = Maintainer()
         if remove_metadata_table:
@@ -197,7 +214,10 @@ class TableOwner(TableReader, TableServices):
             self._maintainer.forget()
             if absent(log.state, (), read_timeline(self._store)):
                 put_back(log)
-        return log, definition
+        if self._opened.refresh():
+            self._groups = self._parquet = None
+            self._maintainer.forget()
+        return log, self._opened.definition or definition
 
     def _owned(self) -> Owned:
         log, definition = self._own()
@@ -234,10 +254,13 @@ class TableOwner(TableReader, TableServices):
             self._guard.check(self._opened.log.state, announcing=announcing)
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
-        """Adds the commit to the view without listing."""
+        """Adds the commit to the view without listing, unless it took something out."""
+        self._guard.note_commit()
+        if transaction.overwrites:
+            self._own()  # which finds out that the definition has changed
+            return
         names: dict[str, dict[str, int]] = {}
         for status in transaction.statuses:
             names.setdefault(status.stat.partition, {})[status.stat.name] = status.stat.size
         self._snapshots.add_completed(transaction.instant, completion, names)
         self._maintainer.committed(names)
-        self._guard.note_commit()

@@ -4,7 +4,7 @@ The library's ``upsert`` and ``delete`` are transactions of one call; the cluste
 write statuses that its writers report.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 
 import pyarrow as pa
@@ -14,22 +14,21 @@ from headgate_tables.commitlog.records import Channels, DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
+from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
+from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
 from headgate_tables.hudi.data_files import THREADS
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.partition_file import encode_partition_file, partition_file
 from headgate_tables.hudi.place import Placed, place, place_deletes
 from headgate_tables.hudi.reported_files import find_false_files
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.storage.store import Store
-
-ACTION = "deltacommit"
 
 
 class Transaction:
@@ -61,7 +60,8 @@ class Transaction:
         self._versions: dict[str, int] = {}
         self._superseded = 0
         self._announced = False
-        self._bulk = False
+        self._load: BulkLoad | None = None
+        self._replaced: Mapping[str, Sequence[str]] = {}
         self._shown = False
         self._broken = False
         self._ended = False
@@ -104,11 +104,12 @@ class Transaction:
         self._check_open()
         self._announce()
 
-    def announce_bulk_load(self) -> None:
-        """``announce`` for base files, which others write into a table that has no file group yet.
+    def announce_bulk_load(self, mode: LoadMode = "into_empty", partitions: Collection[str] = ()) -> None:
+        """``announce`` for base files, which others write. ``partitions``: those that ``delete_partition`` empties.
 
-        Raises TransactionError for any other table, because a base file hides what older instants put beside it, and while an
-        older transaction is open; and as ``announce``.
+        ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. The other
+        modes replace file groups: writers get the new ones with the table's definition, when they attach or open the table.
+        Raises TransactionError for a table that the mode does not fit, and while another one is open; and as ``announce``.
         """
         self._check_open()
         if self._shown or self._log.open_instants[0] != self.instant:
@@ -116,20 +117,16 @@ class Transaction:
                 f"the transaction of {self.instant} has begun to write, or an older one is open",
                 fix="Load in a transaction of its own, while no other is open.",
             )
-        self._groups.load()
-        if not self._groups.none_yet():
-            raise TransactionError(
-                f"{self._store.url} holds rows, or held rows that were replaced, and this load wants an empty table",
-                fix="Load into a new table, or write with upsert.",
-            )
+        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions)
+        load.check(self._log.state.plans)
+        self._load = load
         self._announce()
-        self._bulk = True
 
     def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
         """Returns what is wrong with files that others report, by position (rule RO10); see ``find_false_files``. Raises
         RetryLater.
         """
-        return find_false_files(self._store, self._log.state.epoch, self.instant, statuses, base_files=self._bulk)
+        return find_false_files(self._store, self._log.state.epoch, self.instant, statuses, base_files=self._load is not None)
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
         """Adds files that others wrote under this instant, after ``announce``, and made durable."""
@@ -152,24 +149,44 @@ class Transaction:
         self._check_open()
         self._check_whole()
         completion = ""
-        if self.statuses or channels:
+        self._replaced = self._find_replaced()
+        if self.statuses or channels or self._replaced:
             self._before_commit(False)
-            operation = "BULK_INSERT" if self._bulk else "UPSERT"
-            metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {})
+            operation = self._load.operation if self._load else "UPSERT"
+            replaced = self._replaced if self.overwrites else None
+            metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)
             completion = self._decide(metadata, channels, on_durable)
             self._after_commit(self, completion)
         else:
             self._end_unwritten()
         self._ended = True
-        self.result = self._summary(completion)
+        replaced_groups = sum(map(len, self._replaced.values()))
+        self.result = summary(self.instant, completion, self.statuses, self._superseded, replaced_groups)
         return self.result
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether its commit takes file groups out of the table."""
+        return self._load is not None and self._load.overwrites
+
+    def _find_replaced(self) -> Mapping[str, Sequence[str]]:
+        if self._load is None or not self._load.overwrites:
+            return {}
+        if len(self._log.open_instants) > 1:
+            # It may have put rows into the groups that are replaced now, and would commit them where nobody sees them.
+            raise TransactionError(
+                f"another transaction was begun beside the overwrite of {self.instant}", fix="Roll that one back first."
+            )
+        self._load.check(self._log.state.plans)
+        return self._load.replaced(self.statuses)
 
     def _decide(self, metadata: bytes, channels: Channels | None, on_durable: Callable[[], None] | None) -> str:
         self._sent = True
         try:
             files = [status.file for status in self.statuses]
+            config = self._load.config(self.instant, self.statuses, self._replaced) if self._load else None
             return self._log.commit(
-                self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable
+                self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable, config
             )
         except (RetryLater, FixCall, OperatorNeeded):
             self._sent = False
@@ -239,9 +256,12 @@ class Transaction:
         # (test_a_handle_that_was_open_when_spark_wrote_is_refused_and_leaves_nothing_in_sparks_way).
         self._before_commit(True)
         self._shown = True
-        for state in (State.REQUESTED, State.INFLIGHT):
-            self._log.create(Instant(self.instant, ACTION, state).path, b"")
+        for path, content in self._pending_files():
+            self._log.create(path, content)
         self._announced = True
+
+    def _pending_files(self) -> Sequence[DerivedFile]:
+        return self._load.pending_files(self.instant) if self._load else pending_deltacommit(self.instant)
 
     def _target(self, changes: Changes, *, deletes: bool) -> tuple[str, int]:
         """File id and log version of the changes' file; version 0: a base file."""
@@ -254,29 +274,12 @@ class Transaction:
         return file_id, self._versions[key]
 
     def _derive(self, completion: str, metadata: bytes) -> list[DerivedFile]:
-        """Partition files first, the completed instant last: with it the commit becomes visible."""
-        files: list[DerivedFile] = []
         if not self.statuses and not self._announced:
-            return files  # offsets alone make no instant (rule RO5)
-        for state in (State.REQUESTED, State.INFLIGHT):
-            files.append((Instant(self.instant, ACTION, state).path, b""))
-        for partition in sorted({status.stat.partition for status in self.statuses}):
-            if not self._groups.knows_partition(partition):
-                files.append((partition_file(partition), encode_partition_file(partition, self.instant)))
-        files.append((Instant(self.instant, ACTION, State.COMPLETED, completion).path, metadata))
-        return files
-
-    def _summary(self, completion: str) -> CommitResult:
-        stats = [status.stat for status in self.statuses]
-        return CommitResult(
-            instant=self.instant if completion else "",
-            completion=completion,
-            upserted=sum(stat.rows for stat in stats),
-            deleted=sum(stat.deletes for stat in stats),
-            superseded=self._superseded,
-            files=len(stats),
-            bytes=sum(stat.size for stat in stats),
-        )
+            return []  # offsets alone make no instant (rule RO5)
+        written = {status.stat.partition for status in self.statuses}
+        new = [partition for partition in written if not self._groups.knows_partition(partition)]
+        done = Instant(self.instant, self._load.action if self._load else DELTACOMMIT, State.COMPLETED, completion)
+        return commit_files(self._pending_files(), new, done, metadata)
 
     def _check_whole(self) -> None:
         """Refuses a commit after a failed write: files may lie under this instant that the commit would not list (rule W1)."""

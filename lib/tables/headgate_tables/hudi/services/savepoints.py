@@ -1,12 +1,15 @@
 """Savepoints, and restoring the table to one (rule CH8)."""
 
+from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
 from headgate_tables.commitlog.service_bodies import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
+from headgate_tables.hudi.current_groups import current_groups
+from headgate_tables.hudi.definition import encode_groups
 from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.plans import plan_names
-from headgate_tables.hudi.timeline.instant import Instant, State
+from headgate_tables.hudi.timeline.instant import NEVER, Instant, State
 from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
 from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint
 from headgate_tables.hudi.view import FileSystemView
@@ -90,6 +93,7 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = owned.log.next_time()
+    config = _groups_at(owned, saved.point) if any(each.action == "replacecommit" for each in writes) else None
 
     def body(time: str) -> Restore:
         derived = [
@@ -106,6 +110,7 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
             names=names,
             channels=restored_channels(state.channels, saved.channels),
             publish=encode_derived(derived),
+            config=config,
         )
 
     owned.log.decide(body)
@@ -126,10 +131,21 @@ def restored_channels(now: Channels, saved: Channels) -> Channels:
     return records
 
 
+def _groups_at(owned: Owned, point: str) -> dict[str, Json]:
+    """The definition's file groups as of a completion time: those that were replaced later are the buckets' own again."""
+    view = owned.view()
+
+    def counts(instant: str) -> bool:
+        return (view.completion_of(instant) or NEVER) <= point
+
+    live = [(group.partition, group.file_id) for group in view.groups(counts) if group.bases or group.logs]
+    return {"groups": encode_groups(current_groups(owned.definition, live, view.replaced(counts)))}
+
+
 def _files_of(view: FileSystemView, instants: set[str]) -> dict[str, list[str]]:
-    """Paths of the data files that these instants wrote, by instant."""
+    """Paths of the data files that these instants wrote, by instant; also into groups that were replaced since."""
     found: dict[str, list[str]] = {}
-    for group in view.groups():
+    for group in (*view.groups(), *(group for group, _ in view.replaced_groups())):
         prefix = f"{group.partition}/" if group.partition else ""
         named = [*group.bases.items(), *((log.instant, log.name) for log in group.logs.values())]
         for time, name in named:

@@ -36,11 +36,20 @@ def _write_stat_schema() -> dict[str, Json]:
 
 
 @cache
-def _container() -> Container:
+def _container(*, replacing: bool = False) -> Container:
     stats = mapping(array(_write_stat_schema()))
     fields = [optional("partitionToWriteStats", stats), optional("compacted", "boolean")]
     fields += [optional("extraMetadata", mapping(STRING)), VERSION, optional("operationType", STRING)]
-    return Container(record("HoodieCommitMetadata", fields))
+    if not replacing:
+        return Container(record("HoodieCommitMetadata", fields))
+    fields += [optional("partitionToReplaceFileIds", mapping(array(STRING)))]
+    return Container(record("HoodieReplaceCommitMetadata", fields))
+
+
+@cache
+def _requested_replace() -> Container:
+    fields = [optional("operationType", STRING), optional("extraMetadata", mapping(STRING)), VERSION]
+    return Container(record("HoodieRequestedReplaceMetadata", fields))
 
 
 _ZERO_COUNTS = (
@@ -111,14 +120,28 @@ class CommitMetadata:
         return {path: halves[at * digits : (at + 1) * digits] for at, path in enumerate(paths)}
 
 
-def encode_commit(instant: str, statuses: Sequence[WriteStatus], schema: str, operation: str, extra: Mapping[str, str]) -> bytes:
-    """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6)."""
+def encode_requested_replace(operation: str) -> bytes:
+    """The content of an overwrite's ``T.replacecommit.requested``: other programs look there for a plan of a clustering."""
+    return _requested_replace().encode({"operationType": operation})
+
+
+def encode_commit(
+    instant: str,
+    statuses: Sequence[WriteStatus],
+    schema: str,
+    operation: str,
+    extra: Mapping[str, str],
+    replaced: Mapping[str, Sequence[str]] | None = None,
+) -> bytes:
+    """The content of the completed file. ``schema`` is the table's Avro schema without meta columns (fact HF6). ``replaced``: the
+    file ids that a replacecommit takes out of the table, by partition; None for another action.
+    """
     by_partition: dict[str, list[WriteStatus]] = {}
     for status in statuses:
         by_partition.setdefault(status.stat.partition, []).append(status)
     stats = {partition: [_encode_stat(each.stat, instant) for each in part] for partition, part in by_partition.items()}
     files = [status.file for part in by_partition.values() for status in part]
-    return _encode(stats, False, {**extra, **_digests(files), "schema": schema}, operation)
+    return _encode(stats, False, {**extra, **_digests(files), "schema": schema}, operation, replaced)
 
 
 def encode_compaction(instant: str, finished: Sequence[OperationResult], schema: str) -> bytes:
@@ -163,9 +186,18 @@ def _compaction_stat(compacted: OperationResult) -> dict[str, Json]:
     return stat
 
 
-def _encode(by_partition: Mapping[str, Sequence[Json]], compacted: bool, extra: Mapping[str, str], operation: str) -> bytes:
+def _encode(
+    by_partition: Mapping[str, Sequence[Json]],
+    compacted: bool,
+    extra: Mapping[str, str],
+    operation: str,
+    replaced: Mapping[str, Sequence[str]] | None = None,
+) -> bytes:
     content: dict[str, Json] = {"partitionToWriteStats": by_partition, "compacted": compacted, "extraMetadata": extra}
-    return _container().encode({**content, "version": None, "operationType": operation})
+    content |= {"version": None, "operationType": operation}
+    if replaced is None:
+        return _container().encode(content)
+    return _container(replacing=True).encode({**content, "partitionToReplaceFileIds": replaced})
 
 
 def decode_commit(data: bytes, path: str) -> CommitMetadata:

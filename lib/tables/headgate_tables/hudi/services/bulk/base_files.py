@@ -21,6 +21,7 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.face.writing import Changes
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.bloom import DynamicBloomFilter
+from headgate_tables.hudi.current_groups import overwriting_id
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.keys.java_hash import java_string_hash
@@ -43,6 +44,7 @@ class BulkFiles:
 
     ``process``: names the folder in which the files wait on a local disk; all tasks of the load have the same one, so that
     each file has one name there, too. ``task``: number of the task, which keeps its rows' ``_hoodie_commit_seqno`` apart.
+    ``overwriting``: the files begin new file groups, which replace those of their buckets.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class BulkFiles:
         process: str,
         task: int,
         settings: TableSettings,
+        overwriting: bool = False,
     ) -> None:
         self._store = store
         self._definition = definition
@@ -62,6 +65,7 @@ class BulkFiles:
         self._stage = LOG_LAYOUT.stage_folder(epoch, process) if store.stages else ""
         self._task = task
         self._settings = settings
+        self._overwriting = overwriting
         self._schema = with_meta(definition.schema)
         self._avro = avro_schema(definition, meta_columns=True)
 
@@ -88,7 +92,7 @@ class BulkFiles:
         return statuses, given - (first - 1)
 
     def _file(self, changes: Changes, first: int) -> WriteStatus:
-        file_id = self._definition.file_id(changes.partition, changes.bucket)
+        file_id = self._file_id(changes.partition, changes.bucket)
         name = base_name(file_id, WRITE_TOKEN, self._instant)
         path = f"{changes.partition}/{name}".lstrip("/")
         staged = f"{self._stage}/{self._instant}_{file_id}_0" if self._stage else ""
@@ -96,6 +100,11 @@ class BulkFiles:
         made = self._stored(path, staged, made_of) or self._create(path, staged, made_of, changes, name, first)
         stat = WriteStat(file_id, changes.partition, name, made.size, changes.rows.num_rows, 0)
         return WriteStatus(stat, made)
+
+    def _file_id(self, partition: str, bucket: int) -> str:
+        if self._overwriting:
+            return overwriting_id(self._definition, partition, bucket, self._instant)
+        return self._definition.file_id(partition, bucket)
 
     def _create(self, path: str, staged: str, made_of: str, changes: Changes, name: str, first: int) -> DataFile:
         with self._store.spool(staged or path, "") as spool:

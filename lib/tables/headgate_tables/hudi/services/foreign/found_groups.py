@@ -1,45 +1,16 @@
 """The file groups that another program left, by bucket: which ids writers have to know, and what cannot be written on."""
 
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+from headgate_tables.hudi.current_groups import Groups, current_groups
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.view import FileGroup, FileSystemView
 
 
-def groups_by_bucket(definition: Definition, view: FileSystemView) -> dict[str, dict[int, str]]:
+def groups_by_bucket(definition: Definition, view: FileSystemView) -> Groups:
     """File groups whose ids are not those that writers would compute (rule FI1). Raises UnsupportedTableError."""
-    groups = {partition: dict(each) for partition, each in definition.groups.items()}
     _check_index(definition, view)
-    seen: dict[tuple[str, int], str] = {}
-    for group in view.groups():
-        key = group.partition, bucket_of(group.file_id)
-        if key[1] >= definition.buckets:
-            raise UnsupportedTableError(
-                f"the file group {group.file_id} in {group.partition!r} is of bucket {key[1]}, "
-                f"but the table has {definition.buckets} buckets",
-                fix="The other program counted buckets differently: load the table's rows into a new one.",
-            )
-        if key in seen:
-            raise UnsupportedTableError(
-                f"bucket {key[1]} of {group.partition!r} has two file groups, {seen[key]} and {group.file_id}",
-                fix="Rows of one key may be in both: load the table's rows into a new table.",
-            )
-        seen[key] = group.file_id
-        if definition.file_id(*key) != group.file_id:
-            groups.setdefault(key[0], {})[key[1]] = group.file_id
-    for partition, file_id in view.replaced():
-        bucket = bucket_of(file_id)
-        if (partition, bucket) not in seen and definition.file_id(partition, bucket) == file_id:
-            groups.setdefault(partition, {})[bucket] = _unused(definition, view, partition, bucket)
-    return groups
-
-
-def _unused(definition: Definition, view: FileSystemView, partition: str, bucket: int) -> str:
-    """The next file id that was not replaced: a replaced one stays invisible."""
-    k = 1
-    while view.was_replaced(partition, definition.file_id(partition, bucket, k)):
-        k += 1
-    return definition.file_id(partition, bucket, k)
+    return current_groups(definition, [(group.partition, group.file_id) for group in view.groups()], view.replaced())
 
 
 def _check_index(definition: Definition, view: FileSystemView) -> None:

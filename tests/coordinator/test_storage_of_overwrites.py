@@ -1,0 +1,42 @@
+"""The file groups that a coordinator hands to writers, when another program has overwritten partitions."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.storage import TableStorage
+from headgate_runtime.world import World
+from headgate_tables import hudi
+from headgate_tables.face.owner import Table
+from headgate_tables.system import System
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
+
+
+def test_an_owner_hands_out_the_file_groups_of_an_overwrite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also of one that happens while the coordinator opens the table: until its fence others may own it."""
+    url = str(tmp_path / "t")
+    with hudi.create_table(url, SCHEMA, record_key=["id"], partition_by=["part"], buckets=2) as table:
+        table.upsert(pa.table({"id": ["x"], "part": ["a"]}, schema=SCHEMA))
+    world, system = World.real(), System.real()
+    settings = CoordinatorSettings(store=f"file://{tmp_path}", redis="redis://nowhere")
+    storage = TableStorage(settings, world, system, GuardedClock(system.clock, world.clock))
+    storage._catalog.add("t", "t")
+    assert storage.describe("t").definition.groups == {}
+    open_listed = TableStorage._open_listed
+
+    def overwritten_meanwhile(self: TableStorage, name: str, address: str = "") -> Table:
+        opened = open_listed(self, name, address)
+        with hudi.open_table(url) as other:
+            other.delete_partitions(["a"])
+        return opened
+
+    monkeypatch.setattr(TableStorage, "_open_listed", overwritten_meanwhile)
+    with storage.open_owned("t", "here:1"):
+        handed_out = storage.describe("t").definition.groups
+    with hudi.open_table(url) as later:
+        assert later.definition is not None
+        assert handed_out == later.definition.groups != {}
