@@ -127,20 +127,44 @@ def test_rows_after_an_overwrite_go_to_its_file_groups(
         assert_is(url, expected(without(ROWS, "a"), OTHERS, ROWS[30:50]), later)
 
 
-def test_writers_that_see_no_files_write_to_the_new_file_groups(table: hudi.Table, url: str) -> None:
-    """As a cluster's do, which know the table's definition alone."""
-    overwrite(table, OTHERS[:2])
+def write_unseeing(url: str, rows: list[Row]) -> None:
+    """As a cluster's writers do, which know the table's definition alone and none of its files."""
     with hudi.open_table(url) as owner:
+        owner.own()
         definition = owner.definition
         assert definition is not None
-        folder = open_folder(url, None, System.real().ids)
         with owner.transaction() as transaction:
             transaction.announce()
-            sink = change_sink(folder, definition, epoch=owner.epoch, process="e" * 32)
-            changes = sift_batch(place(arrow(ROWS[:40]), None, definition), definition.ordering)
-            statuses = sink.write(transaction.instant, changes, [1] * len(changes))
-            transaction.add(statuses)
+            sink = change_sink(
+                open_folder(url, None, System.real().ids), definition, epoch=owner.epoch, process=System.real().ids.token()
+            )
+            changes = sift_batch(place(arrow(rows), None, definition), definition.ordering)
+            transaction.add(sink.write(transaction.instant, changes, [1] * len(changes)))
+
+
+def test_writers_that_see_no_files_write_to_the_new_file_groups(table: hudi.Table, url: str) -> None:
+    overwrite(table, OTHERS[:2])
+    write_unseeing(url, ROWS[:40])
     assert_is(url, expected(without(ROWS, "a"), OTHERS[:2], ROWS[:40]))
+
+
+def test_after_a_restore_writers_that_see_no_files_write_to_the_old_file_groups(table: hudi.Table, url: str) -> None:
+    saved = table.savepoint()
+    overwrite(table, OTHERS)
+    table.restore(saved)
+    more = [{**row, "ts": 900} for row in ROWS[:40]]
+    write_unseeing(url, more)
+    assert_is(url, expected(ROWS, more))
+
+
+def test_after_a_restore_to_an_overwrite_its_file_groups_are_written_on(table: hudi.Table, url: str) -> None:
+    overwrite(table, OTHERS)
+    saved = table.savepoint()
+    overwrite(table, OTHERS[:3], "insert_overwrite_table")
+    table.restore(saved)
+    more = [{**row, "ts": 900} for row in ROWS[:40]]
+    write_unseeing(url, more)
+    assert_is(url, expected(without(ROWS, "a"), OTHERS, more))
 
 
 def test_a_handle_that_was_open_before_another_one_overwrote_writes_to_the_new_file_groups(table: hudi.Table, url: str) -> None:
