@@ -29,9 +29,13 @@ _MIB: Final = 1 << 20
 _VICTIM: Final[Metadata] = (("authorization", "Bearer bob-token"),)
 
 
-def measure(figures: Figures, *, quick: bool) -> None:
-    """One round. A fresh cluster for each attack: memory that an allocator keeps is no part of the next one's."""
+def measure(figures: Figures, match: str, *, quick: bool) -> None:
+    """One round, of attacks whose name contains ``match``, each on a fresh cluster: memory that an allocator keeps is no part of
+    the next one's.
+    """
     for name, attack in ATTACKS.items():
+        if match not in name:
+            continue
         with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, attack.streams // (8 if quick else 1)))
 

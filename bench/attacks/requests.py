@@ -38,9 +38,9 @@ _ROW: Final = pa.RecordBatch.from_pydict({"id": ["a"], "n": [1]}, pa.schema(_COL
 Call: TypeAlias = Callable[[], Awaitable[None]]
 
 
-def measure(figures: Figures, *, quick: bool) -> None:
-    """One round: each flood against a fresh cluster."""
-    for name in FLOODS:
+def measure(figures: Figures, match: str, *, quick: bool) -> None:
+    """One round: each flood whose name contains ``match``, against a fresh cluster."""
+    for name in [each for each in FLOODS if match in each]:
         with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, SECONDS / (4 if quick else 1)))
 

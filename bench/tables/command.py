@@ -12,8 +12,12 @@ from pathlib import Path
 from bench.tables.figures import Figures, Goal
 
 
-def options_of(bench: str, description: str, sections: Mapping[str, str], *, quick: str, spark: str) -> argparse.Namespace:
-    """``sections``: names and what they measure. ``quick``, ``spark``: the help of these options. Exits on wrong ones."""
+def options_of(
+    bench: str, description: str, sections: Mapping[str, str], *, quick: str, spark: str, match: str = ""
+) -> argparse.Namespace:
+    """``sections``: names and what they measure. ``quick``, ``spark``, ``match``: the help of these options; "": there is no
+    ``match``. Exits on wrong ones.
+    """
     parser = argparse.ArgumentParser(
         prog=f"./task bench {bench}",
         description=description,
@@ -26,6 +30,8 @@ def options_of(bench: str, description: str, sections: Mapping[str, str], *, qui
     parser.add_argument("--spark", action="store_true", help=spark)
     parser.add_argument("--only", choices=list(sections), nargs="+", default=list(sections))
     parser.add_argument("--json", metavar="FILE", help="write every value of every round")
+    if match:
+        parser.add_argument("--match", metavar="TEXT", default="", help=match)
     options = parser.parse_args()
     if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
         sys.exit("--spark needs Java 17 on PATH.")

@@ -14,6 +14,7 @@ from headgate_coordinator.leadership.witnesses import TimeWitnesses
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.services.compaction_service import CompactionService
 from headgate_coordinator.services.coordination_service import CoordinationService
+from headgate_coordinator.services.creations import Creations
 from headgate_coordinator.services.maintenance_service import MaintenanceService
 from headgate_coordinator.services.table_service import TableService
 from headgate_coordinator.settings import CoordinatorSettings
@@ -69,7 +70,8 @@ async def serve(
     with FailStopThreads(THREADS, "store", SyncFailedError) as threads, served(registry, settings):
         server = Server(settings, clock=world.clock, front=settings.front, route=state.cluster_address_of)
         watch_access(registry, server.access)
-        tables = TableService(state, storage, threads, created, lambda: server.access.alarms)
+        creations = Creations(world.clock, settings.refusals / 10)
+        tables = TableService(state, storage, threads, created, lambda: server.access.alarms, creations)
         maintenance = MaintenanceService(state, storage, threads, created, world.clock)
         for each in {server.grpc, server.cluster}:
             add_TableServiceServicer_to_server(tables, each)

@@ -184,3 +184,12 @@ async def test_a_new_table_serves_without_waiting_for_a_scan(tmp_path: Path, red
     async with running_coordinator(tmp_path, redis, scan_interval=600.0) as coordinator:
         await coordinator.create("t", SCHEMA, **OPTIONS)
         await coordinator.until("t", state="owned")
+
+
+async def test_a_flood_of_refused_creations_is_answered_unread(tmp_path: Path, redis: str) -> None:
+    """At a rate that pays off none of them, however long they take here."""
+    async with running_coordinator(tmp_path, redis, refusals=0.01) as coordinator:
+        request = api.CreateTableRequest(name="t", schema=BOMBS[2], record_key=["id"])
+        found = await asyncio.gather(*(refused(coordinator.tables.CreateTable(request)) for _ in range(40)))
+        assert {errors_pb2.Code.Name(error.code) for error in found} == {"CODE_SCHEMA", "CODE_OVERLOADED"}
+        assert all(error.retry_after_ms > 0 for error in found if error.code == errors_pb2.CODE_OVERLOADED)

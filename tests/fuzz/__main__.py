@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     tokens = {STRANGER_TOKEN: "stranger", VICTIM_TOKEN: "victim"}
     rights = ("write", "create", *(("operate", "admin") if options.operate else ()))
     roles = role("stranger", *rights), role("victim", "write", "create")
-    flags = ["--access", str(write_access(folder / "access.toml", tokens, *roles)), "--audit-log", "none"]
+    flags = ["--access", str(write_access(folder / "access.toml", tokens, *roles)), "--audit-log", "none", "--refusals", "100000"]
     with Cluster(
         folder / "cluster",
         compactors=1,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from headgate_runtime.access.quotas import Usage
+from headgate_runtime.debt import Debt
 from headgate_runtime.world import Clock
-from headgate_writer.debt import Debt
 
 _LOOK_S: Final = 1.0
 """A client that waits notices a changed quota in this time."""

@@ -6,8 +6,8 @@ import math
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.debt import Debt
 from headgate_runtime.world import Clock
-from headgate_writer.debt import Debt
 
 _LONGEST_WAIT_S = 3600.0
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
+import pyarrow as pa
 import structlog
 from grpc.aio import ServicerContext
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
+from headgate_coordinator.services.creations import Creations
 from headgate_coordinator.services.schemas import read_schema
 from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
@@ -25,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class TableService(StorageCalls, rpc.TableServiceServicer):
-    """``access_alarms``: of the server's access control."""
+    """``access_alarms``: of the server's access control. ``creations``: what new tables may cost."""
 
     def __init__(
         self,
@@ -34,14 +36,20 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
         threads: Executor,
         created: asyncio.Event,
         access_alarms: Callable[[], Sequence[str]],
+        creations: Creations,
     ) -> None:
         super().__init__(state, storage, threads, created)
+        self._creations = creations
         self._access_alarms = access_alarms
 
     async def CreateTable(
-        self, request: api.CreateTableRequest, _context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
+        self, request: api.CreateTableRequest, context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
     ) -> api.CreateTableResponse:
-        described = await self._blocking(lambda: self._storage.create(_wanted(request)))
+        caller = call(context).sharer
+        with self._creations.counted(caller):
+            async with self._creations.reading(caller):
+                schema = await self._blocking(lambda: read_schema(request.schema))
+            described = await self._blocking(lambda: self._storage.create(_wanted(request, schema)))
         self._created.set()
         return api.CreateTableResponse(table=_description(described))
 
@@ -112,11 +120,10 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
             raise RpcError(from_tables(error)) from error
 
 
-def _wanted(request: api.CreateTableRequest) -> NewTable:
-    """Raises RpcError for a schema that is none, or too large."""
+def _wanted(request: api.CreateTableRequest, schema: pa.Schema) -> NewTable:
     return NewTable(
         request.name,
-        read_schema(request.schema),
+        schema,
         list(request.record_key),
         list(request.partition_by),
         request.ordering or None,

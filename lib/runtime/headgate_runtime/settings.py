@@ -49,6 +49,12 @@ class ServiceSettings(BaseSettings):
         description="how often the access file is read again; within this time a token that was revoked or has expired ends its "
         "open channels. Shorter: sooner, for one small read each time",
     )
+    refusals: float = Field(
+        default=50,
+        gt=0,
+        description="ten times how many creations of tables of one principal may be refused a second by a coordinator; more are "
+        "CODE_OVERLOADED, unread. Higher: each takes up to 30 ms of the process from all callers",
+    )
     jwt_issuer: str = Field(
         default="",
         description="https:// address of the issuer of signed tokens (OpenID Connect), as their claim iss has it; empty: none "

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from headgate_writer.debt import Debt
+from headgate_runtime.debt import Debt
 
 
 def test_what_was_taken_is_paid_off_at_the_rate() -> None:
