@@ -45,3 +45,13 @@ def test_callers_that_owe_nothing_are_forgotten() -> None:
         rates.count(f"stranger {number}")
         clock.now += 1
     assert len(rates) < 1_000
+
+
+async def test_a_refusal_that_is_free_does_not_wait() -> None:
+    """The clock's sleep never ends."""
+    rates = RefusalRates(HandClock(), at_once=3, per_second=10, longest_s=5)
+    for _ in range(3):
+        await rates.wait("ann")
+    assert rates.delay("ann") == 0
+    rates.count("ann")
+    assert rates.delay("ann") > 0

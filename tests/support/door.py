@@ -15,6 +15,7 @@ from headgate_runtime.errors import from_call
 from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.limits import DoorLimits
 from headgate_runtime.settings import ServiceSettings, load_settings
+from headgate_runtime.world import Clock
 from support.access import role, write_access
 from support.raw_http2 import RawConnection, raw_connection
 
@@ -61,11 +62,13 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def serving(folder: Path, limits: DoorLimits) -> AsyncIterator[Served]:
+async def serving(
+    folder: Path, limits: DoorLimits, clock: Clock | None = None, *, refusals: float = 10_000
+) -> AsyncIterator[Served]:
     roles = [role(name, "admin") for name in TOKENS]
     access = write_access(folder / "access.toml", {token: name for name, token in TOKENS.items()}, *roles)
-    guarded = ServiceSettings(access=str(access), audit_log="none", cluster_token=SecretStr("c-token"))
-    server = Server(guarded, limits=limits)
+    guarded = ServiceSettings(access=str(access), audit_log="none", refusals=refusals, cluster_token=SecretStr("c-token"))
+    server = Server(guarded, limits=limits, clock=clock)
     tables_pb2_grpc.add_TableServiceServicer_to_server(_made(Tables), server.grpc)
     maintenance_pb2_grpc.add_MaintenanceServiceServicer_to_server(_made(Maintenance), server.grpc)
     ingest_pb2_grpc.add_IngestServiceServicer_to_server(Ingest(), server.grpc)

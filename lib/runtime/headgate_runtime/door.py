@@ -15,11 +15,12 @@ import grpc
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.methods import HEALTH
 from headgate_runtime.call_quota import CallQuota
-from headgate_runtime.errors import rpc_error
+from headgate_runtime.errors import RpcError, only_rpc_error, rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
 from headgate_runtime.peers import CLUSTER_SERVICES
 from headgate_runtime.read_budget import ReadBudget
+from headgate_runtime.refusal_rates import RefusalRates
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Serve: TypeAlias = Callable[[Any, Context], Awaitable[None]]
@@ -31,10 +32,11 @@ Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]
 class Door:
     """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name.
 
-    ``running``: around all methods but those of the health service.
+    ``running``: around all methods but those of the health service. ``refusals``: of the process. Who calls again at every
+    refusal would take the loop from everybody else.
     """
 
-    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running) -> None:
+    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running, refusals: RefusalRates) -> None:
         self._limits = limits
         self._sharer = sharer
         self._running = running
@@ -42,6 +44,7 @@ class Door:
         self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)
+        self._refusals = refusals
 
     def serve(self, handler: Any, method: str) -> Any:
         """The handler that serves a call of ``method`` behind the limits; always one of a stream."""
@@ -59,8 +62,14 @@ class Door:
 
     def _counted(self, serve: Serve) -> Serve:
         async def counted(requests: Any, context: Context) -> None:
-            with self._calls.counted(self._sharer(context)):
-                await serve(requests, context)
+            sharer = self._sharer(context)
+            with self._calls.counted(sharer):
+                refusal = await _refusal(serve, requests, context)
+                if refusal is None:
+                    return
+                if _is_callers_fault(refusal):
+                    await self._refusals.wait(sharer)
+                raise RpcError(refusal)
 
         return counted
 
@@ -84,6 +93,28 @@ class Door:
                 await answer(request, context)
 
         return serve
+
+
+async def _refusal(serve: Serve, requests: Any, context: Context) -> errors_pb2.Error | None:
+    """The error with which the method refuses the call, and nothing else of it: an exception would keep the request."""
+    try:
+        await serve(requests, context)
+    except Exception as error:
+        if (refusal := _wire_error_of(error)) is None:
+            raise
+        return refusal
+    return None
+
+
+def _wire_error_of(error: Exception) -> errors_pb2.Error | None:
+    """By a function: a variable with the exception would be part of its traceback, and this cycle would keep the request."""
+    refused = only_rpc_error(error)
+    return None if refused is None else refused.error
+
+
+def _is_callers_fault(refusal: errors_pb2.Error) -> bool:
+    """Whether it would be the same on a healthy cluster, so that to wait for it delays nothing."""
+    return refusal.code == errors_pb2.CODE_OVERLOADED or refusal.action in (errors_pb2.ACTION_FIX_CALL, errors_pb2.ACTION_GIVE_UP)
 
 
 async def _read(handler: Any, method: str, context: Context) -> Any:

@@ -203,3 +203,10 @@ def from_call(failed: grpc.aio.AioRpcError) -> Error:
         return Error.FromString(carried)
     code = errors_pb2.CODE_UNAUTHENTICATED if failed.code() is grpc.StatusCode.UNAUTHENTICATED else errors_pb2.CODE_UNAVAILABLE
     return wire_error(code, f"the call failed: {failed.code().name}", "Try again, or another address.")
+
+
+def only_rpc_error(error: BaseException) -> RpcError | None:
+    """The RpcError that ended a task group; None if anything else was in it."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, RpcError) else None

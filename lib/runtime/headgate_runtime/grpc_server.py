@@ -22,12 +22,13 @@ from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.door import Context, Door, Serve
-from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error, status_of
+from headgate_runtime.errors import METADATA_KEY, RpcError, only_rpc_error, rpc_error, status_of
 from headgate_runtime.forwarding import Forwarder, Route, nowhere, or_bytes
 from headgate_runtime.greeting import Greeting, check_version, greeted
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
 from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule, is_coordinator, peer_of, peer_rule
+from headgate_runtime.refusal_rates import LONGEST_REFUSAL_S, RefusalRates
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
@@ -85,7 +86,8 @@ class Server:
         limits, ids, clock = limits or DoorLimits(), ids or SystemIds(), clock or SystemClock()
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
-        door, self.requests = Door(limits, _sharer, _running), RequestReader(clock)
+        refusals = RefusalRates(clock, settings.refusals, settings.refusals, LONGEST_REFUSAL_S)
+        door, self.requests = Door(limits, _sharer, _running, refusals), RequestReader(clock)
         self.budget = door.budget
         self._forwarder = Forwarder(settings, route)
         self._greeting = Greeting(frozenset(front))
@@ -95,11 +97,11 @@ class Server:
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(settings.cluster_domain)
-            self.cluster = _server(_Guard(parts, rule, Door(limits, _sharer, _running), CLUSTER), limits)
+            self.cluster = _server(_Guard(parts, rule, Door(limits, _sharer, _running, refusals), CLUSTER), limits)
         self.address = self.cluster_address = self.health_address = ""
         self._probed = self.grpc
         if settings.health_listen:
-            self._probed = _server(_Guard(parts, peer_rule(settings), Door(PROBES, _sharer, _running)), PROBES)
+            self._probed = _server(_Guard(parts, peer_rule(settings), Door(PROBES, _sharer, _running, refusals)), PROBES)
         self.health = Health({self.grpc, self._probed})
         self._settings = settings
 
@@ -251,7 +253,7 @@ class _Guard(grpc.aio.ServerInterceptor):
                     await self._abort(context, _lost())
                 raise
             except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes CODE_INTERNAL
-                await self._abort(context, _only_rpc_error(e) or self._internal(e, path))
+                await self._abort(context, only_rpc_error(e) or self._internal(e, path))
 
         return guarded
 
@@ -281,10 +283,3 @@ def _server(guard: _Guard, limits: DoorLimits) -> grpc.aio.Server:
 
 def _leave_unregistered(service_name: str, method_handlers: object) -> None:
     """The generic handlers, which are registered besides, serve the same."""
-
-
-def _only_rpc_error(error: BaseException) -> RpcError | None:
-    """The RpcError that ended a task group; None if anything else was in it."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error if isinstance(error, RpcError) else None

@@ -5,6 +5,8 @@ from typing import Final
 from headgate_runtime.debt import Debt
 from headgate_runtime.world import Clock
 
+LONGEST_REFUSAL_S: Final = 2.0
+"""Longer than a program that calls again at once needs to cost little, shorter than its deadline."""
 _KEPT: Final = 256
 """Callers that are remembered without a look at who has paid."""
 
@@ -38,3 +40,9 @@ class RefusalRates:
             return 0.0
         owed_s = self._debts[caller].delay(self._rate, self._clock.monotonic())
         return min(self._longest_s, max(0.0, owed_s - self._free_s))
+
+    async def wait(self, caller: str) -> None:
+        """Counts a refusal, and returns when it is its turn."""
+        self.count(caller)
+        if (delay := self.delay(caller)) > 0:
+            await self._clock.sleep(delay)

@@ -52,8 +52,9 @@ class ServiceSettings(BaseSettings):
     refusals: float = Field(
         default=50,
         gt=0,
-        description="ten times how many creations of tables of one principal may be refused a second by a coordinator; more are "
-        "CODE_OVERLOADED, unread. Higher: each takes up to 30 ms of the process from all callers",
+        description="how many calls of one principal are refused a second by one process before it slows them down. Of creations "
+        "of tables a tenth as many; more are CODE_OVERLOADED. Higher: each refusal takes up to 1 ms of the event loop from all "
+        "callers, that of a creation up to 30 ms of the process",
     )
     jwt_issuer: str = Field(
         default="",

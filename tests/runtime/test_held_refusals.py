@@ -1,0 +1,129 @@
+"""Answers to refused calls wait when a caller gets too many of them; those of others, and answers of another kind, do not."""
+
+import asyncio
+import contextlib
+import weakref
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.door import Door
+from headgate_runtime.errors import RpcError, from_call, rpc_error
+from headgate_runtime.limits import DoorLimits
+from headgate_runtime.refusal_rates import LONGEST_REFUSAL_S, RefusalRates
+from support.door import bearing, describe, serving
+from support.hand_clock import HandClock
+from support.processes import READY_S
+
+DESCRIBE = "/headgate.api.v1.TableService/DescribeTable"
+
+
+class Holding(HandClock):
+    """Those who wait for their refusal wait for ``over``, and ``waiting`` says so; all others wait for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = asyncio.Event()
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds == LONGEST_REFUSAL_S / 2:
+            self.waiting.set()
+            await self.over.wait()
+        else:
+            await super().sleep(seconds)
+
+
+def broken(channel: grpc.aio.Channel, name: str) -> Any:
+    """A call that is refused: its request is none."""
+    return channel.stream_stream(DESCRIBE)(iter([b"\xff"]), metadata=bearing(name))
+
+
+async def code(call: Any) -> "errors_pb2.Code.ValueType":
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await asyncio.wait_for(call.read(), READY_S)
+    return from_call(failed.value).code
+
+
+async def begun_to_wait(clock: Holding, call: "asyncio.Future[Any]") -> None:
+    """Until the call's refusal waits; fails when it is answered instead."""
+    waiting = asyncio.ensure_future(clock.waiting.wait())
+    await asyncio.wait({call, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    assert waiting.done()
+    assert not call.done()
+
+
+async def test_one_refusal_too_many_waits_and_neither_its_callers_other_calls_nor_those_of_others_do(tmp_path: Path) -> None:
+    clock = Holding()
+    async with serving(tmp_path, DoorLimits(), clock, refusals=1) as served, served.client() as channel:
+        assert await code(broken(channel, "alice")) == errors_pb2.CODE_INVALID_ARGUMENT
+        held = asyncio.ensure_future(code(broken(channel, "alice")))
+        await begun_to_wait(clock, held)
+        assert await describe(channel, "alice") == "alice"
+        assert await code(broken(channel, "bob")) == errors_pb2.CODE_INVALID_ARGUMENT
+        assert not held.done()
+        clock.over.set()
+        assert await held == errors_pb2.CODE_INVALID_ARGUMENT
+
+
+async def test_a_call_that_waits_for_its_refusal_has_its_place_among_the_callers_calls(tmp_path: Path) -> None:
+    clock = Holding()
+    async with serving(tmp_path, DoorLimits(calls=1), clock, refusals=1) as served, served.client() as channel:
+        await code(broken(channel, "alice"))
+        held = asyncio.ensure_future(code(broken(channel, "alice")))
+        await begun_to_wait(clock, held)
+        assert await code(broken(channel, "bob")) == errors_pb2.CODE_OVERLOADED
+        held.cancel()
+
+
+class Request:
+    """Can be watched."""
+
+
+class Refusing:
+    """A service with one door, at which one refusal is free, and whose clock ends no wait."""
+
+    def __init__(self, error: "errors_pb2.Code.ValueType") -> None:
+        self.clock = Holding()
+        self.requests: list[weakref.ref[Request]] = []
+        self._error = error
+        refusals = RefusalRates(self.clock, 1, 1, LONGEST_REFUSAL_S)
+        door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), refusals)
+        self.call: Any = door.serve(grpc.stream_stream_rpc_method_handler(self._refuse), "/s/Method").stream_stream
+
+    async def _refuse(self, _requests: object, _context: object) -> None:
+        request = Request()
+        self.requests.append(weakref.ref(request))
+        raise rpc_error(self._error, "no", "Stop.")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [errors_pb2.CODE_SCHEMA, errors_pb2.CODE_PERMISSION_DENIED, errors_pb2.CODE_OVERLOADED],
+    ids=["a wrong call", "a missing right", "a limit"],
+)
+async def test_what_waits_for_its_refusal_keeps_nothing_of_its_request(error: "errors_pb2.Code.ValueType") -> None:
+    refusing = Refusing(error)
+    with pytest.raises(RpcError):
+        await refusing.call(None, None)
+    held = asyncio.ensure_future(refusing.call(None, None))
+    await begun_to_wait(refusing.clock, held)
+    assert refusing.requests[-1]() is None
+    refusing.clock.over.set()
+    with pytest.raises(RpcError):
+        await held
+
+
+@pytest.mark.parametrize("error", [errors_pb2.CODE_UNAVAILABLE, errors_pb2.CODE_REWOUND, errors_pb2.CODE_NOT_OWNER])
+async def test_what_is_no_fault_of_the_caller_is_answered_at_once(error: "errors_pb2.Code.ValueType") -> None:
+    refusing = Refusing(error)
+    waiting = asyncio.ensure_future(refusing.clock.waiting.wait())
+    for _ in range(10):
+        call = asyncio.ensure_future(refusing.call(None, None))
+        await asyncio.wait({call, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert call.done()
+        assert isinstance(call.exception(), RpcError)
+    waiting.cancel()
