@@ -68,7 +68,7 @@ ATTACKS: Final = {
     "writer, health check, 120 x 9 MiB": Attack("writer-1", _HEALTH, 120, _one_large),
     "writer, no token, 1,024 streams": Attack("writer-1", _APPEND, 1_024, _one_large),
     "writer, token, 120 x 9 MiB": Attack("writer-1", _APPEND, 120, _one_large, metadata=TOKEN),
-    "writer, token, 1,024 streams of 256 KiB": Attack("writer-1", _APPEND, 1_024, _largest_taken, metadata=TOKEN),
+    f"writer, token, 1,024 streams of {PART_BYTES >> 20} MiB": Attack("writer-1", _APPEND, 1_024, _largest_taken, metadata=TOKEN),
     "writer, token, 120 x 8 MiB in parts": Attack("writer-1", _APPEND, 120, _parts, metadata=TOKEN),
     "writer, token, 178 streams in small frames": Attack("writer-1", _APPEND, 178, _small_frames, metadata=TOKEN),
     "writer, no token, 900 connections": Attack("writer-1", _HEALTH, 900, _one_large, connections=900),
