@@ -68,7 +68,7 @@ def end_totals(base_rows: int, log_rows: Sequence[int], names: Sequence[str]) ->
     """The number of these rows, and the sum of each of the columns ``names``."""
     newest = _newest(base_rows, log_rows)
     drawn = events(_DRAWN)
-    numbers = pa.array(np.arange(len(newest)) % _DRAWN)
+    numbers = index_array(np.arange(len(newest)) % _DRAWN)
     sums = [newest.sum() if name == "version" else pc.sum(drawn[name].take(numbers)).as_py() for name in names]
     return [len(newest), *map(int, sums)]
 

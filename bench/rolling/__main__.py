@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from bench.rolling.rows import expected_rows, shown_rows
 from bench.tables.scratch import scratch_folder
@@ -36,8 +37,8 @@ def main() -> None:
     workload = Workload(event_time=False)
     flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s"]}
     plant = {} if options.drop_beaten else ALL_ROWS
-    parts = {"coordinators": len(COORDINATORS), "writers": len(WRITERS), "compactors": 1}
-    with scratch_folder("rolling") as folder, Cluster(folder / "cluster", options=flags, plant=plant, **parts) as cluster:
+    parts = partial(Cluster, coordinators=len(COORDINATORS), writers=len(WRITERS), compactors=1)
+    with scratch_folder("rolling") as folder, parts(folder / "cluster", options=flags, plant=plant) as cluster:
         url = create_table(cluster.address, "rolling", workload)
         rate, ahead = options.rate / len(NAMES), options.ahead // len(NAMES)
         told = {"rows": 0, "rate": rate, "ahead": ahead, "batch": 500, "timeout": 60.0}
@@ -54,7 +55,7 @@ def main() -> None:
             producers.finish(600)
             sent = {history.producer: history.attempts[-1].sent for history in producers.histories()}
         _say("reading the table with hudi-rs ...")
-        right = shown_rows(url).equals(expected_rows(workload, sent))
+        right = bool(shown_rows(url).equals(expected_rows(workload, sent)))
     commits = [moment for moment in watch.seen if begin <= moment <= end]
     sys.exit(_report(commits, restarts, begin, end, sum(sent.values()), right))
 

@@ -1,14 +1,17 @@
 """What the table has to show, from what was sent alone, and what hudi-rs shows."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
-from hudi import HudiTableBuilder
 
+from headgate_tables.arrow import index_array, mask_array
+from support.readers import read_by_hudi_rs
 from support.workload import SCHEMA, UPSERT, Workload
 
-ORDER = [("producer", "ascending"), ("number", "ascending")]
+ORDER: Final[list[tuple[str, Literal["ascending", "descending"]]]] = [("producer", "ascending"), ("number", "ascending")]
 
 
 def expected_rows(workload: Workload, sent: Mapping[str, int]) -> pa.Table:
@@ -23,8 +26,7 @@ def expected_rows(workload: Workload, sent: Mapping[str, int]) -> pa.Table:
 
 def shown_rows(url: str) -> pa.Table:
     """The snapshot, as ``expected_rows``."""
-    batches = HudiTableBuilder.from_base_uri(url).build().read()
-    rows = pa.concat_tables(pa.Table.from_batches([batch]) for batch in batches)
+    rows = read_by_hudi_rs(Path(url.removeprefix("file://")))
     return rows.select(SCHEMA.names).cast(SCHEMA).sort_by(ORDER).combine_chunks()
 
 
@@ -33,5 +35,5 @@ def _survivors(workload: Workload, producer: str, last: int) -> pa.Table:
     keys = rows["id"].combine_chunks().dictionary_encode()
     newest = np.zeros(len(keys.dictionary), np.int64)
     newest[keys.indices.to_numpy()] = np.arange(len(keys))  # of positions of one key, the last is what stays
-    kept = rows.take(pa.array(np.sort(newest)))
-    return kept.filter(pa.array(kept["op"].to_numpy() == UPSERT)).select(SCHEMA.names)
+    kept = rows.take(index_array(np.sort(newest)))
+    return kept.filter(mask_array(kept["op"].to_numpy() == UPSERT)).select(SCHEMA.names)

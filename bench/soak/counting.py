@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import pc
+from headgate_tables.arrow import Array, index_array, mask_array, pc
 from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
 from support.committed_log import named_files, open_bytes
 from support.journal import History
@@ -42,25 +42,25 @@ def _take(counts: dict[str, Count], rows: pa.Table) -> None:
     producers = rows["producer"].combine_chunks().dictionary_encode()
     codes = producers.indices.to_numpy()
     numbers = rows["number"].to_numpy()
-    for code, name in enumerate(producers.dictionary.to_pylist()):
-        count = counts[name]
+    for code, name in enumerate(producers.dictionary):
+        count = counts[str(name)]
         own = np.flatnonzero(codes == code)
         inside = numbers[own] < len(count.seen)
         count.ghosts += int((~inside).sum())
         np.add.at(count.seen, numbers[own][inside], 1)
-        _in_order(count, rows["id"].combine_chunks().take(pa.array(own)), numbers[own])
+        _in_order(count, rows["id"].combine_chunks().take(index_array(own)), numbers[own])
 
 
-def _in_order(count: Count, keys: pa.StringArray, numbers: np.ndarray) -> None:
+def _in_order(count: Count, keys: Array, numbers: np.ndarray) -> None:
     """Keys that are written more than once, in their order of arrival: numbers of one key grow."""
     hot = pc.starts_with(keys, "hot").to_numpy(zero_copy_only=False)
-    names, own = keys.filter(pa.array(hot)).dictionary_encode(), numbers[hot]
+    names, own = keys.filter(mask_array(hot)).dictionary_encode(), numbers[hot]
     codes = names.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     codes, own = codes[order], own[order]
     same = codes[1:] == codes[:-1]
     count.swapped += int((own[1:][same] <= own[:-1][same]).sum())
-    for at, name in enumerate(names.dictionary.to_pylist()):
+    for at, name in enumerate(map(str, names.dictionary)):
         mine = own[codes == at]
         count.swapped += int(mine[0] <= count.newest.get(name, 0))
         count.newest[name] = int(mine[-1])

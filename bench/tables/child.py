@@ -6,7 +6,6 @@ function's return value comes back as JSON in the file ANSWER, away from what li
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,16 +24,15 @@ class ChildFailed(Exception):
     """A contender's process ended with an error, which it printed."""
 
 
-def run_child(function: str, python: str = sys.executable, environment: dict[str, str] | None = None, **arguments: object) -> Any:
+def run_child(function: str, python: str = sys.executable, /, **arguments: object) -> Any:
     """``function``: ``module:name``, called with ``arguments`` (JSON values) under ``python``, from the repository's root."""
     what = function.rpartition(".")[2]
     say(f"{what} {_brief(arguments)}".rstrip())
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [python, "-m", "bench.tables.child", function, str(answer)]
-        variables = os.environ | (environment or {})
         # Standard output is for the figures; a contender's own log goes where the progress goes.
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr, text=True, cwd=ROOT, env=variables) as child:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr, text=True, cwd=ROOT) as child:
             _wait(child, json.dumps(arguments), what)
         if child.returncode != 0:
             raise ChildFailed(f"{function} under {python} ended with {child.returncode}")

@@ -5,6 +5,7 @@ A third of the way in, all compactors go for some minutes, then they come back; 
 
 import argparse
 import asyncio
+import math
 import sys
 import threading
 import time
@@ -49,7 +50,7 @@ def main() -> None:
     flags = {"coordinator": ["--checkpoint-interval", f"{options.interval}s", "--checkpoint-min-interval", "100ms"]}
     flags |= {name: ["--metrics-listen", f"127.0.0.1:{port}"] for name, port in ports.items() if name != "coordinator-1"}
     flags["coordinator-1"] = [*flags.pop("coordinator"), "--metrics-listen", f"127.0.0.1:{ports['coordinator-1']}"]
-    feed = prepare(options.rows, "zipf")
+    feed = prepare(math.ceil(options.rows / BATCH_ROWS) * BATCH_ROWS, "zipf")
     with scratch_folder("upkeep") as folder:
         with Cluster(folder / "cluster", writers=2, compactors=2, options=flags) as cluster:
             url = _create(cluster.address, options)
@@ -72,7 +73,10 @@ async def _configure(address: str, settings: dict[str, str]) -> None:
 
 
 class _Feeder(threading.Thread):
-    """Sends the feed in small pieces at a rate, until told to stop; what it sent is then queryable."""
+    """Sends the feed in small pieces at a rate, until told to stop; what it sent is then queryable.
+
+    At the feed's end it begins anew: those rows are not newer than the ones that are there, so the end state stays the feed's.
+    """
 
     def __init__(self, address: str, feed: str, rate: float) -> None:
         super().__init__(name="feeder")
@@ -92,10 +96,10 @@ class _Feeder(threading.Thread):
         total = batches.num_record_batches * BATCH_ROWS
         begin = time.monotonic()
         with headgate.connect(self._address, timeout=3600) as hg, hg.table("upkeep").channel("feeder") as channel:
-            while not self._ended.is_set() and self.sent + PIECE <= total:
+            while not self._ended.is_set():
                 time.sleep(max(0.0, begin + self.sent / self._rate - time.monotonic()))
-                batch = batches.get_batch(self.sent // BATCH_ROWS)
-                channel.upsert(batch.slice(self.sent % BATCH_ROWS, PIECE))
+                at = self.sent % total
+                channel.upsert(batches.get_batch(at // BATCH_ROWS).slice(at % BATCH_ROWS, PIECE))
                 self.sent += PIECE
                 # What a stopped table keeps waiting must not be made up for in a rush.
                 begin = max(begin, time.monotonic() - self.sent / self._rate - 5)
@@ -170,7 +174,7 @@ def _until(reached: Callable[[], bool], feeder: _Feeder, counted: _Commits | Non
             say(f"{feeder.sent:,} rows are sent")
         if not feeder.is_alive():
             feeder.finish()
-            raise SystemExit("the feed came to its end too early: pass more --rows, or a lower --rate")
+            raise AssertionError("the feeder ended by itself")
         if counted is not None:
             counted.count()
         time.sleep(1)
@@ -215,13 +219,14 @@ def _expected(feed: str, sent: int) -> pa.Table:
     """The end state after the first ``sent`` rows: of each key the row with the largest version, by key."""
     import duckdb
 
-    if sent == pa.ipc.open_file(pa.memory_map(feed)).num_record_batches * BATCH_ROWS:
+    if sent >= pa.ipc.open_file(pa.memory_map(feed)).num_record_batches * BATCH_ROWS:
         return pa.ipc.open_file(pa.memory_map(oracle(feed))).read_all()
     handed_in = pa.ipc.open_file(pa.memory_map(feed)).read_all().slice(0, sent)  # noqa: F841 - DuckDB finds it by its name
     query = "FROM handed_in QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY version DESC) = 1 ORDER BY event_id"
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
-    return connection.sql(query).to_arrow_table().cast(EVENTS_SCHEMA)
+    end: pa.Table = connection.sql(query).to_arrow_table().cast(EVENTS_SCHEMA)
+    return end
 
 
 def _memory(watch: Watch) -> dict[str, tuple[float, float]]:
@@ -237,7 +242,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--commits", type=int, default=5_000)
     parser.add_argument("--interval", type=float, default=0.25, help="seconds between checkpoints")
     parser.add_argument("--rate", type=float, default=4_000, help="rows a second")
-    parser.add_argument("--rows", type=int, default=16_000_000, help="rows of the feed, prepared before the run")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=16_000_000,
+        help="rows of the feed, in whole batches, prepared before the run; it is sent again when they are too few",
+    )
     parser.add_argument("--buckets", type=int, default=1, help="file groups of each of 8 partitions")
     parser.add_argument("--without", type=float, default=10, help="minutes without compactors")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the table")
