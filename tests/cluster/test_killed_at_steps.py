@@ -7,6 +7,7 @@ import pytest
 
 from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
+from support.planted import folds_often
 from support.producers import Producers, create_table
 from support.tiers import slow_but
 from support.workload import Workload
@@ -74,9 +75,9 @@ WORKLOADS = [Workload(), Workload(event_time=False)]
 def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
     workload = WORKLOADS[len(death.step) % 2]
     kill_at = {death.part: f"{death.step}:{death.hit}"}
-    with Cluster(tmp_path / "cluster", writers=death.writers, options=SOON, kill_at=kill_at) as cluster:
-        # The log is folded after 100 slots: checkpoints must not be stretched for want of compactors until then.
-        url = create_table(cluster.address, "t", workload, limited=death.step != "fold_written")
+    plant = {"coordinator": (folds_often.__name__,)} if death.step == "fold_written" else {}
+    with Cluster(tmp_path / "cluster", writers=death.writers, options=SOON, kill_at=kill_at, plant=plant) as cluster:
+        url = create_table(cluster.address, "t", workload)
         with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
             for name in ("one", "two", "three"):
                 producers.start(name, wait=False)

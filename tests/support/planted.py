@@ -77,6 +77,13 @@ def forgets_files() -> None:
     BucketSide._in_executor = in_executor  # type: ignore[method-assign]
 
 
+def folds_often() -> None:
+    """The commit log is folded after 10 slots instead of 100."""
+    from headgate_tables.commitlog import commit_log
+
+    commit_log.FOLD_EVERY = 10
+
+
 def keeps_beaten_rows(patch: Callable[[Any, str, Any], None] = setattr) -> None:
     """Flushes of a writer keep every row, in the order of arrival, so that a test can count them without a merge.
 
@@ -94,5 +101,13 @@ ALL_ROWS: Mapping[str, tuple[str, ...]] = {"writer": (keeps_beaten_rows.__name__
 
 PLANTS: Mapping[str, Callable[[], None]] = {
     plant.__name__: plant
-    for plant in (grants_at_once, compares_nothing, encodes_slowly, drops_frames, forgets_files, keeps_beaten_rows)
+    for plant in (
+        grants_at_once,
+        compares_nothing,
+        encodes_slowly,
+        drops_frames,
+        forgets_files,
+        folds_often,
+        keeps_beaten_rows,
+    )
 }
