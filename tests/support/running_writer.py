@@ -14,8 +14,10 @@ from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_writer.channels import Hold
 from headgate_writer.process import Writer, running
 from headgate_writer.settings import WriterSettings
+from headgate_writer.table_writer import TableWriter
 from support.processes import READY_S
 from support.producer import Producer, producers
 from support.scripted_owner import OwnedTable, ScriptedOwner, WriterLink, scripted_owner
@@ -46,6 +48,15 @@ class Cluster:
         await self.owned.grant(self.links[writer], hold=hold, committed=committed)
         producer.offset = (await producer.opened()).committed_offset
         return producer
+
+    async def held(self) -> tuple[TableWriter, Hold]:
+        """The first writer's side of the table, once it is attached, and its hold of a channel "c" that has no client."""
+        tables = self.writers[0].tables
+        while (writer := tables.writer_of(TABLE)) is None:
+            await tables.wait_for_change(TABLE)
+        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
+        await self.owned.grant(self.links[0])
+        return writer, await opening
 
     async def attached(self, epoch: int, generation: int = 1, *, writer: int = 0) -> None:
         """Waits until that writer obeys the owner of that epoch, in that generation."""

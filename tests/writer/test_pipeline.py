@@ -13,7 +13,7 @@ from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.place import place
 from headgate_writer.admission import Admitted
 from support.processes import READY_S
-from support.running_writer import TABLE, cluster
+from support.running_writer import cluster
 from support.tables import notes, rows
 
 MIB = 1 << 20
@@ -42,12 +42,7 @@ async def test_a_barrier_cuts_every_channel_at_one_place_and_rows_behind_it_are_
 async def test_a_barrier_parts_batches_that_wait_together_where_it_came_between_them(tmp_path: Path) -> None:
     """Nothing is routed before all of it is there: the offset is that of the place in the line, not of the moment."""
     async with cluster(tmp_path) as made:
-        tables = made.writers[0].tables
-        while (writer := tables.writer_of(TABLE)) is None:
-            await tables.wait_for_change(TABLE)
-        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
-        await made.owned.grant(made.links[0])
-        hold = await opening
+        writer, hold = await made.held()
         for number in range(1, 5):
             writer.append_entry(hold.take_batch(number, 1, Admitted(many(number, 1), None, 50)))
             if number == 3:
@@ -203,12 +198,7 @@ async def test_a_checkpoint_that_has_its_share_asks_for_its_end_and_clients_keep
 
 async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkpoint_that_ended(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
-        tables = made.writers[0].tables
-        while (writer := tables.writer_of(TABLE)) is None:
-            await tables.wait_for_change(TABLE)
-        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
-        await made.owned.grant(made.links[0])
-        hold = await opening
+        writer, hold = await made.held()
         writer.append_entry(hold.take_batch(1, 1, Admitted(many(1, 1), None, 50)))
         writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         assert (await made.links[0].report("progress")).checkpoint == 1
@@ -218,12 +208,7 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkp
 @pytest.mark.parametrize("barrier_first", [True, False])
 async def test_ro11_a_barrier_behind_rows_without_room_is_reported_as_waiting(tmp_path: Path, barrier_first: bool) -> None:
     async with cluster(tmp_path, writers=2) as made:
-        tables = made.writers[0].tables
-        while (writer := tables.writer_of(TABLE)) is None:
-            await tables.wait_for_change(TABLE)
-        opening = asyncio.ensure_future(writer.open_channel("c", 0, "somebody"))
-        await made.owned.grant(made.links[0])
-        hold = await opening
+        writer, hold = await made.held()
         full = made.writers[1].budget.add_share(lambda: None)
         full.set_bytes(1 << 40, 0)
         much = many(0, 3_000, "x" * 8_000)  # 24 MB: the window of a stream takes 8
