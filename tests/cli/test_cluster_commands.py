@@ -94,6 +94,37 @@ def test_a_load_that_was_killed_goes_on_where_it_was(headgate: Any, cluster: Dev
     assert headgate("table", "scan", "resumed", "--count")[1] == [{"rows": ROWS}]
 
 
+def test_a_dry_run_shows_columns_and_rows_and_makes_nothing(headgate: Any, orders: Path) -> None:
+    command = ("load", str(orders), "--table", "planned", "--create", "--key", "id")
+    code, said, _ = headgate(*command, "--dry-run")
+    columns = {each["name"]: each["type"] for each in said if each.get("event") == "column"}
+    assert (code, columns) == (ExitCode.OK, {"id": "int64", "day": "date32[day]", "price": "double"})
+    assert [len(each["rows"]) for each in said if each.get("event") == "rows"] == [10]
+    assert said[-1] == {"event": "plan", "table": "planned", "exists": False, "files": [str(orders)]}
+    assert headgate("table", "describe", "planned")[0] == ExitCode.FIX_CALL
+    assert headgate(*command)[0] == ExitCode.OK
+    assert headgate(*command, "--dry-run")[1][-1]["exists"] is True
+
+
+def test_a_file_that_was_edited_is_loaded_again_and_one_that_is_the_same_is_not(headgate: Any, orders: Path) -> None:
+    command = ("load", str(orders), "--table", "edited", "--create", "--key", "id")
+    headgate(*command)
+    text = orders.read_text()
+    orders.write_text(text.replace("999.5", "111.5"))  # as many bytes
+    code, said, _ = headgate(*command)
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 1000, 0)
+    assert [row["price"] for row in headgate("table", "scan", "edited", "--filter", "id=999")[1]] == [111.5]
+    assert headgate(*command)[1][-1]["rows"] == 0
+
+
+def test_a_load_that_fails_before_its_first_row_leaves_no_table(headgate: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes("id,name\n1,K\xf6ln\n".encode("latin-1"))
+    code, _, errors = headgate("load", str(path), "--table", "never", "--create", "--key", "id")
+    assert (code, "--encoding" in errors[0]["error"]["fix"]) == (ExitCode.FIX_CALL, True)
+    assert headgate("table", "describe", "never")[0] == ExitCode.FIX_CALL
+
+
 def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, orders: Path) -> None:
     headgate("load", str(orders), "--table", "priced", "--create", "--key", "id")
     code, (found,), _ = headgate("status")

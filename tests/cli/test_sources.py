@@ -13,9 +13,13 @@ import pytest
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.load.identity import channel_name
-from headgate_cli.load.sources import Source, format_of, open_source
+from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.source import Source
+from headgate_cli.load.sources import format_of, open_source
 
 ROWS = pa.table({"id": [f"{number:07}" for number in range(150_000)], "n": pa.array(range(150_000), pa.int64())})
+
+PLAIN = ReadOptions()
 
 
 def write_csv(path: Path) -> None:
@@ -97,7 +101,9 @@ def test_only_what_was_named_is_null_in_a_csv(tmp_path: Path) -> None:
     schema = pa.schema([("country", pa.string()), ("n", pa.int64())])
     column = [piece.rows["country"].to_pylist() for piece in open_source(path, "csv", schema).pieces(0)]
     assert column == [["NA", None, ""]]
-    with_na = [piece.rows["country"].to_pylist() for piece in open_source(path, "csv", schema, ("", "NA")).pieces(0)]
+    with_na = [
+        piece.rows["country"].to_pylist() for piece in open_source(path, "csv", schema, ReadOptions(nulls=("", "NA"))).pieces(0)
+    ]
     assert with_na == [[None, None, ""]]
 
 
@@ -121,16 +127,27 @@ def test_the_same_file_gives_the_same_channel_and_another_one_does_not(tmp_path:
     for path, text in ((first, "id\n1\n"), (second, "id\n1\n"), (other, "id\n2\n")):
         path.parent.mkdir()
         path.write_text(text)
-    assert channel_name(first, "upsert") == channel_name(second, "upsert")
-    names = {channel_name(first, "upsert"), channel_name(other, "upsert"), channel_name(first, "delete")}
+    assert channel_name(first, "upsert", PLAIN) == channel_name(second, "upsert", PLAIN)
+    names = {channel_name(first, "upsert", PLAIN), channel_name(other, "upsert", PLAIN), channel_name(first, "delete", PLAIN)}
     second.write_text("id\n1\n2\n")
-    assert len(names | {channel_name(second, "upsert")}) == 4
+    assert len(names | {channel_name(second, "upsert", PLAIN)}) == 4
+
+
+def test_a_change_far_behind_the_beginning_or_another_way_to_read_is_another_channel(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id\n" + "1\n" * 100_000 + "2\n")
+    before = channel_name(path, "upsert", PLAIN)
+    path.write_text("id\n" + "1\n" * 100_000 + "3\n")
+    edited = channel_name(path, "upsert", PLAIN)
+    ways = [ReadOptions(timezone="UTC"), ReadOptions(nulls=("", "NA")), ReadOptions(casts=(("id", pa.string()),))]
+    assert len({before, edited, *(channel_name(path, "upsert", way) for way in ways)}) == 5
+    assert channel_name(path, "upsert", ReadOptions(sample_rows=5)) == edited  # it chooses types of a new table alone
 
 
 def test_channel_names_are_legal_whatever_the_file_is_called(tmp_path: Path) -> None:
     path = tmp_path / ("line\nbreak " + "ü" * 100 + ".csv")
     path.write_text("id\n")
-    name = channel_name(path, "upsert")
+    name = channel_name(path, "upsert", PLAIN)
     assert name.isprintable()
     assert len(name.encode()) <= 255
 

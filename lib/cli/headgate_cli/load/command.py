@@ -9,19 +9,22 @@ import click
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.load.identity import channel_name
+from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress
-from headgate_cli.load.sources import FORMATS, Piece, format_of, open_source
+from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.source import Piece
+from headgate_cli.load.reading_options import reading_options
+from headgate_cli.load.sources import FORMATS, format_of, open_source
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.command import create_table
-from headgate_cli.table.schemas import schema_like
 
 
 class LoadOptions(TypedDict):
     """Options of ``headgate load`` by click's names."""
 
     kind: str | None
-    nulls: tuple[str, ...]
+    dry_run: bool
     operation_column: str
     delete: bool
     channel: str
@@ -35,29 +38,44 @@ class LoadOptions(TypedDict):
 @click.command("load", short_help="Load files into a table, exactly once.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--table", "table_name", required=True, help="Name of the table.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .jsonl .arrow .feather …]")
-@click.option("--null", "nulls", multiple=True, default=("",), help="Text that means null in a CSV; may be repeated. [empty]")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .tsv .jsonl .arrow …]")
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
 @click.option("--delete", is_flag=True, help="Delete the rows by their keys instead of upserting them.")
-@click.option("--channel", default="", help="Channel of a single file. [from its name, size and first 64 KiB]")
+@click.option("--channel", default="", help="Channel of a single file. [from its name, its content and these options]")
 @click.option("--create", is_flag=True, help="Create the table, with the columns of the first file, if it does not exist.")
 @click.option("--key", default="", help="With --create: columns of the record key, column,…")
 @click.option("--ordering", default="", help="With --create: column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="With --create: columns that name the folders, column,…")
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
+@click.option("--dry-run", is_flag=True, help="Show columns, ten rows and what would happen; change nothing.")
+@reading_options
 @cluster_options(timeout_s=60.0)
 @json_option
 @click.pass_obj
-def load(output: Output, /, files: Sequence[Path], table_name: str, access: Access, **options: Unpack[LoadOptions]) -> None:
+def load(
+    output: Output,
+    /,
+    files: Sequence[Path],
+    table_name: str,
+    access: Access,
+    reading: ReadOptions,
+    **options: Unpack[LoadOptions],
+) -> None:
     """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
-    recognized by its name, size and first 64 KiB. Files are read as streams, so they may be larger than memory.
+    recognized by its name, its content and the options that change rows. Files are read as streams, so they may be larger than
+    memory.
+
+    The delimiter of a CSV and the types of a new table are found from the whole file. What could be read in two ways (times
+    without a zone, 3/4/2026, 1,234, the word NA among numbers) is refused, and the error names the option that decides.
 
     \b
     Examples:
       headgate load flights.parquet --table flights
       headgate load *.csv --table flights --null NA
+      headgate load orders.csv --table orders --create --key id --dry-run
+      headgate load export.csv --table orders --encoding windows-1252 --decimal , --timezone Europe/Berlin
       headgate load flights.parquet --table flights --create --key id --ordering updated_at --partition-by month
       headgate load changes.jsonl --table flights --operation-column op
       headgate load gone.csv --table flights --delete
@@ -66,11 +84,14 @@ def load(output: Output, /, files: Sequence[Path], table_name: str, access: Acce
     """  # noqa: D301 - click wants the backspace
     _check(files, options)
     with access.connect() as cluster:
+        if options["dry_run"]:
+            show_plan(output, cluster, files, table_name, options["kind"], reading, create=options["create"])
+            return
         if options["create"]:
-            _create(output, cluster, files[0], table_name, options)
+            _create(output, cluster, files, table_name, reading, options)
         table = cluster.table(table_name)
         for path in files:
-            _load(output, table, path, options)
+            _load(output, table, path, reading, options)
 
 
 def _check(files: Sequence[Path], options: LoadOptions) -> None:
@@ -82,10 +103,12 @@ def _check(files: Sequence[Path], options: LoadOptions) -> None:
         raise click.UsageError("--create needs --key")
 
 
-def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, options: LoadOptions) -> None:
+def _create(
+    output: Output, cluster: headgate.Headgate, files: Sequence[Path], name: str, reading: ReadOptions, options: LoadOptions
+) -> None:
     if name in {table.name for table in cluster.tables()}:
         return
-    schema = schema_like(path, options["kind"])
+    schema = schema_of_files(files, options["kind"], reading)
     if options["operation_column"] in schema.names:
         schema = schema.remove(schema.get_field_index(options["operation_column"]))
     made = create_table(
@@ -101,10 +124,11 @@ def _create(output: Output, cluster: headgate.Headgate, path: Path, name: str, o
     output.print_text(f"Created {made.name} at {made.url}")
 
 
-def _load(output: Output, table: headgate.Table, path: Path, options: LoadOptions) -> None:
+def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOptions, options: LoadOptions) -> None:
     operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
-    source = open_source(path, options["kind"] or format_of(path), table.info.schema, options["nulls"])
-    name = options["channel"] or channel_name(path, operation)
+    kind = options["kind"] or format_of(path)
+    source = open_source(path, kind, table.info.schema, reading)
+    name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}")
     sent = 0
     with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
         skip = channel.committed_offset

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
+from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.sources import format_of, open_source
 
 _TYPES: dict[str, pa.DataType] = {
@@ -51,10 +52,15 @@ def schema_of_file(path: Path) -> pa.Schema:
         ) from error
 
 
-def schema_like(path: Path, kind: str | None = None) -> pa.Schema:
-    """The schema of a data file for ``--like``; CSV and JSON are inferred from their first 8 MiB. ``kind``: the file's format."""
-    schema = open_source(path, kind or format_of(path), None).schema
-    return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
+def schema_like(path: Path, kind: str | None = None, reading: ReadOptions | None = None) -> pa.Schema:
+    """The schema of a data file for ``--like``; that of text formats is inferred. ``kind``: the file's format."""
+    schema = open_source(path, kind or format_of(path), None, reading or ReadOptions()).schema
+    return pa.schema([pa.field(field.name, _made(field.type), field.nullable) for field in schema])
+
+
+def _made(kind: pa.DataType) -> pa.DataType:
+    """A column without a single value becomes one of text."""
+    return pa.string() if pa.types.is_null(kind) else kind
 
 
 def parse_type(text: str) -> pa.DataType:

@@ -1,0 +1,98 @@
+"""What a load would do: the columns of its files together, their first rows, and the table that they would go to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+import headgate
+from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.source import refused
+from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.output import Output
+
+_ROWS = 10
+
+
+def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOptions) -> pa.Schema:
+    """The columns of a table that takes all ``files``. Raises CommandError for files that differ by more than whole numbers.
+
+    A column without a value in one file has the type of the others; without a value anywhere it becomes text.
+    """
+    found: dict[str, pa.DataType] = {}
+    nullable: dict[str, bool] = {}
+    for at, path in enumerate(files):
+        schema = open_source(path, kind or format_of(path), None, reading).schema
+        if at and set(schema.names) != set(found):
+            odd = sorted(set(schema.names) ^ set(found))
+            raise refused(
+                f"{path.name} has not the columns of {files[0].name}: {', '.join(odd)}", "Load them into different tables."
+            )
+        for field in schema:
+            found[field.name] = _wider(found.get(field.name, pa.null()), field, path)
+            nullable[field.name] = nullable.get(field.name, False) or field.nullable
+    return pa.schema([pa.field(name, _made(kind), nullable[name]) for name, kind in found.items()])
+
+
+def _wider(one: pa.DataType, field: "pa.Field[pa.DataType]", path: Path) -> pa.DataType:
+    other = field.type
+    if pat.is_null(one) or one == other:
+        return other
+    if pat.is_null(other):
+        return one
+    if pat.is_floating(one) and pat.is_integer(other):
+        return one
+    if pat.is_integer(one) and pat.is_floating(other):
+        return other
+    raise refused(
+        f"{path.name}: column {field.name!r} is {other}, and {one} in the files before",
+        f"Give the type that takes both, such as --cast '{field.name}=string'.",
+    )
+
+
+def _made(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pat.is_null(kind) else kind
+
+
+def show_plan(
+    output: Output,
+    cluster: headgate.Headgate,
+    files: Sequence[Path],
+    name: str,
+    kind: str | None,
+    reading: ReadOptions,
+    *,
+    create: bool,
+) -> None:
+    """Prints columns with their types, the first ten rows and what would happen. Raises CommandError as the load would."""
+    table = {each.name: each for each in cluster.tables()}.get(name)
+    types = schema_of_files(files, kind, reading) if table is None else table.schema
+    source = open_source(files[0], kind or format_of(files[0]), types, reading)
+    records = [{"event": "column", "name": field.name, "type": str(field.type)} for field in types]
+    if output.json:
+        output.print_records(records)
+    else:
+        output.print_table(["column", "type"], [[record["name"], record["type"]] for record in records])
+    rows = next((piece.rows.slice(0, _ROWS) for piece in source.pieces(0)), None)
+    shown = rows.to_pylist() if rows is not None else []
+    if output.json:
+        output.print_json({"event": "rows", "file": str(files[0]), "rows": shown})
+    else:
+        output.print_table(source.schema.names, [[_cell(row[name]) for name in source.schema.names] for row in shown])
+    would = _would(files, name, exists=table is not None, create=create)
+    output.print_json({"event": "plan", "table": name, "exists": table is not None, "files": [str(path) for path in files]})
+    output.print_text(would)
+
+
+def _cell(value: object) -> object:
+    return value if value is None or isinstance(value, bool) else str(value)
+
+
+def _would(files: Sequence[Path], name: str, *, exists: bool, create: bool) -> str:
+    what = f"{len(files)} file{'s' * (len(files) > 1)}"
+    if exists:
+        return f"Would load {what} into {name}. Nothing was changed."
+    if create:
+        return f"Would create {name} with these columns and load {what}. Nothing was changed."
+    return f"There is no table {name}: add --create --key COLUMN to make one with these columns. Nothing was changed."

@@ -1,0 +1,57 @@
+"""Parquet and Arrow IPC: files that know their types."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate_cli.load.reading.source import PIECE_ROWS, FileBatch, Source
+
+
+def open_parquet(path: Path) -> Source:
+    """A Parquet file's rows; row groups before the skipped rows are not read."""
+    file = pq.ParquetFile(path, memory_map=False)
+    counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+
+    def batches(skip: int) -> Iterator[FileBatch]:
+        first, before = 0, 0
+        while first < len(counts) and before + counts[first] <= skip:
+            before += counts[first]
+            first += 1
+        groups = list(range(first, len(counts)))
+        for batch in file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups) if groups else ():
+            yield FileBatch(batch, before, before + batch.num_rows)
+            before += batch.num_rows
+
+    return Source(path, file.schema_arrow, file.metadata.num_rows, "rows", batches)
+
+
+def open_arrow(path: Path) -> Source:
+    """Reads both Arrow formats: the file format (Feather) counts its batches, the stream format is read to its end."""
+    with pa.OSFile(str(path), "rb") as file:
+        if file.read(6) == b"ARROW1":
+            reader = pa.ipc.open_file(file)
+            return Source(path, reader.schema, reader.num_record_batches, "batches", partial(_file_batches, path))
+        total = file.size()
+        file.seek(0)
+        return Source(path, pa.ipc.open_stream(file).schema, total, "bytes", partial(_stream_batches, path))
+
+
+def _file_batches(path: Path, _skip: int) -> Iterator[FileBatch]:
+    before = 0
+    with pa.OSFile(str(path), "rb") as file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield FileBatch(batch, before, number + 1)
+            before += batch.num_rows
+
+
+def _stream_batches(path: Path, _skip: int) -> Iterator[FileBatch]:
+    before = 0
+    with pa.OSFile(str(path), "rb") as file:
+        for batch in pa.ipc.open_stream(file):
+            yield FileBatch(batch, before, file.tell())
+            before += batch.num_rows

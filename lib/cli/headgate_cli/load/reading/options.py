@@ -1,0 +1,43 @@
+"""How a file is read: what the user says of it. All of it changes rows, so all of it belongs to a load's identity."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What is said of a file; an empty value means: found, or not needed.
+
+    ``delimiter``, ``quote``, ``escape``, ``header``, ``columns``, ``skip_lines``: of CSV. ``columns`` are the names of a file
+    without a header; ``header`` says that the first line has names even where it looks like values. ``nulls``: texts without
+    quotes that mean null. ``decimal``, ``thousands``: marks in numbers. ``true_words``, ``false_words``: beside true and false.
+    ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
+    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all.
+    """
+
+    delimiter: str = ""
+    quote: str = '"'
+    escape: str = ""
+    header: bool = False
+    columns: tuple[str, ...] = ()
+    skip_lines: int = 0
+    encoding: str = ""
+    nulls: tuple[str, ...] = ("",)
+    decimal: str = "."
+    thousands: str = ""
+    true_words: tuple[str, ...] = ()
+    false_words: tuple[str, ...] = ()
+    date_format: str = ""
+    timestamp_format: str = ""
+    timezone: str = ""
+    casts: tuple[tuple[str, pa.DataType], ...] = ()
+    sample_rows: int = 0
+
+    def identity(self) -> str:
+        """A text that differs where rows may differ. The sample chooses types of a new table, never rows."""
+        fields = [name for name in self.__slots__ if name != "sample_rows" and getattr(self, name) != getattr(_PLAIN, name)]
+        return repr([(name, str(getattr(self, name))) for name in fields])
+
+
+_PLAIN = ReadOptions()

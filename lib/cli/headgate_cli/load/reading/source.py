@@ -1,0 +1,77 @@
+"""A file as a stream of numbered pieces that fit into messages. Memory holds a few batches, never the file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+
+BLOCK_BYTES = 4 << 20
+PIECE_ROWS = 1 << 16
+_PIECE_BYTES = 4 << 20  # a message may have 8 MiB; Arrow's count of bytes is close, not exact
+
+
+class Piece(NamedTuple):
+    """Rows that fit into one message. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
+
+    rows: pa.RecordBatch
+    last_row: int
+    done: int
+
+
+class FileBatch(NamedTuple):
+    """A batch as the reader gives it. ``before``: rows of the file before it; ``done``: how far the file is read."""
+
+    rows: pa.RecordBatch
+    before: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load. ``total`` counts ``unit``: rows, batches or bytes. ``batches(skip)`` may omit ``skip`` rows."""
+
+    path: Path
+    schema: pa.Schema
+    total: int
+    unit: str
+    batches: Callable[[int], Iterator[FileBatch]]
+
+    def pieces(self, skip: int) -> Iterator[Piece]:
+        """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
+        try:
+            for batch, before, done in self.batches(skip):
+                rest = batch.slice(max(0, skip - before))
+                for start, rows in _cut(rest):
+                    yield Piece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
+        except pa.ArrowException as error:
+            raise unreadable(self.path, error) from error
+
+
+def unreadable(path: Path, error: Exception, fix: str = "") -> CommandError:
+    """The error for a file that its reader refuses; rows that were sent before it stay."""
+    reason = str(error).partition("\n")[0]
+    return CommandError(
+        f"{path.name}: {reason}",
+        fix=fix or "Correct the file, or describe it with --format or --null. Rows sent before stay, and are not sent again.",
+        code=ExitCode.FIX_CALL,
+    )
+
+
+def refused(message: str, fix: str) -> CommandError:
+    """An error of a file or its description."""
+    return CommandError(message, fix=fix, code=ExitCode.FIX_CALL)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yields slices of about equal rows within the limits, with the first row of each."""
+    if not batch.num_rows:
+        return
+    by_size = batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)
+    rows = max(1, min(PIECE_ROWS, by_size))
+    for start in range(0, batch.num_rows, rows):
+        yield start, batch.slice(start, rows)

@@ -1,0 +1,102 @@
+"""Options of `headgate load` that describe a file."""
+
+import functools
+from collections.abc import Callable
+
+import click
+import pyarrow as pa
+
+from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.streams import check_encoding
+from headgate_cli.table.schemas import parse_type
+
+_TAB = {"\\t": "\t", "tab": "\t"}
+
+
+def reading_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options that give a command ``reading``: a ReadOptions. Raises click.UsageError for what no file can have."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *arguments: object,
+        delimiter: str,
+        quote: str,
+        escape: str,
+        header: bool,
+        columns: str,
+        skip_lines: int,
+        encoding: str,
+        nulls: tuple[str, ...],
+        decimal: str,
+        thousands: str,
+        true_words: tuple[str, ...],
+        false_words: tuple[str, ...],
+        date_format: str,
+        timestamp_format: str,
+        timezone: str,
+        casts: tuple[str, ...],
+        sample_rows: int,
+        **named: object,
+    ) -> object:
+        check_encoding(encoding)
+        _check_marks(delimiter, quote, escape, decimal, thousands)
+        reading = ReadOptions(
+            delimiter=_TAB.get(delimiter, delimiter),
+            quote=quote,
+            escape=escape,
+            header=header,
+            columns=tuple(name.strip() for name in columns.split(",")) if columns else (),
+            skip_lines=skip_lines,
+            encoding=encoding,
+            nulls=("", *(word for word in nulls if word)),
+            decimal=decimal,
+            thousands=thousands,
+            true_words=true_words,
+            false_words=false_words,
+            date_format=date_format,
+            timestamp_format=timestamp_format,
+            timezone=timezone,
+            casts=tuple(map(_cast, casts)),
+            sample_rows=sample_rows,
+        )
+        return command(*arguments, reading=reading, **named)
+
+    for option in reversed(_OPTIONS):
+        with_reading = option(with_reading)
+    return with_reading
+
+
+def _check_marks(delimiter: str, quote: str, escape: str, decimal: str, thousands: str) -> None:
+    if len(_TAB.get(delimiter, delimiter)) > 1 or any(len(mark) > 1 for mark in (quote, escape, thousands)):
+        raise click.UsageError("--delimiter, --quote, --escape and --thousands have one character")
+    if thousands and (thousands == decimal or thousands.isalnum()):
+        raise click.UsageError("--thousands is a mark other than --decimal")
+
+
+def _cast(text: str) -> tuple[str, pa.DataType]:
+    name, _, kind = text.rpartition("=")
+    try:
+        return name, parse_type(kind)
+    except ValueError as error:
+        raise click.UsageError(f"--cast {text}: {error}") from error
+
+
+_OPTIONS = (
+    click.option("--delimiter", default="", help="Of a CSV: one character, or tab. [found]"),
+    click.option("--quote", default='"', show_default=True, help="Quotation mark of a CSV."),
+    click.option("--escape", default="", help="Of a CSV: character before a quotation mark that is part of a value."),
+    click.option("--header", is_flag=True, help="Of a CSV: the first line has names, although it looks like values."),
+    click.option("--columns", default="", help="Names of a CSV without a header, column,…"),
+    click.option("--skip-lines", default=0, type=click.IntRange(0), help="Lines before the header or the first row."),
+    click.option("--encoding", default="", help="Such as windows-1252. [utf-8, or by the byte order mark]"),
+    click.option("--null", "nulls", multiple=True, help="Text that means null in a CSV, beside the empty one; may be repeated."),
+    click.option("--decimal", default=".", show_default=True, type=click.Choice([".", ","]), help="Decimal mark of a CSV."),
+    click.option("--thousands", default="", help="Mark between thousands in a CSV. [none]"),
+    click.option("--true", "true_words", multiple=True, help="Word for true in a CSV, beside true; may be repeated."),
+    click.option("--false", "false_words", multiple=True, help="Word for false in a CSV, beside false; may be repeated."),
+    click.option("--date-format", default="", help="Of dates, such as %d/%m/%Y. [ISO, or dots: 31.12.2026]"),
+    click.option("--timestamp-format", default="", help="Of times, such as '%m/%d/%Y %I:%M %p'. [ISO, or dots]"),
+    click.option("--timezone", default="", help="Zone of times that name none, such as UTC or Europe/Berlin. [refused]"),
+    click.option("--cast", "casts", multiple=True, metavar="COLUMN=TYPE", help="Type of a column; may be repeated."),
+    click.option("--sample-rows", default=0, type=click.IntRange(0), help="Rows that types are inferred from. [all]"),
+)
