@@ -9,6 +9,7 @@ import click
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.load.identity import channel_name
+from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress
 from headgate_cli.load.reading.options import ReadOptions
@@ -36,7 +37,7 @@ class LoadOptions(TypedDict):
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True)
 @click.option("--table", "table_name", required=True, help="Name of the table.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .tsv .jsonl .arrow …]")
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
@@ -55,13 +56,15 @@ class LoadOptions(TypedDict):
 def load(
     output: Output,
     /,
-    files: Sequence[Path],
+    files: Sequence[str],
     table_name: str,
     access: Access,
     reading: ReadOptions,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once.
+    """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once. A folder stands for the files in it, - for stdin.
+
+    CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
     recognized by its name, its content and the options that change rows. Files are read as streams, so they may be larger than
@@ -74,6 +77,7 @@ def load(
     Examples:
       headgate load flights.parquet --table flights
       headgate load *.csv --table flights --null NA
+      zcat export.tsv.gz | headgate load - --format csv --table flights
       headgate load orders.csv --table orders --create --key id --dry-run
       headgate load export.csv --table orders --encoding windows-1252 --decimal , --timezone Europe/Berlin
       headgate load flights.parquet --table flights --create --key id --ordering updated_at --partition-by month
@@ -82,16 +86,17 @@ def load(
 
     With --json: {"event": "progress"} lines, and for each file {"event": "loaded"} with the rows sent and skipped.
     """  # noqa: D301 - click wants the backspace
-    _check(files, options)
-    with access.connect() as cluster:
-        if options["dry_run"]:
-            show_plan(output, cluster, files, table_name, options["kind"], reading, create=options["create"])
-            return
-        if options["create"]:
-            _create(output, cluster, files, table_name, reading, options)
-        table = cluster.table(table_name)
-        for path in files:
-            _load(output, table, path, reading, options)
+    with input_files(files) as paths:
+        _check(paths, options)
+        with access.connect() as cluster:
+            if options["dry_run"]:
+                show_plan(output, cluster, paths, table_name, options["kind"], reading, create=options["create"])
+                return
+            if options["create"]:
+                _create(output, cluster, paths, table_name, reading, options)
+            table = cluster.table(table_name)
+            for path in paths:
+                _load(output, table, path, reading, options)
 
 
 def _check(files: Sequence[Path], options: LoadOptions) -> None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.arrow_files import open_arrow, open_parquet
+from headgate_cli.load.reading.compression import without_suffix
 from headgate_cli.load.reading.csv_files import open_csv
 from headgate_cli.load.reading.json_files import open_json_lines
 from headgate_cli.load.reading.options import ReadOptions
@@ -31,13 +32,20 @@ _AS_IT_IS = ReadOptions()
 
 def format_of(path: Path) -> str:
     """The format that the file's suffix names. Raises CommandError for an unknown suffix."""
-    found = _BY_SUFFIX.get(path.suffix.lower())
+    found = _BY_SUFFIX.get(without_suffix(path).suffix.lower())
     if found is None:
         known = ", ".join(_BY_SUFFIX)
         raise CommandError(
-            f"{path.name}: the suffix names no format", fix=f"Give --format, or use one of {known}.", code=ExitCode.USAGE
+            f"{path.name}: the suffix names no format",
+            fix=f"Give --format, or use one of {known}, with .gz, .bz2, .xz or .zst.",
+            code=ExitCode.USAGE,
         )
     return found
+
+
+def is_known(path: Path) -> bool:
+    """Whether the suffix names a format."""
+    return without_suffix(path).suffix.lower() in _BY_SUFFIX
 
 
 def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions = _AS_IT_IS) -> Source:
@@ -50,7 +58,7 @@ def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOpt
             return open_parquet(path)
         if kind == "csv":
             return open_csv(path, types, options)
-        return open_json_lines(path, types) if kind == "jsonl" else open_arrow(path)
+        return open_json_lines(path, types, options.encoding) if kind == "jsonl" else open_arrow(path)
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     except OSError as error:

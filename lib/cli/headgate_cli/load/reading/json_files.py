@@ -3,19 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.json as pa_json
 
 from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source
+from headgate_cli.load.reading.streams import TextStream
 
 
-def open_json_lines(path: Path, types: pa.Schema | None) -> Source:
+def open_json_lines(path: Path, types: pa.Schema | None, encoding: str = "") -> Source:
     """The rows of a file with one JSON object a line. ``types``: of columns; others are inferred from the first block."""
     parse = pa_json.ParseOptions(explicit_schema=_as_json_writes(types))
-    read = pa_json.ReadOptions(block_size=BLOCK_BYTES)
-    source = _text(path, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
+    read = pa_json.ReadOptions(block_size=BLOCK_BYTES, use_threads=False)
+    source = _text(path, encoding, lambda file: pa_json.open_json(file, read_options=read, parse_options=parse))
     dates = {field.name: field.type for field in types or () if pa.types.is_date(field.type)}
 
     def batches(skip: int) -> Iterator[FileBatch]:
@@ -39,16 +40,15 @@ def _with_dates(batch: pa.RecordBatch, dates: Mapping[str, pa.DataType]) -> pa.R
     return batch
 
 
-def _text(path: Path, reader: Callable[[Any], pa.RecordBatchReader]) -> Source:
-    with pa.OSFile(str(path), "rb") as file:
-        total = file.size()
-        schema = reader(file).schema
+def _text(path: Path, encoding: str, reader: Callable[[Any], pa.RecordBatchReader]) -> Source:
+    with TextStream(path, encoding) as stream:
+        schema = reader(pa.PythonFile(cast("Any", stream), "r")).schema
 
     def batches(_skip: int) -> Iterator[FileBatch]:
         before = 0
-        with pa.OSFile(str(path), "rb") as file:
-            for batch in reader(file):
-                yield FileBatch(batch, before, file.tell())
+        with TextStream(path, encoding) as stream:
+            for batch in reader(pa.PythonFile(cast("Any", stream), "r")):
+                yield FileBatch(batch, before, stream.done())
                 before += batch.num_rows
 
-    return Source(path, schema, total, "bytes", batches)
+    return Source(path, schema, path.stat().st_size, "bytes", batches)

@@ -1,10 +1,12 @@
-"""The text of a file as UTF-8: checked, and decoded from other encodings, while it is read."""
+"""The text of a file as UTF-8: decompressed, checked, and decoded from other encodings, while it is read."""
 
 import codecs
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from headgate_cli.failures import CommandError
+from headgate_cli.load.reading.compression import DAMAGED, decompressed
 from headgate_cli.load.reading.source import refused
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -19,9 +21,13 @@ class TextStream:
     def __init__(self, path: Path, encoding: str) -> None:
         self._name = path.name
         self._file: IO[bytes] = path.open("rb")
-        first = self._file.read(4)
-        self._file.seek(0)
-        found = next((name for mark, name in _MARKS if first.startswith(mark)), "utf-8")
+        self._bytes = decompressed(self._file)
+        try:
+            self._first = self._chunk(4)
+        except CommandError:
+            self._file.close()
+            raise
+        found = next((name for mark, name in _MARKS if self._first.startswith(mark)), "utf-8")
         self.encoding = found if not encoding or codecs.lookup(encoding).name == "utf-8" else encoding
         self._decoder = codecs.getincrementaldecoder(self.encoding)()
         self._passes = self.encoding == "utf-8"
@@ -47,12 +53,12 @@ class TextStream:
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most ``size``; none at the end."""
         while not self._ready and not self._ended:
-            self._ready = self._next(size if size > 0 else 1 << 20)
+            self._ready = self._next(max(size, 4) if size >= 0 else 1 << 20)
         taken, self._ready = (self._ready[:size], self._ready[size:]) if 0 <= size < len(self._ready) else (self._ready, b"")
         return taken
 
     def _next(self, size: int) -> bytes:
-        chunk = self._file.read(size)
+        chunk, self._first = self._first + self._chunk(size - len(self._first)), b""
         self._ended = not chunk
         text = self._decoded(chunk)
         if b"\0" in text:
@@ -61,6 +67,17 @@ class TextStream:
         self._lines += text.count(b"\n")
         self.quotes += text.count(self.quote) if self.quote else 0
         return text
+
+    def _chunk(self, size: int) -> bytes:
+        """``size`` bytes, fewer only at the end: pyarrow takes a short read for a whole block."""
+        parts: list[bytes] = []
+        try:
+            while size > 0 and (part := self._bytes.read(size)):
+                parts.append(part)
+                size -= len(part)
+            return b"".join(parts)
+        except DAMAGED as error:
+            raise refused(f"{self._name} is damaged or not complete: {error}", "Get the file again.") from error
 
     def _decoded(self, chunk: bytes) -> bytes:
         pending = self._decoder.getstate()[0]
