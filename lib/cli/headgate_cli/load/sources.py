@@ -12,6 +12,7 @@ from headgate_cli.load.reading.csv_files import open_csv
 from headgate_cli.load.reading.json_files import open_json_lines
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Source, unreadable
+from headgate_cli.load.reading.widening import widened
 
 FORMATS = ("parquet", "csv", "jsonl", "arrow")
 _BY_SUFFIX = {
@@ -55,10 +56,10 @@ def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOpt
     """
     try:
         if kind == "parquet":
-            return open_parquet(path)
+            return widened(open_parquet(path), options)
         if kind == "csv":
             return open_csv(path, types, options)
-        return open_json_lines(path, types, options.encoding) if kind == "jsonl" else open_arrow(path)
+        return open_json_lines(path, types, options.encoding) if kind == "jsonl" else widened(open_arrow(path), options)
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     except OSError as error:

@@ -12,7 +12,7 @@ from headgate_cli.load.reading.source import PIECE_ROWS, FileBatch, Source
 
 def open_parquet(path: Path) -> Source:
     """A Parquet file's rows; row groups before the skipped rows are not read."""
-    file = pq.ParquetFile(path, memory_map=False)
+    file = pq.ParquetFile(path, memory_map=False, coerce_int96_timestamp_unit="us")
     counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
     def batches(skip: int) -> Iterator[FileBatch]:

@@ -185,7 +185,7 @@ def _asked(name: str, found: str) -> CommandError:
 def _without_zone(name: str) -> CommandError:
     return refused(
         f"column {name!r} has times without a time zone",
-        f"Give --timezone UTC or another zone, such as Europe/Berlin; or keep clock times: --cast '{name}=timestamp_local'.",
+        f"Give --timezone UTC or another zone, such as Europe/Berlin; or keep the text: --cast '{name}=string'.",
     )
 
 
