@@ -1,5 +1,6 @@
 """`headgate kubernetes credentials` against an API that keeps Secrets."""
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,15 @@ def test_a_role_that_leaves_a_secret_out_is_named(cluster: KubernetesApi, capsys
     said = capsys.readouterr().err
     assert "rows-access" in said
     assert "Role" in said
+
+
+def test_a_secret_that_is_no_text_is_named(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:
+    run(ARGUMENTS)
+    cluster.secrets["rows-client"]["data"]["token"] = base64.b64encode(b"\xff\xfe").decode()
+    count = len(cluster.applied)
+    assert run(ARGUMENTS) == ExitCode.OPERATOR
+    assert "token of the Secret rows-client is no UTF-8 text" in capsys.readouterr().err
+    assert len(cluster.applied) == count, "nothing was written over it"
 
 
 def test_an_api_with_another_certificate_gets_no_token(

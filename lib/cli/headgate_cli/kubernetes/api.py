@@ -50,7 +50,7 @@ class SecretsApi:
         if found is None:
             return {}, ""
         data = found.get("data") or {}
-        return {key: base64.b64decode(value).decode() for key, value in data.items()}, found["metadata"]["resourceVersion"]
+        return {key: _text(name, key, value) for key, value in data.items()}, found["metadata"]["resourceVersion"]
 
     def write(self, name: str, data: Mapping[str, str], version: str, labels: Mapping[str, str]) -> None:
         """Makes the Secret, or replaces what it holds. Raises CommandError, also if it is no longer at ``version``.
@@ -91,6 +91,17 @@ class SecretsApi:
             raise _refused(method, name, status, text)
         answered: dict[str, dict[str, str]] = json.loads(text)
         return answered
+
+
+def _text(name: str, key: str, value: str) -> str:
+    try:
+        return base64.b64decode(value).decode()
+    except ValueError as error:  # of base64, or of UTF-8
+        raise CommandError(
+            f"{key} of the Secret {name} is no UTF-8 text",
+            fix="Another program wrote it. Delete the Secret, so that it is made anew, or put the right text there.",
+            code=ExitCode.OPERATOR,
+        ) from error
 
 
 def _refused(method: str, name: str, status: int, text: bytes) -> CommandError:
