@@ -206,6 +206,7 @@ async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gat
             second = await other.compactor()
             await second.until_slots(1)
             attempt = link.run(table, plan)
+            await link.until_slots(0)
             await second.until_slots(0)
             await gate.reached()
             assert await second.heartbeats.get() == [], "the other one's attempt is none of its business"
