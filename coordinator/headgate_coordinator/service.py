@@ -57,7 +57,7 @@ async def serve(
 
     ``ready`` gets host:port once the coordinator answers and has looked for tables; nothing if it has to drain before.
 
-    Raises ListenError, OptionError for an impossible store, SyncFailedError (hazard H14).
+    Raises ListenError, OptionError for an impossible store, StartError, also in groups, SyncFailedError (hazard H14).
     """
     system = system or System.real()
     guard = GuardedClock(system.clock, world.clock)

@@ -85,6 +85,14 @@ class CoordinatorSettings(ServiceSettings):
         gt=0,
         description="how often the store is listed for new tables; leases of others are read twice as often",
     )
+    start_timeout: Duration = Field(
+        0.0,
+        ge=0,
+        description="how long a coordinator that has just started waits for Redis's first answer, and for a store that can be "
+        "listed and, before its first table, written; not ready meanwhile. Then it ends with the reason, for whatever restarts "
+        "it: the chart sets 60s, so that kubectl describe shows the reason. 0: it waits as long as it takes, and its log says "
+        "for what. Shorter: a wrong setting shows sooner; longer: fewer restarts while both are still starting",
+    )
     channel_retention: Duration = Field(
         30 * 86400.0,
         gt=0,

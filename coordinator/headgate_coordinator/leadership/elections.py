@@ -15,6 +15,7 @@ import structlog
 
 from headgate_coordinator.core import events
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
+from headgate_coordinator.leadership.first_look import FirstLook
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.ownerships import Ownerships
 from headgate_coordinator.leadership.witnesses import TimeWitnesses
@@ -68,15 +69,17 @@ class Elections:
         self._forgot = 0
         self._forgot_at = -math.inf
         self._list_at = 0.0
+        self._unlisted: TablesError | None = None
         self._stands = True
+        self._first_look = FirstLook(storage, leases, settings, world.clock, threads)
         self._ownerships = Ownerships(state, leases, storage, settings, world, metrics, threads, guard)
         self.first_look_done = asyncio.Event()
-        """Set once the first look at store and leases is over, or no look will be: a drain may begin before the first."""
+        """Set once a look at store and leases was enough to begin (``FirstLook``), or a drain came before."""
 
     async def run(self, draining: asyncio.Event) -> None:
         """Runs until ``draining``; then tables commit what is there and their leases are freed, so others take over at once.
 
-        Raises SyncFailedError: this process must write nothing more (hazard H14).
+        Raises, in groups, SyncFailedError: this process must write nothing more (hazard H14); StartError: it cannot begin.
         """
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(self._beat())
@@ -137,7 +140,9 @@ class Elections:
             await self._witnesses.ask_redis()
             await self._list()
             await self._stand(tasks)
-            self.first_look_done.set()
+            done = self.first_look_done
+            if not done.is_set() and await self._first_look.is_enough(self._state.table_names, self._unlisted):
+                done.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.scan_interval / 2):
                     await self._created.wait()
@@ -153,8 +158,10 @@ class Elections:
         except TablesError as error:
             if not self._state.listing_outage.is_on:
                 _log.warning("the store's tables cannot be listed", error=str(error))
+            self._unlisted = error
             self._state.listing_outage.note_failure("listing", error, self._world.clock.now_ms())
             return
+        self._unlisted = None
         self._state.listing_outage.note_success("listing")
         for table in self._serving.keys() - set(self._state.table_names):
             self._give_up(table, "its entry in the store is gone")

@@ -40,6 +40,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def where(url: str) -> str:
+    """The address without user, password and options, for messages."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def is_this_host(host: str) -> bool:
     """Whether the text of a host name or address certainly means this machine."""
     try:

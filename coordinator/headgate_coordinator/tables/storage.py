@@ -74,6 +74,10 @@ class TableStorage:
             self._described.pop(gone, None)
         return names
 
+    def test_store(self) -> None:
+        """Tests that tables can be created. Raises UnsafeStoreError if none ever can."""
+        self._catalog.test_store()
+
     def describe(self, name: str) -> DescribedTable:
         """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
         until, found = self._described.get(name, (0.0, None))

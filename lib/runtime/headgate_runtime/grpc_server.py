@@ -21,6 +21,7 @@ from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
 from headgate_runtime.cancelling import is_cancelled
+from headgate_runtime.certificates import check_certificates
 from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, only_rpc_error, rpc_error, status_of
 from headgate_runtime.forwarding import Forwarder, Route, nowhere, or_bytes
@@ -84,6 +85,7 @@ class Server:
         if api_implementation.Type() != "upb":
             raise RuntimeError("protobuf runs in pure Python here; install its wheel for this platform")
         limits, ids, clock = limits or DoorLimits(), ids or SystemIds(), clock or SystemClock()
+        self._clock = clock
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
         refusals = RefusalRates(clock, settings.refusals, settings.refusals, LONGEST_REFUSAL_S)
@@ -106,7 +108,8 @@ class Server:
         self._settings = settings
 
     async def start(self) -> str:
-        """Serves from now on; returns the host:port really bound. Raises ListenError."""
+        """Serves from now on; returns the host:port really bound. Raises ListenError, StartError for an expired certificate."""
+        check_certificates(self._settings, self._clock.now_ms())
         await self.access.begin()
         settings = self._settings
         credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import structlog
@@ -28,10 +28,15 @@ per CPU second."""
 _log = structlog.get_logger()
 
 
+class StartError(Exception):
+    """A service cannot begin. The text says what is wrong and what to do, and is all that an operator has to see."""
+
+
 def run_service(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     """Runs ``main`` until it returns. Sets its argument at the first SIGTERM or SIGINT: ``main`` has to drain, then return.
 
-    Returns the exit code: 0, or 1 after an exception, which it logs. A second signal ends the process at once with 128 + its
+    Returns the exit code: 0, or 1 after an exception, which it logs: with its stack, or, of a StartError, its text alone, so that
+    the log's last line, which `kubectl describe` shows of a pod, has it. A second signal ends the process at once with 128 + its
     number; clients then send uncommitted rows again. glibc reads MALLOC only when a process starts, so the first call replaces
     the process by itself with these variables set (same process id, same arguments).
     """
@@ -40,9 +45,21 @@ def run_service(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     try:
         asyncio.run(_run_until_drained(main))
     except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes the exit code
-        _log.critical("service failed", exc_info=e)
+        causes = list(_causes(e))
+        if all(isinstance(cause, StartError) for cause in causes):
+            _log.critical("service cannot start", why="; ".join(map(str, causes)))
+        else:
+            _log.critical("service failed", exc_info=e)
         return 1
     return 0
+
+
+def _causes(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for each in error.exceptions:
+            yield from _causes(each)
+    else:
+        yield error
 
 
 async def _run_until_drained(main: Callable[[asyncio.Event], Awaitable[None]]) -> None:

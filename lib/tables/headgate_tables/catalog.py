@@ -12,11 +12,13 @@ from urllib.parse import quote
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
 from headgate_tables.storage.open import open_store
+from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import System
 
 FORMAT = 1
 FOLDER = ".headgate/tables"
+PROBES = ".headgate/probes"
 MAX_NAME = 128
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -36,7 +38,7 @@ class Catalog:
     def __init__(self, url: str, options: Mapping[str, str] | None, system: System) -> None:
         """``url``, ``options``: as ``open_store`` takes them. Raises OptionError."""
         self._store = open_store(url, options, system.ids)
-        self._clock = system.clock
+        self._system = system
         self._is_file = self._store.url.startswith("file:")
 
     @property
@@ -48,6 +50,13 @@ class Catalog:
         """All tables, sorted. Raises StoreUnavailableError, StoreDeniedError."""
         return sorted(name for name in self._store.list_folder(FOLDER).files if len(name) <= MAX_NAME and _NAME.fullmatch(name))
 
+    def test_store(self) -> None:
+        """Tests that tables can be created here: about 14 requests, of which nothing stays.
+
+        Raises UnsafeStoreError, StoreUnavailableError, StoreDeniedError, StoreFullError.
+        """
+        probe(self._store, PROBES, self._system)
+
     def add(self, name: str, path: str) -> None:
         """Enters a table that exists in the folder ``path`` under the root; entering the same path again changes nothing.
 
@@ -57,7 +66,7 @@ class Catalog:
         check_name(name)
         _check_path(path)
         content = json.dumps({"format": FORMAT, "path": path}, ensure_ascii=False).encode()
-        outcome = create_for_certain(self._store, self._clock, f"{FOLDER}/{name}", content, durable=True)
+        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{name}", content, durable=True)
         if outcome is Outcome.EXISTS and (found := self._path(name)) != path:
             raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
 

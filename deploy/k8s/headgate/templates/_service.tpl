@@ -15,7 +15,7 @@
 - { name: HEADGATE_CLUSTER_CERT, value: /etc/headgate/cluster/tls.crt }
 - { name: HEADGATE_CLUSTER_KEY, value: /etc/headgate/cluster/tls.key }
 - { name: HEADGATE_CLUSTER_CA, value: /etc/headgate/cluster/ca.crt }
-{{- range $name, $value := omit .values.settings "log_format" }}
+{{- range $name, $value := omit .values.settings "log_format" "start_timeout" }}
 - { name: HEADGATE_{{ upper $name }}, value: {{ $value | quote }} }
 {{- end }}
 {{- include "headgate.storageEnv" $root }}

@@ -1,0 +1,48 @@
+"""Certificates that have expired: the service does not begin, and says which it is."""
+
+import datetime
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate_runtime.certificates import check_certificates
+from headgate_runtime.lifecycle import MALLOC, StartError
+from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.world import SystemClock
+from support.certificates import DAY, Authority
+from support.processes import Process
+
+DAY_MS = round(DAY.total_seconds() * 1000)
+AN_HOUR = datetime.timedelta(hours=1)
+
+
+def test_a_certificate_is_refused_from_the_moment_at_which_it_expires(tmp_path: Path) -> None:
+    issued = Authority(tmp_path / "authority").issue("server", ["localhost"])
+    settings = ServiceSettings(tls_cert=str(issued.cert), tls_key=str(issued.key))
+    now = SystemClock().now_ms()
+    check_certificates(settings, now)
+    with pytest.raises(StartError, match=r"tls_cert: the certificate in .*/cert\.pem has expired \(20.*Renew it and its key"):
+        check_certificates(settings, now + DAY_MS)
+
+
+@pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])
+def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_to_do(service: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    issued = authority.issue(service, [f"{service}.headgate.internal"], valid=-AN_HOUR)
+    flags = ["--cluster-cert", str(issued.cert), "--cluster-key", str(issued.key), "--cluster-ca", str(authority.cert)]
+    if service != "compactor":
+        flags += ["--cluster-listen", "127.0.0.1:0"]
+    flags += ["--store", str(tmp_path / "store")] if service == "coordinator" else ["--coordinator", "127.0.0.1:1"]
+    module = f"headgate_{service}"
+    command = [sys.executable, "-m", module, "--log-format", "json", *flags]
+    process = Process(service, command, tmp_path / "log", env=MALLOC, program=module)
+    try:
+        assert process.wait_end() == 1
+    finally:
+        process.kill()
+    said = json.loads(process.log.read_text(encoding="utf-8").splitlines()[-1])
+    assert said["event"] == "service cannot start", process.tail()
+    assert f"cluster_cert: the certificate in {issued.cert} has expired" in said["why"]
+    assert "Renew it" in said["why"]
