@@ -167,8 +167,15 @@ def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[
     broken.write_text(f"-----BEGIN PRIVATE KEY-----\n{secret}\n-----END PRIVATE KEY-----\n")
     server = next(guarded.state.rglob("server.pem"))
     store, nobody = ["--store", str(folder)], ["--coordinator", f"127.0.0.1:{free_port()}"]
+    waiting = f"127.0.0.1:{free_port()}"  # of the one that is never ready, so that no line of its log names it
     failing: list[tuple[str, str, list[str], Mapping[str, str], str]] = [
-        ("Redis refuses", "coordinator", store, {"HEADGATE_REDIS": redis["HEADGATE_REDIS"].replace("@", "x@")}, '{"ready"'),
+        (
+            "Redis refuses",
+            "coordinator",
+            [*store, "--listen", waiting],
+            {"HEADGATE_REDIS": redis["HEADGATE_REDIS"].replace("@", "x@")},
+            "it waits for Redis",
+        ),
         ("S3 is away, too", "coordinator", ["--store", "s3://nowhere/t"], {**redis, **s3}, "cannot be listed"),
         ("a broken key", "coordinator", [*store, "--tls-cert", str(server), "--tls-key", str(broken)], redis, "service failed"),
         (
@@ -190,14 +197,20 @@ def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[
     with ExitStack() as running:
         started: list[tuple[Process, str]] = []
         for what, kind, flags, environment, until in failing:
-            command = [sys.executable, "-m", f"headgate_{kind}", "--listen", "127.0.0.1:0", *flags]
+            command = [
+                sys.executable,
+                "-m",
+                f"headgate_{kind}",
+                *([] if "--listen" in flags else ["--listen", "127.0.0.1:0"]),
+                *flags,
+            ]
             process = Process(what, command, folder / f"{what}.log", env={**STORE, **DEBUG, **environment})
             running.callback(process.kill)
             started.append((process, until))
         for process, until in started:
             wait_for(process, until)
         guarded.said.update(command_lines())
-        assert run(["status", "--json", "--connect", started[0][0].address]) == ExitCode.OK
+        assert run(["status", "--json", "--connect", waiting]) == ExitCode.OK
         guarded.said["what is wrong with Redis"] = "".join(capfd.readouterr())
         assert "redis" in guarded.said["what is wrong with Redis"].lower()
     guarded.said.update({process.name: process.log.read_text() for process, _ in started})
