@@ -48,9 +48,9 @@ class Inside:
         return descriptor
 
     @contextlib.contextmanager
-    def folder(self, full: str, flags: int = _FOLDER) -> Iterator[int]:
+    def folder(self, full: str) -> Iterator[int]:
         """A descriptor of a folder, open meanwhile. Raises OSError, CorruptFileError for one that lies elsewhere."""
-        descriptor = os.open(full, flags)
+        descriptor = os.open(full, _FOLDER)
         try:
             self._check(descriptor, full)
             yield descriptor
@@ -60,10 +60,14 @@ class Inside:
     def check_folder(self, full: str) -> None:
         """Before something is made or deleted in a folder, which may be missing. Raises CorruptFileError, OSError."""
         try:
-            with self.folder(full, _PLACE):
-                pass
+            descriptor = os.open(full, _PLACE)
         except FileNotFoundError:
             self._resolve(full)
+            return
+        try:  # not by ``folder``: each file of a commit comes by here, and a context manager costs more than the check
+            self._check(descriptor, full)
+        finally:
+            os.close(descriptor)
 
     def again(self, descriptor: int, full: str) -> str:
         """A path by which the open file can be opened once more, whatever has become of its name."""

@@ -109,18 +109,19 @@ class LocalStore:
         return Listing(files, folders, found)
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
+        folders = self._checked_folders([path])
         outcome = self._create(path, content, durable)
-        return outcome if not durable or self._synced({_folder(path)}) else Outcome.UNKNOWN
+        return outcome if not durable or self._synced(folders) else Outcome.UNKNOWN
 
     def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:
+        folders = self._checked_folders(path for path, _ in files)
         outcomes = self._workers.map(lambda file: self._create(file[0], file[1], durable), files)
-        if durable and not self._synced({_folder(path) for path, _ in files}):
-            return [Outcome.UNKNOWN for _ in files]
-        return outcomes
+        return [Outcome.UNKNOWN for _ in files] if durable and not self._synced(folders) else outcomes
 
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
+        folders = self._checked_folders(path for path, _ in files)
         self._workers.map(lambda file: self._stage(file[0], file[1]), files)
-        self._sync_folders({_folder(path) for path, _ in files})
+        self._sync_folders(folders)
 
     @contextlib.contextmanager
     def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
@@ -199,6 +200,15 @@ class LocalStore:
                 except FileNotFoundError:
                     return  # another process renamed it first
 
+    def _checked_folders(self, paths: Iterable[str]) -> set[str]:
+        """The folders of new files, each looked at once: a commit may write hundreds of small files into a few of them."""
+        folders = {_folder(path) for path in paths}
+        for folder in folders:
+            full = self._at(folder)
+            with errors_of_writes(full):
+                self._inside.check_folder(full)
+        return folders
+
     def _stat(self, path: str) -> os.stat_result | None:
         full = self._at(path)
         try:
@@ -212,7 +222,6 @@ class LocalStore:
         target = self._at(path)
         folder = os.path.dirname(target)
         with errors_of_writes(target):
-            self._inside.check_folder(folder)
             if durable or any(map(len, content)):
                 return publish(self._write_temp(folder, content, sync=durable), target)
             try:
@@ -229,7 +238,6 @@ class LocalStore:
     def _stage(self, path: str, content: Buffers) -> None:
         full = self._at(path)
         with errors_of_writes(full):
-            self._inside.check_folder(os.path.dirname(full))
             self._write_in_folder(full, content, sync=True)
 
     def _write_in_folder(self, full: str, content: Buffers, *, sync: bool) -> None:
