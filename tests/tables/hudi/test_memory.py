@@ -105,7 +105,10 @@ print(json.dumps([result.upserted, pool.max_memory(), rss() - before]))
 
 
 def test_upserting_a_stream_holds_a_few_chunks_however_long_it_is(tmp_path: Path) -> None:
-    """Chunks of 2 MiB. Held at once: the one that fills up, and the last one as rows, as rows in file-group order, as files."""
+    """Chunks of 2 MiB. At once there are: one as it came or as rows of the table, as rows in file-group order, and as files,
+    whose buffers grow by doubling: 3.7 chunks, the same on each run. The longer stream has 12 chunks more: of each not a tenth
+    may be kept, nor a chunk's files until the next one is written.
+    """
     flush = 2 * MIB
     peaks: list[Peak] = []
     for chunks in (4, 16):

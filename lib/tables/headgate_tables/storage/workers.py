@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from headgate_tables.errors import SyncFailedError
 
@@ -26,20 +26,23 @@ class Workers:
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """The results in the items' order. After an error no further item is begun; it is raised when the others have ended,
         a SyncFailedError before any other.
+
+        No thread keeps an item or a result of it afterwards: they may be the files of a whole chunk. A helper that is done keeps
+        ``work`` until it gets the processor again, and a cancelled one until a thread of the pool is free.
         """
         if len(items) < 2:
             return [function(item) for item in items]
-        todo = deque(range(len(items)))
-        results = cast(list[_Result], [None] * len(items))
+        todo = deque(enumerate(items))
+        results: dict[int, _Result] = {}
 
         def work() -> None:
             while True:
                 try:
-                    index = todo.popleft()
+                    index, item = todo.popleft()
                 except IndexError:
                     return
                 try:
-                    results[index] = function(items[index])
+                    results[index] = function(item)
                 except BaseException:
                     todo.clear()
                     raise
@@ -57,7 +60,7 @@ class Workers:
         if met := [error for error in errors if error is not None]:
             # What a failed sync means must not be lost behind a full disk (hazard H14).
             raise next((error for error in met if isinstance(error, SyncFailedError)), met[0])
-        return results
+        return [results.pop(index) for index in range(len(items))]
 
 
 @cache
