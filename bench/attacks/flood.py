@@ -41,7 +41,7 @@ async def _bombs_of_tables(channel: grpc.aio.Channel, caller: int) -> None:
 
 def _broken(path: str) -> Send:
     async def send(channel: grpc.aio.Channel, _caller: int) -> None:
-        call = channel.stream_stream(path)
+        call: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(path)
         while True:
             with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 made = call(metadata=TOKEN)

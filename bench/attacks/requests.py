@@ -83,8 +83,13 @@ async def _victim(channel: grpc.aio.Channel, part: str) -> Call:
     async def append() -> None:
         sent.after, sent.offset = sent.offset, sent.offset + 1
         await stream.write(ingest_pb2.AppendRequest(batch=sent))
-        while (await stream.read()).acks.received < sent.offset:
-            pass
+        received = 0
+        while received < sent.offset:
+            match await stream.read():
+                case ingest_pb2.AppendResponse() as answer:
+                    received = answer.acks.received
+                case _:
+                    raise EOFError("the victim's stream has ended")
 
     return append
 
@@ -95,8 +100,9 @@ async def _awaited(call: Awaitable[Any]) -> None:
 
 async def _answer_of_the_loop(channel: grpc.aio.Channel) -> None:
     """A method that is not there: the server's loop says so, and nothing else is asked."""
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/headgate.api.v1.TableService/None")
     with contextlib.suppress(grpc.aio.AioRpcError):
-        await channel.unary_unary("/headgate.api.v1.TableService/None")(b"")
+        await call(b"")
 
 
 async def _meanwhile(work: Callable[[], object], *calls: Call) -> list[list[float]]:
