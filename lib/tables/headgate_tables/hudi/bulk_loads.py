@@ -6,6 +6,7 @@ INSERT_OVERWRITE_TABLE, DELETE_PARTITION). Their files stay until a cleaning, fo
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import DerivedFile
@@ -24,6 +25,9 @@ _OPERATIONS: Mapping[LoadMode, str] = {
     "insert_overwrite_table": "INSERT_OVERWRITE_TABLE",
     "delete_partition": "DELETE_PARTITION",
 }
+Replaced: TypeAlias = Mapping[str, Sequence[str]]
+"""File ids that leave the table by an overwrite, by partition; empty if it meets none."""
+
 DELTACOMMIT = "deltacommit"
 REPLACECOMMIT = "replacecommit"
 
@@ -82,21 +86,17 @@ class BulkLoad:
             (Instant(instant, self.action, State.INFLIGHT).path, b""),
         ]
 
-    def replaced(self, statuses: Sequence[WriteStatus]) -> dict[str, list[str]]:
-        """File ids that leave the table, by partition; ``statuses``: what the load wrote."""
+    def replaced(self, statuses: Sequence[WriteStatus]) -> Replaced:
+        """What an overwrite takes out; ``statuses``: what the load wrote."""
         touched = {status.stat.partition for status in statuses} | set(self.partitions)
         found: dict[str, list[str]] = {}
-        for group in self.look().groups() if self.overwrites else ():
+        for group in self.look().groups():
             if self.mode == "insert_overwrite_table" or group.partition in touched:
                 found.setdefault(group.partition, []).append(group.file_id)
         return found
 
-    def config(
-        self, instant: str, statuses: Sequence[WriteStatus], replaced: Mapping[str, Sequence[str]]
-    ) -> dict[str, Json] | None:
-        """The definition's keys that change: which file groups writers go on with."""
-        if not self.overwrites:
-            return None
+    def config(self, instant: str, statuses: Sequence[WriteStatus], replaced: Replaced) -> dict[str, Json]:
+        """The definition's keys that an overwrite changes: which file groups writers go on with."""
         gone = [(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
         written = [(status.stat.partition, status.stat.file_id) for status in statuses]
         return {"groups": encode_groups(overwritten_groups(self.definition, instant, gone, written))}

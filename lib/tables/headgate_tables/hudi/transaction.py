@@ -16,7 +16,7 @@ from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
 from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
-from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad
+from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
 from headgate_tables.hudi.data_files import THREADS
@@ -61,7 +61,6 @@ class Transaction:
         self._superseded = 0
         self._announced = False
         self._load: BulkLoad | None = None
-        self._replaced: Mapping[str, Sequence[str]] = {}
         self._shown = False
         self._broken = False
         self._ended = False
@@ -149,18 +148,17 @@ class Transaction:
         self._check_open()
         self._check_whole()
         completion = ""
-        self._replaced = self._find_replaced()
-        if self.statuses or channels or self._replaced:
+        replaced = self._find_replaced()
+        if self.statuses or channels or replaced:
             self._before_commit(False)
             operation = self._load.operation if self._load else "UPSERT"
-            replaced = self._replaced if self.overwrites else None
             metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)
-            completion = self._decide(metadata, channels, on_durable)
+            completion = self._decide(metadata, replaced, channels, on_durable)
             self._after_commit(self, completion)
         else:
             self._end_unwritten()
         self._ended = True
-        replaced_groups = sum(map(len, self._replaced.values()))
+        replaced_groups = sum(map(len, (replaced or {}).values()))
         self.result = summary(self.instant, completion, self.statuses, self._superseded, replaced_groups)
         return self.result
 
@@ -169,9 +167,9 @@ class Transaction:
         """Whether its commit takes file groups out of the table."""
         return self._load is not None and self._load.overwrites
 
-    def _find_replaced(self) -> Mapping[str, Sequence[str]]:
+    def _find_replaced(self) -> Replaced | None:
         if self._load is None or not self._load.overwrites:
-            return {}
+            return None
         if len(self._log.open_instants) > 1:
             # It may have put rows into the groups that are replaced now, and would commit them where nobody sees them.
             raise TransactionError(
@@ -180,11 +178,13 @@ class Transaction:
         self._load.check(self._log.state.plans)
         return self._load.replaced(self.statuses)
 
-    def _decide(self, metadata: bytes, channels: Channels | None, on_durable: Callable[[], None] | None) -> str:
+    def _decide(
+        self, metadata: bytes, replaced: Replaced | None, channels: Channels | None, on_durable: Callable[[], None] | None
+    ) -> str:
         self._sent = True
         try:
             files = [status.file for status in self.statuses]
-            config = self._load.config(self.instant, self.statuses, self._replaced) if self._load else None
+            config = self._load.config(self.instant, self.statuses, replaced) if self._load and replaced is not None else None
             return self._log.commit(
                 self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable, config
             )
