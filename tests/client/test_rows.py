@@ -26,7 +26,7 @@ SCHEMA = pa.schema(
         pa.field("count", pa.int32()),
     ]
 )
-INFO = TableInfo("orders", SCHEMA, ("id",), ("day",), "at", 8, hive_style=False, url="", uuid="")
+INFO = TableInfo("orders", SCHEMA, ("id",), ("day",), "at", 8, hive_style=False, url="", uuid="", table_version=8)
 UPSERT = RowFormat(INFO, wire.OPERATION_UPSERT)
 DELETE = RowFormat(INFO, wire.OPERATION_DELETE)
 ROW = {"id": "a", "day": "2026-01-01", "at": NOON, "price": 1.5, "count": 3}
@@ -182,7 +182,7 @@ def test_columns_that_do_not_fit_are_named(data: Any, says: str) -> None:
 
 def test_a_float_is_not_rounded_without_a_word() -> None:
     narrow = RowFormat(
-        TableInfo("t", pa.schema([("x", pa.float32())]), (), (), None, 8, hive_style=False, url="", uuid=""),
+        TableInfo("t", pa.schema([("x", pa.float32())]), (), (), None, 8, hive_style=False, url="", uuid="", table_version=8),
         wire.OPERATION_UPSERT,
     )
     with pytest.raises(SchemaError, match="Cast the column"):
@@ -206,7 +206,7 @@ def test_what_holds_no_rows_is_refused(data: Any) -> None:
     ],
 )
 def test_nothing_is_left_out_of_a_value_without_a_word(kind: pa.DataType, value: Any, exact: Any) -> None:
-    table = TableInfo("t", pa.schema([("x", kind)]), (), (), None, 8, hive_style=False, url="", uuid="")
+    table = TableInfo("t", pa.schema([("x", kind)]), (), (), None, 8, hive_style=False, url="", uuid="", table_version=8)
     row_format = RowFormat(table, wire.OPERATION_UPSERT)
     assert len(converted([{"x": exact}, {"x": None}], row_format)) == 2
     with pytest.raises(RowError, match="row 1, column 'x'"):
@@ -276,7 +276,7 @@ def test_nested_columns_and_decimals_arrive() -> None:
             ("amount", pa.decimal128(10, 2)),
         ]
     )
-    info = TableInfo("t", schema, ("id",), (), None, 8, hive_style=False, url="", uuid="")
+    info = TableInfo("t", schema, ("id",), (), None, 8, hive_style=False, url="", uuid="", table_version=8)
     row = {"id": 1, "tags": ["a", None], "where": {"x": 1.0, "y": None}, "amount": decimal.Decimal("1.25")}
     nested = RowFormat(info, wire.OPERATION_UPSERT)
     assert converted([row], nested) == [row]

@@ -31,7 +31,7 @@ WIDE = pa.schema(
 
 
 def deletes_of(schema: pa.Schema) -> RowFormat:
-    table = TableInfo("t", schema, ("id",), ("part",), "ts", 8, hive_style=False, url="", uuid="")
+    table = TableInfo("t", schema, ("id",), ("part",), "ts", 8, hive_style=False, url="", uuid="", table_version=8)
     return RowFormat(table, wire.OPERATION_DELETE)
 
 
@@ -56,7 +56,7 @@ def test_deletes_are_cut_so_that_a_writer_takes_them_and_no_smaller_than_half_of
 
 def test_deletes_of_a_narrow_table_and_upserts_of_any_are_cut_by_their_bytes_alone() -> None:
     assert deletes_of(NARROW).most_rows == BATCH_ROWS
-    table = TableInfo("t", WIDE, ("id",), ("part",), "ts", 8, hive_style=False, url="", uuid="")
+    table = TableInfo("t", WIDE, ("id",), ("part",), "ts", 8, hive_style=False, url="", uuid="", table_version=8)
     assert RowFormat(table, wire.OPERATION_UPSERT).most_rows == BATCH_ROWS
 
 

@@ -5,5 +5,7 @@ import pyarrow as pa
 from headgate.definition import TableInfo
 from headgate.rows import RowFormats
 
-TABLE = TableInfo("events", pa.schema([("id", pa.string())]), ("id",), (), None, 1, hive_style=False, url="", uuid="")
+TABLE = TableInfo(
+    "events", pa.schema([("id", pa.string())]), ("id",), (), None, 1, hive_style=False, url="", uuid="", table_version=8
+)
 FORMAT, OTHER_FORMAT = RowFormats(TABLE).upsert, RowFormats(TABLE).delete

@@ -17,11 +17,10 @@ from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
-from headgate_tables.opening import create_table, open_table
+from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, open_table
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
-DEFAULT_TABLE_VERSION = 8
 DESCRIBED_S = 10.0
 """Seconds until a change by another coordinator's adoption, which may add columns, is noticed here. Lower: more reads for new
 clients."""

@@ -49,7 +49,7 @@ class TableInfo:
     hive_style: bool
     url: str
     uuid: str
-    table_version: int = 8
+    table_version: int
 
     @classmethod
     def from_wire(cls, table: wire.TableDescription) -> "TableInfo":

@@ -12,11 +12,21 @@ from headgate_tables.hudi.definition import Definition as HudiDefinition
 from headgate_tables.hudi.definition import read_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
+from headgate_tables.hudi.versions import DEFAULT_TABLE_VERSION
 from headgate_tables.storage.open import check_below, open_store
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Ids
 
-__all__ = ["as_hudi", "compaction_task", "create_table", "define", "open_folder", "open_table", "read_schema"]
+__all__ = [
+    "DEFAULT_TABLE_VERSION",
+    "as_hudi",
+    "compaction_task",
+    "create_table",
+    "define",
+    "open_folder",
+    "open_table",
+    "read_schema",
+]
 
 
 _Arguments = ParamSpec("_Arguments")

@@ -17,6 +17,7 @@ from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
 from headgate_tables.face.engines import Engine
+from headgate_tables.opening import DEFAULT_TABLE_VERSION
 
 
 class TableOptions(TypedDict):
@@ -65,7 +66,7 @@ table.add_command(slice_)
 @click.option("--hive-style", is_flag=True, help="Name the folders column=value.")
 @click.option(
     "--table-version",
-    default=8,
+    default=DEFAULT_TABLE_VERSION,
     show_default=True,
     type=click.IntRange(8, 9),
     help="Hudi's: 8 is read by Hudi 1.0 and newer, 9 by 1.1 and newer.",

@@ -16,7 +16,7 @@ from headgate_tables.hudi.schema.canonical import check_supported, table_schema
 from headgate_tables.hudi.table import Table
 from headgate_tables.hudi.table_properties import properties_of
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.hudi.versions import TableVersion
+from headgate_tables.hudi.versions import DEFAULT_TABLE_VERSION, TableVersion
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.system import System
@@ -36,7 +36,7 @@ def create_table(
     name: str | None = None,
     hive_style: bool = False,
     url_encode: bool = True,
-    table_version: int = TableVersion.EIGHT.value,
+    table_version: int = DEFAULT_TABLE_VERSION,
     exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,

@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Mapping
+from typing import Final
 
 from headgate_tables.errors import OptionError, UnsupportedTableError
 
@@ -62,3 +63,7 @@ class TableVersion(enum.IntEnum):
         if "," in fields:
             raise UnsupportedTableError(f"{path} orders by several fields ({fields})", fix="Read this table with Spark.")
         return fields or None
+
+
+DEFAULT_TABLE_VERSION: Final = TableVersion.EIGHT.value
+"""Of new tables: the oldest version that is written, which most readers know."""
