@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.access.call import Metadata
 from headgate_runtime.access.methods import HEALTH
 from headgate_runtime.call_quota import CallQuota
 from headgate_runtime.errors import RpcError, only_rpc_error, rpc_error
@@ -23,6 +24,8 @@ from headgate_runtime.read_budget import ReadBudget
 from headgate_runtime.refusal_rates import RefusalRates
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+MetadataOf: TypeAlias = Callable[[Context], Metadata]
+"""What came with a call, of which gRPC makes a dict anew for everybody who asks."""
 Serve: TypeAlias = Callable[[Any, Context], Awaitable[None]]
 """Of a stream: takes the requests and the context, and has written all answers when it returns."""
 Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]

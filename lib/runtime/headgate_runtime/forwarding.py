@@ -1,6 +1,6 @@
 """Calls for another coordinator, passed on to it unread. A client behind one front address cannot choose whom it reaches."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
 import grpc
@@ -8,7 +8,7 @@ import grpc
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.handshake import FORWARDED, TARGET
 from headgate_runtime.channels import RenewedChannel
-from headgate_runtime.door import Context
+from headgate_runtime.door import Context, MetadataOf
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error
 from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
@@ -27,23 +27,23 @@ class Forwarder:
     line. ``headgate-forwarded`` of them names the client; nothing that was passed on is passed on again.
     """
 
-    def __init__(self, settings: ServiceSettings, route: Route) -> None:
+    def __init__(self, settings: ServiceSettings, route: Route, metadata_of: MetadataOf) -> None:
         self._settings = settings
         self._route = route
+        self._metadata_of = metadata_of
         self._links: dict[str, RenewedChannel] = {}
 
-    def address_for(self, metadata: Mapping[str, Any]) -> str | None:
-        """Where services reach the coordinator that is to answer a call with these metadata; None: this process answers it."""
-        target = metadata.get(TARGET)
+    def address_for(self, context: Context) -> str | None:
+        """Where services reach the coordinator that is to answer the call; None: this process answers it."""
+        target = self._metadata_of(context).get(TARGET)
         return None if target is None else self._route(str(target))
 
     def handler(self, path: str) -> Any:
         """What serves calls of ``path`` for which there is an ``address_for``."""
 
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
-            metadata = dict(context.invocation_metadata() or ())
-            authorization = str(metadata.get("authorization", ""))
-            address = self.address_for(metadata)
+            authorization = str(self._metadata_of(context).get("authorization", ""))
+            address = self.address_for(context)
             if address is None:  # it has just gone
                 raise rpc_error(errors_pb2.CODE_UNAVAILABLE, "no such coordinator lives just now", "Send the same again shortly.")
             link = self._link(address, authorization)

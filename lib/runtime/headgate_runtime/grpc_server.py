@@ -16,7 +16,7 @@ from grpc_health.v1.health import aio as health_aio
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.handshake import FORWARDED
 from headgate_runtime.access.audit import NONE, AuditLog, audit_log
-from headgate_runtime.access.call import Call, admitted_call, refused_call
+from headgate_runtime.access.call import Call, Metadata, admitted_call, refused_call
 from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
@@ -58,6 +58,10 @@ def _sharer(context: Context) -> str:
     return call(context).sharer
 
 
+def _metadata(context: Context) -> Metadata:
+    return call(context).metadata
+
+
 def _running(request: object, context: Context) -> AbstractContextManager[None]:
     return call(context).running(request)
 
@@ -91,7 +95,7 @@ class Server:
         refusals = RefusalRates(clock, settings.refusals, settings.refusals, LONGEST_REFUSAL_S)
         door, self.requests = Door(limits, _sharer, _running, refusals), RequestReader(clock)
         self.budget = door.budget
-        self._forwarder = Forwarder(settings, route)
+        self._forwarder = Forwarder(settings, route, _metadata)
         self._greeting = Greeting(frozenset(front))
         parts = _Parts(self.access, self._audit, self.requests, ids, self._forwarder, self._greeting, settings.cluster_domain)
         self.grpc = _server(_Guard(parts, peer_rule(settings), door), limits)
@@ -206,7 +210,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         if path.startswith(HEALTH):
             serving = self._door.serve(handler, path)
             return serving._replace(stream_stream=self._guarded(serving.stream_stream, path))
-        serving = self._door.serve(greeted(handler, self._parts.greeting), path)
+        serving = self._door.serve(greeted(handler, self._parts.greeting, _metadata), path)
         serve: Serve = serving.stream_stream
         if path in FORWARDED_METHODS:
             serve = self._forwarding(serve, path)
@@ -216,10 +220,11 @@ class _Guard(grpc.aio.ServerInterceptor):
     def _forwarding(self, serve: Serve, path: str) -> Serve:
         """Serves a call of ``path`` here, or has another coordinator serve it."""
         forwarder = self._parts.forwarder
-        forward: Serve = self._door.serve(greeted(forwarder.handler(path), self._parts.greeting), path).stream_stream
+        handler = greeted(forwarder.handler(path), self._parts.greeting, _metadata)
+        forward: Serve = self._door.serve(handler, path).stream_stream
 
         async def chosen(requests: object, context: Context) -> None:
-            elsewhere = forwarder.address_for(dict(context.invocation_metadata() or ()))
+            elsewhere = forwarder.address_for(context)
             await (serve if elsewhere is None else forward)(requests, context)
 
         return chosen
@@ -237,7 +242,7 @@ class _Guard(grpc.aio.ServerInterceptor):
             if identity is not None and FORWARDED in metadata and is_coordinator(peer, parts.domain):
                 # A client's call, passed on: the client's credentials count, not those of the coordinator.
                 credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
-            _call.set(admitted_call(parts.access, parts.audit, path, credentials, origin, identity))
+            _call.set(admitted_call(parts.access, parts.audit, path, metadata, credentials, origin, identity))
             check_version(metadata)
             await serve(requests, context)
 

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import FieldDescriptor
@@ -21,6 +21,9 @@ from headgate_runtime.access.quotas import Usage
 from headgate_runtime.access.rights import Denied, Right
 from headgate_runtime.errors import RpcError
 
+Metadata: TypeAlias = Mapping[str, Any]
+"""Of a call, by name in lower case; text, or bytes where the name ends in "-bin"."""
+
 _UNDECLARED: Final = Denied("nobody may call this method", "Call one whose contract says which right it wants.")
 _LONGEST: Final = 256
 """Characters of one name or text of a request that the audit log keeps."""
@@ -28,7 +31,9 @@ _LONGEST: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``peer``: the other end's address. ``path``: "/package.Service/Method"."""
+    """``peer``: the other end's address. ``path``: "/package.Service/Method". ``metadata``: what came with the call, which may be
+    secret.
+    """
 
     control: AccessControl
     audit: AuditLog
@@ -36,6 +41,7 @@ class Call:
     method: MethodAccess
     identity: Identity
     peer: str
+    metadata: Metadata = field(repr=False)
 
     @property
     def sharer(self) -> str:
@@ -109,7 +115,13 @@ class Call:
 
 
 def admitted_call(
-    control: AccessControl, audit: AuditLog, path: str, credentials: Credentials, peer: str, identity: Identity | None = None
+    control: AccessControl,
+    audit: AuditLog,
+    path: str,
+    metadata: Metadata,
+    credentials: Credentials,
+    peer: str,
+    identity: Identity | None = None,
 ) -> Call:
     """The call of "/package.Service/Method", once its identity is known; no request is needed. ``identity``: where the connection
     has proved it.
@@ -122,7 +134,7 @@ def admitted_call(
     found = identity or control.authenticate(credentials, method.right)
     if isinstance(found, Unauthenticated):
         raise refused_call(audit, path, peer, refusal_error(found))
-    return Call(control, audit, path, method, found, peer)
+    return Call(control, audit, path, method, found, peer, metadata)
 
 
 def refused_call(audit: AuditLog, path: str, peer: str, error: errors_pb2.Error) -> RpcError:
@@ -134,10 +146,10 @@ def refused_call(audit: AuditLog, path: str, peer: str, error: errors_pb2.Error)
 def details_of(request: Message, method: MethodAccess) -> Mapping[str, object]:
     """What the request asks for besides its table: no bytes, texts cut."""
     found: dict[str, object] = {}
-    for field, value in request.ListFields():
-        if field.type is FieldDescriptor.TYPE_BYTES or (field.name,) == method.table:
+    for described, value in request.ListFields():
+        if described.type is FieldDescriptor.TYPE_BYTES or (described.name,) == method.table:
             continue
-        found[field.name] = value if isinstance(value, bool | int | float) else str(value)[:_LONGEST]
+        found[described.name] = value if isinstance(value, bool | int | float) else str(value)[:_LONGEST]
     return found
 
 
