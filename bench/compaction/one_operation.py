@@ -1,10 +1,10 @@
 """Runs in a process of its own: one slice is compacted, or read to see that nothing was lost."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bench.compaction.slices import end_totals, slice_table
 from bench.tables.usage import Moment, peak_bytes
+from headgate_tables.arrow import pc
 
 _SUMMED = ("user_id", "version", "qty")
 

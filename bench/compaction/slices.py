@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bench import CACHE, ROOT
 from bench.tables.progress import say
 from headgate_tables import hudi
-from headgate_tables.arrow import index_array
+from headgate_tables.arrow import index_array, pc
 from support.events import EVENTS_SCHEMA, event_ids, events
 
 Ints = npt.NDArray[np.int64]

@@ -12,10 +12,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bench import CACHE
 from bench.tables.progress import say
+from headgate_tables.arrow import pc
 from support.events import EVENTS_SCHEMA, event_ids, events
 
 BATCH_ROWS = 16_384

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from headgate_tables.arrow import pc
 
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("event_id", pa.string()),

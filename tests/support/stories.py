@@ -13,7 +13,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
+
+from headgate_tables.arrow import pc
 
 _COLUMNS: dict[str, pa.DataType] = {
     "id": pa.string(),
@@ -25,7 +26,6 @@ _COLUMNS: dict[str, pa.DataType] = {
 }
 SCHEMA = pa.schema(_COLUMNS)
 KEY, ORDERING = "id", "version"
-_pc: Any = pyarrow.compute  # its stubs know a part of what kernels take
 _TEXTS = ("state", "note", "raw")
 Values = Literal["one", "few", "own", "null"]
 """How the values of a text repeat in a call: all the same, five of them, each row its own, none."""
@@ -84,7 +84,7 @@ def _texts(values: Values, numbers: npt.NDArray[np.int64], seed: int) -> Any:
 
 
 def _lettered(letter: str, numbers: npt.NDArray[np.int64]) -> Any:
-    return _pc.binary_join_element_wise(letter, _pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 7, "0"), "")
+    return pc.binary_join_element_wise(letter, pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 7, "0"), "")
 
 
 class Expected:

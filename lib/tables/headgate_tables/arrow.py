@@ -1,7 +1,8 @@
 """pyarrow's compute kernels without types.
 
 Kernels accept arrays, chunked arrays, scalars and numpy arrays alike; pyarrow-stubs knows only some of that and rejects the
-rest. Where a kernel's result leaves a function, the function's own annotation types it.
+rest, and no column whose type is found at run time. Where a kernel's result leaves a function, the function's own annotation
+types it. All take them from here, but for the SDK, which stands alone; who builds expressions imports pyarrow.compute.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from headgate_cli.failures import CommandError
@@ -14,6 +13,7 @@ from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, refused
 from headgate_cli.load.reading.streams import TextStream
 from headgate_cli.load.reading.typed import typed
+from headgate_tables.arrow import pc
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _HINT = "Give --delimiter, --quote, --escape, --columns or --skip-lines, or correct the file."

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_cli.load.reading.kernels import pc
 from headgate_cli.load.reading.options import ReadOptions
+from headgate_tables.arrow import pc
 
 Array: TypeAlias = Any
 """A pyarrow Array of a type that is found at run time."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 import datetime as dt
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import FixCall, OptionError, SchemaError, UnsupportedTypeError
 
 

@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import SchemaError, UnsupportedTypeError
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -76,7 +75,7 @@ def _utf16(values: Array, text: npt.NDArray[np.uint8], offsets: Int64s) -> tuple
         row = int(np.searchsorted(offsets, e.start, side="right")) - 1
         raise SchemaError(f"the text in row {row} is not UTF-8", fix="Cast the column from its real encoding.") from e
     starts = np.zeros(len(offsets), np.int64)
-    np.cumsum(pc.utf8_length(values).to_numpy(), out=starts[1:])  # type: ignore[call-overload]
+    np.cumsum(pc.utf8_length(values).to_numpy(), out=starts[1:])
     starts += np.searchsorted(np.flatnonzero(text >= 0xF0), offsets)
     return units, starts
 

@@ -17,9 +17,8 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate_tables.arrow import Array, index_array
+from headgate_tables.arrow import Array, index_array, pc
 from headgate_tables.errors import CorruptFileError, OptionError, PartitionValueError, UnsupportedTypeError
 from headgate_tables.hudi.keys import columns
 from headgate_tables.hudi.keys.java_hash import Int32s, Int64s

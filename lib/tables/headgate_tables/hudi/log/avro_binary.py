@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, pc
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType, spelled_out
 
 _SYNC = bytes(16)

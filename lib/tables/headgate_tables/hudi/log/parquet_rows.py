@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from headgate_tables.arrow import ChunkedArray, Field
+from headgate_tables.arrow import ChunkedArray, Field, pc
 from headgate_tables.hudi.schema.meta_columns import META_COLUMNS, RECORD_KEY
 
 Codec = Literal["zstd", "snappy", "none"]
