@@ -33,7 +33,9 @@ def effort(examples: int, steps: int = 10) -> settings:
 
 
 def new_folder() -> "tempfile.TemporaryDirectory[str]":
-    """In memory where there is such a place: fsync is what test_crash.py looks at."""
+    """In memory where there is such a place: a file costs a third of what it costs on a disk. What syncs are for, test_crash.py
+    looks at.
+    """
     return tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 

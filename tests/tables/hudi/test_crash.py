@@ -9,6 +9,7 @@ import pytest
 
 from support.crash_script import COMMITS
 from support.crashes import Recording, examine_all, processes, record
+from support.strategies import new_folder
 
 pytestmark = pytest.mark.slow
 
@@ -31,14 +32,20 @@ def recording(pool: ProcessPoolExecutor, tmp_path_factory: pytest.TempPathFactor
     return found
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with new_folder() as name:
+        yield Path(name)
+
+
 def test_kill_at_every_file_system_call_loses_and_doubles_nothing(
-    pool: ProcessPoolExecutor, recording: Recording, tmp_path: Path
+    pool: ProcessPoolExecutor, recording: Recording, folder: Path
 ) -> None:
-    assert examine_all(pool, recording.kills, tmp_path) == []
+    assert examine_all(pool, recording.kills, folder) == []
 
 
 def test_a_power_cut_at_any_call_takes_nothing_that_was_returned(
-    pool: ProcessPoolExecutor, recording: Recording, tmp_path: Path
+    pool: ProcessPoolExecutor, recording: Recording, folder: Path
 ) -> None:
     """Rule C1."""
-    assert examine_all(pool, recording.cuts[::EVERY], tmp_path) == []
+    assert examine_all(pool, recording.cuts[::EVERY], folder) == []
