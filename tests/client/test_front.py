@@ -14,7 +14,7 @@ from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2_grpc, tables_pb2_grpc
 from headgate_proto.handshake import DIALLED, FRONT, SERVER, TARGET
 from support.scripted_service import Cluster, Ingest, Tables, error
-from support.scripted_table import SCHEMA, NoPauses, ids, rows
+from support.scripted_table import SCHEMA, NoPauses, give_up_silent_writer, ids, rows
 
 WRITER = (SERVER, "writer-0.invalid:7070")
 
@@ -98,11 +98,7 @@ async def test_a_silent_writer_behind_it_is_left_when_the_cluster_gave_it_up_and
             cluster.listed = [WRITER[1], "writer-1.invalid:7070"]
             cluster.knobs.hang = 1
             await channel.upsert(rows(1, 2))
-            world.look.set()
-            while world.looks < 30:
-                await asyncio.sleep(0.01)
-            assert len(cluster.opens) == 1
-            cluster.listed = ["writer-1.invalid:7070"]
+            await give_up_silent_writer(cluster, world, ["writer-1.invalid:7070"])
             await channel.flush()
     assert ids(cluster) == [0, 1]
 

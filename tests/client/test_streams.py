@@ -13,7 +13,7 @@ from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2
 from support.cutting_proxy import cutting_proxy
 from support.scripted_service import Cluster, error
-from support.scripted_table import NoPauses, ids, rows, table_of
+from support.scripted_table import NoPauses, give_up_silent_writer, ids, rows, table_of
 
 
 @pytest.mark.parametrize("commit_before_break", [False, True])
@@ -117,13 +117,9 @@ async def test_a_silent_writer_is_left_when_the_cluster_gave_it_up_and_not_befor
             await channel.flush()
             silent.hold()
             await channel.upsert(rows(1, 2))
-            world.look.set()
             with pytest.raises(headgate.NotCommittedError):
                 await channel.flush("received", timeout=0.2)
-            while world.looks < 30:  # more than a channel gets to open
-                await asyncio.sleep(0.01)
-            assert len(cluster.opens) == 1
-            cluster.listed = [other]
+            await give_up_silent_writer(cluster, world, [other])
             await channel.flush()
     assert [writer for writer, _, _ in cluster.opens][-1] == other
     assert ids(cluster) == [0, 1]

@@ -116,8 +116,8 @@ def test_ro10_whatever_writers_report_every_row_whose_offset_is_committed_is_in_
         walk = LyingWalk(seed)
         with naming(f"walk {seed}"):
             walk.run(STEPS)
-        liars += len(walk.liars)
-        excluded += len(walk.excluded & walk.liars)
+        liars += len(walk.false)
+        excluded += len(walk.excluded & walk.false)
     assert excluded > WALKS / 5, f"{liars} liars, and only {excluded} of them were found out"
 
 
@@ -141,8 +141,8 @@ def test_ro11_a_writer_that_passes_no_barrier_keeps_nothing_from_being_committed
         walk = SilentWalk(seed)
         with naming(f"walk {seed}"):
             walk.run(STEPS)
-        silent += len(walk.silent)
-        excluded += len(walk.excluded & walk.silent)
+        silent += len(walk.false)
+        excluded += len(walk.excluded & walk.false)
     assert excluded > WALKS / 5, f"{silent} kept silent, and only {excluded} of them were found out"
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from k8s.external_metrics.server import METRICS
 from scripts.generate_dashboard import dashboard
 from support.alert_cases import CASES, promtool_tests
 from support.cluster import Cluster
-from support.processes import READY_S
+from support.waiting import wait_until
 from support.watching import DASHBOARD, ROOT, RULES, Exported, alerts, as_rules, dashboard_queries, promtool, scraped
 
 KNOWN = {"kind": [kind.value for kind in AlarmKind], "code": list(errors_pb2.Code.keys())}
@@ -125,12 +124,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
     with Cluster(tmp_path_factory.mktemp("scraped") / "cluster", writers=1, compactors=1, options=options) as cluster:
         asyncio.run(some_rows(cluster.address, lambda: found.add(scraped(addresses.values()))))
         cluster.drain("writer-1")
-        until = time.monotonic() + READY_S
-        while "headgate_alarm{" not in (text := scraped([addresses["coordinator-1"]])):
-            assert time.monotonic() < until, text
-            time.sleep(0.1)
-        found.add(text)
+        found.add(wait_until("an alarm", lambda: with_alarm(scraped([addresses["coordinator-1"]]))))
         yield found
+
+
+def with_alarm(text: str) -> str | None:
+    return text if "headgate_alarm{" in text else None
 
 
 async def some_rows(address: str, scrape: Callable[[], None]) -> None:

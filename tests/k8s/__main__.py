@@ -14,15 +14,17 @@ from headgate_tables.system import SystemIds
 from k8s.commits import CommitWatch, longest_gap
 from k8s.events import EVENTS, Event, Need
 from k8s.judging import Judgement, judge
-from k8s.kubectl import Kubectl, KubectlError, TimedOut, namespace, wait_until
-from k8s.manifests import Stream, program, store_secret
+from k8s.kubectl import Kubectl, KubectlError, namespace, wait_until
+from k8s.manifests import program, store_secret
 from k8s.notes import Notes
 from k8s.outside_s3 import BUCKET, OutsideS3, outside_s3
+from k8s.producer import Stream
 from k8s.release import HelmError, Release
 from k8s.report import Line, Report
 from k8s.scene import CLIENT_PORT, Scene
 from k8s.settings import Settings, read_settings, run_command
 from k8s.values import CLIENT_SECRET, RELEASE, STORE_SECRET, good_values
+from support.waiting import TimedOut
 from support.workload import Workload
 
 TABLE, BUCKETS, PARTITIONS = "t", 4, 2

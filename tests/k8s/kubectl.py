@@ -3,19 +3,16 @@
 import contextlib
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
+
+from support import waiting
 
 Manifest: TypeAlias = Mapping[str, Any]
 
 
 class KubectlError(Exception):
     """kubectl refused. The message is what it said."""
-
-
-class TimedOut(AssertionError):
-    """Something did not come true in time."""
 
 
 class Kubectl:
@@ -56,17 +53,8 @@ class Kubectl:
 
 
 def wait_until(what: str, holds: Callable[[], Any], timeout: float = 180, period: float = 0.5) -> Any:
-    """The first result of ``holds`` that is true. Raises TimedOut; errors of kubectl count as not yet."""
-    deadline, last = time.monotonic() + timeout, ""
-    while True:
-        try:
-            if found := holds():
-                return found
-        except KubectlError as error:
-            last = f" ({error})"
-        if time.monotonic() > deadline:
-            raise TimedOut(f"{what}: not within {timeout:.0f} s{last}")
-        time.sleep(period)
+    """``support.waiting.wait_until``, for which errors of kubectl count as not yet."""
+    return waiting.wait_until(what, holds, timeout, period, KubectlError)
 
 
 @contextlib.contextmanager

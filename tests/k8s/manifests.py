@@ -1,30 +1,18 @@
 """Producers as Deployments, each pinned to a node: while one node is lost, those on others send on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from k8s.kubectl import Manifest
+from k8s.producer import Stream
 
 TESTS = Path(__file__).resolve().parent.parent
 PROGRAM = ("k8s/__init__.py", "k8s/producer.py", "k8s/notes.py", "support/workload.py")
 """What a producer imports that is not in the image."""
 PART_OF = "headgate-acceptance"
 FOLDER, CREDENTIALS = "/program", "/credentials"
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """What all producers of a table send. ``rate``: rows a second, of each."""
-
-    table: str
-    address: str
-    notes: str
-    rate: float
-    batch: int
-    buckets: int
-    partitions: int
 
 
 def program() -> Manifest:
@@ -93,7 +81,7 @@ def _items() -> Sequence[Mapping[str, str]]:
 
 
 def _environment(name: str, stream: Stream, client: str) -> Sequence[Mapping[str, Any]]:
-    told = {field: str(getattr(stream, field)) for field in Stream.__slots__} | {"name": name}
+    told = {key: str(value) for key, value in asdict(stream).items()} | {"name": name}
     told |= {"token": f"{CREDENTIALS}/token" if client else "", "ca": f"{CREDENTIALS}/ca.crt" if client else ""}
     values = [{"name": f"PRODUCER_{key.upper()}", "value": value} for key, value in told.items()]
     pod = {"name": "PRODUCER_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}

@@ -1,8 +1,8 @@
 """The S3 server of the acceptance: on this machine, outside of all nodes, so that it outlives those that are lost."""
 
+import contextlib
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from typing import Any
 
 import boto3
 import botocore.exceptions
+
+from support.waiting import wait_until
 
 ACCESS_KEY, SECRET_KEY, REGION, BUCKET = "acceptance", "acceptance-secret", "us-east-1", "headgate"
 READY_S = 30.0
@@ -67,7 +69,9 @@ def _versitygw(host: str, port: int, objects: Path, metadata: Path) -> Sequence[
 
 @contextmanager
 def serving(command: Sequence[str], endpoint: str) -> Iterator[Any]:
-    """A client of the server, which answers on entry. Raises RuntimeError if it ends, or is not there within READY_S."""
+    """A client of the server, which answers on entry. Raises RuntimeError if it ends, TimedOut if it does not
+    within READY_S.
+    """
     silent = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True) as process:
         client = boto3.client(
@@ -82,14 +86,11 @@ def serving(command: Sequence[str], endpoint: str) -> Iterator[Any]:
 
 
 def _wait_until_it_answers(process: "subprocess.Popen[bytes]", client: Any) -> None:
-    deadline = time.monotonic() + READY_S
-    while True:
-        try:
+    def answers() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} has ended with {process.returncode}")
+        with contextlib.suppress(botocore.exceptions.ClientError):  # it answers, and says no
             client.list_buckets()
-            return
-        except botocore.exceptions.ClientError:
-            return  # it answers, and says no
-        except botocore.exceptions.BotoCoreError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{process.args!r} does not serve: {error}") from error
-        time.sleep(0.1)
+        return True
+
+    wait_until(f"{process.args!r} serves", answers, READY_S, not_yet=botocore.exceptions.BotoCoreError)

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import headgate
@@ -26,10 +26,9 @@ PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """``rate``: rows a second; ``batch``: rows a call. ``token``, ``ca``: files, which may change; "" for none."""
+class Stream:
+    """What all producers of a table send. ``rate``: rows a second, of each; ``batch``: rows a call."""
 
-    name: str
     table: str
     address: str
     notes: str
@@ -37,6 +36,13 @@ class Told:
     batch: int
     buckets: int
     partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Stream):
+    """One producer of the stream. ``token``, ``ca``: files, which may change; "" for none."""
+
+    name: str
     token: str
     ca: str
     pod: str
@@ -44,7 +50,8 @@ class Told:
     @classmethod
     def from_environment(cls) -> "Told":
         kinds: dict[str, Callable[[str], object]] = {"rate": float, "batch": int, "buckets": int, "partitions": int}
-        return cls(**{name: kinds.get(name, str)(os.environ.get(f"PRODUCER_{name.upper()}", "")) for name in cls.__slots__})  # type: ignore[arg-type]
+        named = {each.name: os.environ.get(f"PRODUCER_{each.name.upper()}", "") for each in fields(cls)}
+        return cls(**{name: kinds.get(name, str)(value) for name, value in named.items()})  # type: ignore[arg-type]
 
     def credentials(self) -> tuple[str, str]:
         return tuple(Path(path).read_text(encoding="utf-8") if path else "" for path in (self.token, self.ca))  # type: ignore[return-value]

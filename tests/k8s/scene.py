@@ -9,8 +9,9 @@ from typing import Any
 from headgate_tables.storage.store import Store
 from k8s.commits import CommitWatch
 from k8s.kubectl import Kubectl, KubectlError, wait_until
-from k8s.manifests import PART_OF, Stream, producer
+from k8s.manifests import PART_OF, producer
 from k8s.notes import Notes
+from k8s.producer import Stream
 from k8s.release import Part, Release, is_ready, node_of
 from k8s.settings import Settings
 

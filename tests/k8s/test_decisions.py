@@ -8,7 +8,8 @@ import pytest
 
 from k8s.events import EVENTS, Need
 from k8s.judging import Judgement
-from k8s.manifests import PROGRAM, Stream, producer, program
+from k8s.manifests import PROGRAM, producer, program
+from k8s.producer import Stream
 from k8s.release import is_rolled_out
 from k8s.report import Line, Report
 from k8s.settings import Settings, read_settings, run_command

