@@ -10,6 +10,7 @@ from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admitted
 from headgate_writer.channels import Entry, Hold, Verdict
+from support.strategies import effort
 
 BATCH = Admitted(pa.table({"id": ["a"]}), None, 10)
 BAD = wire_error(errors_pb2.CODE_NULL_KEY, "a null key", "Correct it.")
@@ -261,6 +262,7 @@ STEPS = st.lists(
 )
 
 
+@effort(100)
 @given(STEPS)
 def test_whatever_is_sent_the_stored_batches_are_a_chain_and_each_is_answered_once(steps: list[tuple[str, int, int]]) -> None:
     """Each stored batch goes on where the stored one before it, or a skip, ended (rule CH1); nothing passes a refused one (CH2);

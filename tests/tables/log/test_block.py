@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, encode_block, read_blocks
 from support.golden_logs import golden_logs
+from support.strategies import effort
 
 HEADERS = {HeaderKey.INSTANT_TIME: "20261121001053580", HeaderKey.SCHEMA: '{"type":"string"}'}
 WRITABLE = [kind for kind in BlockKind if kind is not BlockKind.CORRUPT]
@@ -54,6 +55,7 @@ def test_content_is_read_as_a_slice_of_the_file() -> None:
     assert file.address < block.content.address < file.address + file.size
 
 
+@effort(100)
 @given(
     st.lists(
         st.tuples(
@@ -146,6 +148,7 @@ def test_what_a_newer_format_may_hold_is_refused(position: int, value: int, said
         blocks(bytes(file))
 
 
+@effort(100)
 @given(st.data())
 def test_a_block_wrong_inside_is_a_typed_error_or_another_block(data: st.DataObject) -> None:
     file = bytearray(block_bytes())

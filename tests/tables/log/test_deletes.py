@@ -20,6 +20,7 @@ from headgate_tables.hudi.log.block import BlockKind, read_blocks
 from headgate_tables.hudi.log.delete_list import DELETE_LIST, decode_list
 from headgate_tables.hudi.log.deletes import DeleteRows, check_ordering_type, decode, encode
 from support.golden_logs import golden_logs
+from support.strategies import effort
 
 MODEL = "org.apache.hudi.avro.model"
 US = pa.timestamp("us", tz="UTC")
@@ -131,6 +132,7 @@ def test_a_null_ordering_value_is_refused() -> None:
         encode(pa.array(["a", "b"]), "p", pa.array([1, None]))
 
 
+@effort(100)
 @given(
     st.lists(st.tuples(st.text(max_size=200), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=300), st.text(max_size=200)
 )
@@ -156,6 +158,7 @@ def test_the_smallest_number_of_each_length_takes_that_length(length: int) -> No
     assert sizes[0] == sizes[1] == sizes[2] - 1
 
 
+@effort(100)
 @given(st.lists(st.decimals(-(10**14), 10**14, places=15, allow_nan=False), min_size=1))
 def test_decimals_are_written_in_the_fewest_bytes(values: list[Decimal]) -> None:
     # fastavro spends a byte too much on -128, -32768 and so on (test_the_smallest_number_of_each_length_takes_that_length).
@@ -164,6 +167,7 @@ def test_decimals_are_written_in_the_fewest_bytes(values: list[Decimal]) -> None
     assert content.equals(payload([(str(n), "", ("DecimalWrapper", value)) for n, value in enumerate(fits)]))
 
 
+@effort(100)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)))
 def test_numbers_of_any_size_take_the_bytes_that_avro_gives_them(numbers: list[int]) -> None:
     encoded = varints(np.array(numbers, dtype=np.int64)).to_pylist()
