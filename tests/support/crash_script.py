@@ -1,9 +1,12 @@
 """A script of commits for crash tests, what it must leave by a dictionary, and how to look at what it left.
 
-``python -m support.crash_script URL`` runs it in a process of its own and prints a line when a step is done.
+``python -m support.crash_script URL`` runs it in a process of its own, which stops itself before it begins (SIGSTOP), and prints
+a line when a step is done.
 """
 
 import itertools
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -115,4 +118,5 @@ def _read(table: hudi.Table) -> Rows:
 
 
 if __name__ == "__main__":
+    os.kill(os.getpid(), signal.SIGSTOP)
     run(sys.argv[1], lambda line: print(line, flush=True))

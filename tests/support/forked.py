@@ -25,6 +25,7 @@ PRELOADED: Final[Mapping[str, Sequence[str]]] = {
     "support.producers": ("support.producers",),
     "support.step_service": _SERVICE,
     "support.beginning": _SERVICE,
+    "support.crash_script": ("support.crash_script",),
 }
 """What each program's parent imports: what the program itself would until it serves. No ``__main__``, which runs in the child."""
 
