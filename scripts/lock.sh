@@ -30,9 +30,9 @@ lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pypro
 lock requirements-runtime.lock "${projects[@]}" --constraints requirements.lock
 printf '%s\n' cyclonedx-bom pip-audit | lock requirements-audit.lock -
 
-# ./task interop: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
+# ./task interop and ./task spark: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
 printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
-    lock requirements-interop.lock lib/tables/pyproject.toml - --constraints requirements.lock
+    lock requirements-interop.lock "${projects[@]}" - --constraints requirements.lock
 
 # ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",
 # which adds DataFusion's Python package: unused by table writes, and without a solution on Python 3.14.

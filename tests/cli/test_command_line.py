@@ -27,11 +27,12 @@ REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://h
 COMMANDS = [
     ["dev"],
     ["load"],
+    ["bulk-load"],
     ["status"],
     ["verify"],
     *([name] for name in ("compact", "clean", "archive", "savepoint", "restore", "configure")),
     *(["access", name] for name in ("token", "list", "check", "credentials")),
-    *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan", "adopt")),
+    *(["table", name] for name in ("create", "list", "describe", "timeline", "files", "scan", "adopt", "delete-partitions")),
 ]
 
 

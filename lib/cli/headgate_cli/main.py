@@ -18,6 +18,7 @@ _COMMANDS: Mapping[str, str] = {
     "compactor": "headgate_cli.services:compactor",
     "table": "headgate_cli.table.command:table",
     "load": "headgate_cli.load.command:load",
+    "bulk-load": "headgate_cli.bulk_load.command:bulk_load",
     "status": "headgate_cli.status:status",
     "verify": "headgate_cli.verify:verify",
     "compact": "headgate_cli.maintenance.compact:compact",

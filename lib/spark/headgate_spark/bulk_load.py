@@ -7,24 +7,23 @@ task writes its groups' files itself and returns what it has written. Spark may 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headgate_spark.carried import carried_by
+from headgate_spark.planning import check_columns, definition_of, number_of_tasks
+from headgate_spark.progress import Listener, Written, tally_of
 from headgate_spark.spread import TASK, numbers_of_tasks
 from headgate_spark.tasks import REPORT, Placing, Report, Writing
-from headgate_tables.errors import CorruptFileError, OptionError, UnsupportedTableError
-from headgate_tables.face.definition import Definition
+from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.opening import open_table
 from headgate_tables.system import System
-from headgate_tables.writing import conform
 
 _MODES: Final[tuple[LoadMode, ...]] = ("into_empty", "insert_overwrite", "insert_overwrite_table")
 
@@ -36,6 +35,7 @@ def bulk_insert(
     mode: LoadMode = "into_empty",
     tasks: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    progress: Callable[[Written], object] | None = None,
 ) -> CommitResult:
     """Writes all rows of ``df``, which has the table's columns, in one commit; durable and visible when this returns.
 
@@ -45,7 +45,8 @@ def bulk_insert(
     open. ``storage_options``: for the executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in
     its memory, three times over, so more tasks need less memory each; by default one for each bucket of a table without
     partitions, and ``spark.sql.shuffle.partitions`` otherwise. A bucket is written by one task as one file, so tables need
-    buckets enough.
+    buckets enough. ``progress`` is called from another thread with the sums of all finished tasks, whenever one has ended; not
+    through Spark Connect.
 
     A driver that dies leaves nothing visible and blocks nobody: run the load again. Tasks may fail, or run twice, as long as
     ``df`` gives the same rows each time. Raises TablesError; a task's too arrives as what it was.
@@ -55,8 +56,8 @@ def bulk_insert(
         raise OptionError(f"mode={mode!r}", fix=f"Use one of {', '.join(_MODES)}.{other}")
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
-            return _load(df, opened, mode, tasks, storage_options)
-    return _load(df, table, mode, tasks, storage_options)
+            return _load(df, opened, mode, tasks, storage_options, progress)
+    return _load(df, table, mode, tasks, storage_options, progress)
 
 
 def delete_partitions(
@@ -70,14 +71,18 @@ def delete_partitions(
 
 
 def _load(
-    df: DataFrame, table: Table, mode: LoadMode, tasks: int | None, storage_options: Mapping[str, str] | None
+    df: DataFrame,
+    table: Table,
+    mode: LoadMode,
+    tasks: int | None,
+    storage_options: Mapping[str, str] | None,
+    progress: Callable[[Written], object] | None,
 ) -> CommitResult:
     epoch = table.own()
-    definition = table.definition
-    if definition is None:
-        raise UnsupportedTableError(f"{table.url} was not made by this library", fix="Adopt it first.")
-    conform(to_arrow_schema(df.schema).empty_table(), definition)  # or each task would find out by itself
-    count = _number_of_tasks(df, definition, tasks)
+    definition = definition_of(table)
+    check_columns(df, definition)
+    count = number_of_tasks(df, definition, tasks)
+    listener = Listener(progress)
     with table.transaction() as transaction:
         transaction.announce_bulk_load(mode)
         writing = Writing(
@@ -89,6 +94,7 @@ def _load(
             process=System.real().ids.token(),
             settings=table.settings.to_texts(),
             overwriting=mode != "into_empty",
+            tally=tally_of(df.sparkSession, listener) if progress is not None else None,
         )
         report = _run(df, Placing(definition, numbers_of_tasks(df.sparkSession, count)), writing, count)
         for at, why in transaction.find_false(report.statuses).items():
@@ -96,6 +102,8 @@ def _load(
                 f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
                 fix="Look for what removes files there, and run the load again.",
             )
+        if listener.failed is not None:
+            raise listener.failed
         transaction.add(report.statuses)
         return dataclasses.replace(transaction.commit(), superseded=report.beaten)
 
@@ -113,12 +121,3 @@ def _run(df: DataFrame, placing: Placing, writing: Writing, count: int) -> Repor
             raise error from failed
         raise
     return Report.of(found)
-
-
-def _number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
-    if tasks is None:
-        usual = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-        return usual if definition.partition_by else min(usual, definition.buckets)
-    if tasks < 1:
-        raise OptionError(f"tasks={tasks}", fix="Use 1 or more.")
-    return tasks

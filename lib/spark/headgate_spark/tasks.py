@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate_spark.carried import carrying
+from headgate_spark.progress import Tally, Written
 from headgate_spark.spread import TASK, task_of
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.definition import Definition
@@ -49,7 +50,7 @@ class Placing:
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
-    key; ``overwriting``: see ``bulk_files``.
+    key; ``overwriting``: see ``bulk_files``; ``tally``: gets what the task has written.
     """
 
     url: str
@@ -60,12 +61,14 @@ class Writing:
     process: str
     settings: Mapping[str, str]
     overwriting: bool = False
+    tally: Tally | None = None
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of the task's groups in, one ``REPORT`` out."""
         with carrying():
             pieces = [batch.drop_columns([TASK]) for batch in batches if batch.num_rows]
             if not pieces:
+                self._count(())
                 return
             folder = open_folder(self.url, self.storage_options, System.real().ids)
             files = bulk_files(
@@ -78,7 +81,14 @@ class Writing:
                 settings=self.settings,
                 overwriting=self.overwriting,
             )
-            yield Report(*files.write(_joined(pieces))).encode()
+            report = Report(*files.write(_joined(pieces)))
+            self._count(report.statuses)
+            yield report.encode()
+
+    def _count(self, statuses: Sequence[WriteStatus]) -> None:
+        if self.tally is not None:
+            stats = [status.stat for status in statuses]
+            self.tally.add(Written(1, len(stats), sum(each.rows for each in stats), sum(each.size for each in stats)))
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.Table:

@@ -8,7 +8,7 @@ import click
 from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
-from headgate_cli.maintenance.progress import CompactionBar
+from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output, Record, size
 from headgate_tables.face.operation import Operation
@@ -44,7 +44,7 @@ def compact(output: Output, table_name: str, access: Access, storage: tuple[str,
 
 async def _by_owner(output: Output, owner: Maintenance, plan_only: bool) -> int:
     code: int = ExitCode.OK
-    with CompactionBar(output) as bar:
+    with WorkBar(output, "compacting") as bar:
         async for answer in owner.compact(plan_only=plan_only):
             match answer.WhichOneof("message"):
                 case "planned":
@@ -61,7 +61,7 @@ async def _by_owner(output: Output, owner: Maintenance, plan_only: bool) -> int:
 
 
 def _in_this_process(output: Output, address: str, storage: tuple[str, ...], plan_only: bool) -> int:
-    with open_address(address, storage) as table, CompactionBar(output) as bar:
+    with open_address(address, storage) as table, WorkBar(output, "compacting") as bar:
         planned = table.compact(plan_only=True).planned
         plans = [{"instant": "", "operations": _operations(planned)}] if planned else []
         _planned(output, {"plans": plans, "compactors": 1}, plan_only)

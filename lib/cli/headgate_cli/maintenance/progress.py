@@ -1,4 +1,4 @@
-"""The progress of a compaction: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
+"""The progress of long work, such as a compaction: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
 
 from types import TracebackType
 from typing import Self
@@ -9,12 +9,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from headgate_cli.output import Output, Record
 
 
-class CompactionBar:
-    """The progress of one compaction."""
+class WorkBar:
+    """The progress of one command. ``doing``: what people read beside the bar."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, doing: str) -> None:
         self._output = output
-        columns = (TextColumn("compacting"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
+        columns = (TextColumn(doing), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
         console = Console(stderr=True)
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=output.json or not console.is_terminal)
         self._task = self._bar.add_task("", total=None, note="")

@@ -12,6 +12,7 @@ from headgate_cli.maintenance.adopt import adopt
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
+from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.engines import show_setup
 from headgate_cli.table.location import locate_table
 from headgate_cli.table.schemas import schema_like, schema_of_file
@@ -52,6 +53,7 @@ def table() -> None:
 
 
 table.add_command(adopt)
+table.add_command(delete_partitions)
 table.add_command(slice_)
 
 

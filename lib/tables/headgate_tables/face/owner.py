@@ -196,6 +196,12 @@ class OperatorCalls(Protocol):
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
         """Takes the table back to a savepoint: all later commits are gone for good (rule CH8)."""
 
+    def check_bulk_load(self, mode: LoadMode) -> None:
+        """Raises TransactionError when the table, as it is now, does not fit the mode; takes nothing over."""
+
+    def check_partitions(self, partitions: Collection[str]) -> None:
+        """Raises OptionError for one that the table never had."""
+
     def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
         """Removes all rows of partitions, named by their paths, in one commit. Raises OptionError for an unknown one."""
 

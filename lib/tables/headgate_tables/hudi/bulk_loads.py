@@ -66,7 +66,7 @@ class BulkLoad:
         if self.overwrites and plans:
             raise TransactionError(
                 f"{self.url} has an open compaction ({min(plans)}), which may be of file groups that this would replace",
-                fix="Let it finish (`headgate table compact`), and overwrite then.",
+                fix="Let it finish (`headgate compact TABLE`), and overwrite then.",
             )
         if not self.overwrites:
             self._check_empty(self.look())

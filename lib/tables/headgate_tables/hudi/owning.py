@@ -7,6 +7,8 @@ from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult
+from headgate_tables.face.writing import LoadMode
+from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -89,6 +91,22 @@ class TableOwner(TableReader, TableServices):
             self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
         )
 
+    def check_bulk_load(self, mode: LoadMode) -> None:
+        """Raises TransactionError when the table does not fit the mode, and what ``transaction`` raises for a foreign table.
+
+        Owns and writes nothing: a load looks again when it has the table.
+        """
+        log, definition = self._opened.writable()
+        BulkLoad(mode, definition, self._store.url, lambda: self._snapshots.current().view).check(log.state.plans)
+
+    def check_partitions(self, partitions: Collection[str]) -> None:
+        """Raises OptionError for one that the table never had. ``partitions``: paths from the table's root."""
+        unknown = [each for each in partitions if self._store.size(partition_file(each)) is None]
+        if unknown:
+            raise OptionError(
+                f"{self._store.url} has no partition {unknown[0]!r}", fix="Name partitions by their paths, as files have them."
+            )
+
     def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
         """Removes all rows of these partitions in one commit that reads no row; "" as its instant when there are none.
 
@@ -96,11 +114,7 @@ class TableOwner(TableReader, TableServices):
         Raises OptionError for one that the table never had, TransactionError while a transaction or a compaction is open, and as
         ``transaction``.
         """
-        unknown = [each for each in partitions if self._store.size(partition_file(each)) is None]
-        if unknown:
-            raise OptionError(
-                f"{self._store.url} has no partition {unknown[0]!r}", fix="Name partitions by their paths, as files have them."
-            )
+        self.check_partitions(partitions)
         with self.transaction() as transaction:
             transaction.announce_bulk_load("delete_partition", partitions)
             return transaction.commit()

@@ -1,0 +1,149 @@
+"""`headgate bulk-load`: what is too big for one process becomes base files of a table, through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypedDict, Unpack, get_args
+
+import click
+
+from headgate_cli.bulk_load import session
+from headgate_cli.cluster import Access
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.maintenance.progress import WorkBar
+from headgate_cli.options import cluster_options, storage_option
+from headgate_cli.output import Output, json_option, size
+from headgate_cli.table.location import locate_table, open_unowned, take_over_option
+from headgate_tables.face.writing import LoadMode
+
+if TYPE_CHECKING:
+    from headgate_spark import LoadPlan, Written
+    from headgate_tables.face.results import CommitResult
+
+_MODES = tuple(mode for mode in get_args(LoadMode) if mode != "delete_partition")
+
+
+class BulkLoadOptions(TypedDict):
+    """Options of ``headgate bulk-load`` by click's names."""
+
+    kind: str | None
+    reading: tuple[str, ...]
+    mode: LoadMode
+    tasks: int | None
+    master: str
+    conf: tuple[str, ...]
+    plan_only: bool
+    take_over: bool
+
+
+@click.command("bulk-load", short_help="Load what is too big for one process, through Spark.")
+@click.argument("sources", metavar="SOURCE…", nargs=-1, required=True)
+@click.option("--table", "table_name", required=True, help="Name of the table, or its address.")
+@click.option(
+    "--format", "kind", help=f"Of SOURCE: {', '.join(session.FORMATS)}, or any that Spark reads. [by suffix, or parquet]"
+)
+@click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated.")
+@click.option("--mode", type=click.Choice(_MODES), default="into_empty", show_default=True, help="What happens to present rows.")
+@click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated.")
+@click.option("--plan-only", is_flag=True, help="Show files, bytes and tasks; change nothing.")
+@take_over_option
+@storage_option
+@cluster_options()
+@json_option
+@click.pass_obj
+def bulk_load(
+    output: Output,
+    /,
+    sources: Sequence[str],
+    table_name: str,
+    access: Access,
+    storage: tuple[str, ...],
+    **options: Unpack[BulkLoadOptions],
+) -> None:
+    """Loads SOURCE (files or folders that Spark reads) into a table as base files, in one commit.
+
+    It is for what is too big for one process: a first load, or a backfill of whole partitions. Spark's tasks write the files. A
+    task keeps the rows of its buckets in memory, three times over: give more --tasks, or more memory for each
+    (--conf spark.executor.memoryOverhead=4g). Needs `pip install 'headgate-cli[spark]'` and Java 17.
+
+    \b
+    --mode:
+      into_empty              the table never had rows
+      insert_overwrite        replaces all rows of the partitions that SOURCE has rows of, whatever their ordering values
+      insert_overwrite_table  replaces all rows of the table
+
+    What is replaced stays readable as of earlier times until it is cleaned, and a savepoint keeps it: `headgate savepoint TABLE`.
+
+    Of rows of one key the one with the largest ordering value is loaded. Columns are those of the table; a CSV has them in its
+    header, in the table's order. A value that cannot be read stops the load. Nothing is visible before the end, and a load that
+    breaks off leaves nothing visible: run the same command again.
+
+    A table that a cluster owns is refused. End the cluster's coordinators, load with --take-over, and start them again.
+
+    \b
+    Examples:
+      headgate bulk-load s3a://raw/orders --table s3://lake/orders --plan-only
+      headgate bulk-load s3a://raw/orders --table s3://lake/orders --master spark://spark:7077 --tasks 200
+      headgate bulk-load june.csv --table ./lake/orders --mode insert_overwrite
+      headgate bulk-load old.csv --table ./lake/orders --option sep=';' --option timestampFormat='dd.MM.yyyy HH:mm'
+
+    With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
+    """  # noqa: D301 - click wants the backspace
+    session.check_installed()
+    from headgate_spark import bulk_insert, plan_bulk_insert
+    from headgate_spark.planning import definition_of
+
+    reading, conf = _pairs("--option", options["reading"]), _pairs("--conf", options["conf"])
+    location = locate_table(table_name, access, storage)
+    with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
+        with session.spark_errors():
+            kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema
+            rows = session.read_source(spark, sources, kind, reading, schema)
+            plan = plan_bulk_insert(rows, table, mode=options["mode"], tasks=options["tasks"])
+        _show_plan(output, plan)
+        if options["plan_only"]:
+            return
+        with WorkBar(output, "loading") as bar, session.spark_errors():
+            done = bulk_insert(
+                rows,
+                table,
+                mode=options["mode"],
+                tasks=options["tasks"],
+                storage_options=location.options,
+                progress=lambda written: _show_progress(bar, written, plan.tasks),
+            )
+    _show_done(output, done)
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    wrong = [each for each in given if "=" not in each]
+    if wrong:
+        raise CommandError(f"{option} {wrong[0]}: no value", fix=f"Write {option} NAME=VALUE.", code=ExitCode.USAGE)
+    return {name: value for name, _, value in (each.partition("=") for each in given)}
+
+
+def _show_plan(output: Output, plan: LoadPlan) -> None:
+    output.print_json({"event": "planned", **asdict(plan)})
+    share = "" if plan.bytes is None else f" of {size(plan.bytes)}, {size(plan.bytes // plan.tasks)} for a task"
+    output.print_text(f"{plan.files:,} files{share}; {plan.tasks:,} tasks write.")
+    if plan.replaced is None:
+        output.print_text("Replaces the file groups of the partitions that have rows in it.")
+    elif plan.replaced:
+        output.print_text(f"Replaces all {plan.replaced:,} file groups of the table.", fg="yellow")
+
+
+def _show_progress(bar: WorkBar, written: Written, tasks: int) -> None:
+    note = f"{written.tasks:,} of {tasks:,} tasks, {written.files:,} files, {written.rows:,} rows, {size(written.bytes)}"
+    bar.at({**asdict(written), "of_tasks": tasks}, written.tasks, tasks, note)
+
+
+def _show_done(output: Output, done: CommitResult) -> None:
+    output.print_json({"event": "loaded", **asdict(done)})
+    beaten = f", {done.superseded:,} beaten by newer rows of their keys" if done.superseded else ""
+    replaced = f", {done.replaced:,} file groups replaced" if done.replaced else ""
+    text = f"{done.upserted:,} rows in {done.files:,} files ({size(done.bytes)}){beaten}{replaced}."
+    output.print_text(f"{done.instant}: {text}" if done.completion else "There was nothing to load.", fg="green")

@@ -1,0 +1,122 @@
+"""Spark for one command: its session, the rows of a source, and errors of both as the command's own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS = ("parquet", "csv", "json", "orc")
+_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".orc": "orc"}
+_STRICT: Mapping[str, Mapping[str, str]] = {
+    "csv": {"header": "true", "enforceSchema": "false", "mode": "FAILFAST"},
+    "json": {"mode": "FAILFAST"},
+}
+"""Spark's own defaults make null of a value that it cannot read, and give a CSV's columns to the table's by position."""
+
+
+def check_installed() -> None:
+    """Raises CommandError without PySpark or headgate-spark."""
+    try:
+        import pyspark
+    except ImportError as error:
+        raise CommandError(
+            f"a bulk load runs on Spark, and {error.name or 'pyspark'} is not installed here",
+            fix="pip install 'headgate-cli[spark]' (it needs Java 17, too). Files that one process can read: `headgate load`.",
+            code=ExitCode.OPERATOR,
+            kind="SparkMissing",
+        ) from error
+    del pyspark
+
+
+@contextlib.contextmanager
+def spark_session(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session, which is stopped at the end; one that runs already is used and left alone. Raises CommandError without Java."""
+    from pyspark.sql import SparkSession
+
+    if (active := SparkSession.getActiveSession()) is not None:
+        yield active
+        return
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or tasks run in whatever python3 is found on PATH
+    builder = SparkSession.builder.appName("headgate bulk-load").config("spark.ui.showConsoleProgress", "false")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise CommandError(
+            f"Spark did not start: {_first_line(str(error))}",
+            fix="Look at what Spark printed above. It needs Java 17 (JAVA_HOME), and --master has to be reachable.",
+            code=ExitCode.OPERATOR,
+            kind="SparkFailed",
+        ) from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def read_source(
+    spark: SparkSession, sources: Sequence[str], kind: str, options: Mapping[str, str], schema: pa.Schema
+) -> DataFrame:
+    """The rows of files and folders. Formats of text are read with the table's columns, and strictly."""
+    reader = spark.read.format(kind).options(**{**_STRICT.get(kind, {}), **options})
+    if kind in _STRICT:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        reader = reader.schema(from_arrow_schema(schema))
+    return reader.load(list(sources))
+
+
+def format_of(sources: Sequence[str]) -> str:
+    """By the suffix of the first source, past one of a compression; a folder, and anything else, is Parquet."""
+    suffixes = [each for each in PurePosixPath(sources[0]).suffixes if each not in (".gz", ".bz2", ".zst")]
+    return _BY_SUFFIX.get(suffixes[-1].lower() if suffixes else "", "parquet")
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raises CommandError for what Spark raises; errors of the table library pass."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        raise CommandError(
+            f"Spark: {_first_line(str(error))}",
+            fix="Check SOURCE, --format and --option.",
+            code=ExitCode.FIX_CALL,
+            kind="SparkRefused",
+        ) from error
+    except Exception as error:
+        if not type(error).__module__.startswith(("py4j.", "pyspark.")):  # py4j comes with PySpark, and is no dependency
+            raise
+        raise CommandError(
+            f"Spark failed: {_cause(error)}",
+            fix="Nothing was loaded. Remove the cause, and run the same command again.",
+            code=ExitCode.OPERATOR,
+            kind="SparkFailed",
+        ) from error
+
+
+def _cause(error: Any) -> str:
+    """The innermost cause that Java names."""
+    causes = re.findall(r"^\s*Caused by: (.+)$", str(error), re.MULTILINE)
+    return _first_line(causes[-1] if causes else str(error))
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")

@@ -1,0 +1,70 @@
+"""What a bulk load would do, found out without a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from headgate_tables.errors import OptionError, UnsupportedTableError
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.owner import Table
+from headgate_tables.face.writing import LoadMode
+from headgate_tables.writing import conform
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """``files`` to be read, with the ``bytes`` that Spark takes them for: exact where a DataFrame is files as they are, None
+    through Spark Connect. ``tasks`` write, and each keeps its share of the rows in memory. ``replaced``: file groups that leave
+    the table, None where the rows decide that.
+    """
+
+    files: int
+    bytes: int | None
+    tasks: int
+    replaced: int | None
+
+
+def plan_bulk_insert(df: DataFrame, table: Table, *, mode: LoadMode = "into_empty", tasks: int | None = None) -> LoadPlan:
+    """What ``bulk_insert`` with these arguments would do. Writes nothing, and takes no table over.
+
+    Raises what a load raises before its job: SchemaError, OptionError, TransactionError for a table that the mode does not fit.
+    """
+    definition = definition_of(table)
+    check_columns(df, definition)
+    table.check_bulk_load(mode)
+    groups = {"into_empty": 0, "insert_overwrite": None}
+    replaced = groups[mode] if mode in groups else len(table.file_groups())
+    return LoadPlan(len(df.inputFiles()), _bytes_of(df), number_of_tasks(df, definition, tasks), replaced)
+
+
+def definition_of(table: Table) -> Definition:
+    """Raises UnsupportedTableError for a table that another program made."""
+    if table.definition is None:
+        raise UnsupportedTableError(f"{table.url} was not made by this library", fix="Adopt it first.")
+    return table.definition
+
+
+def check_columns(df: DataFrame, definition: Definition) -> None:
+    """Raises SchemaError for columns that are not the table's: each task would find out by itself."""
+    conform(to_arrow_schema(df.schema).empty_table(), definition)
+
+
+def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
+    """``tasks``, or one for each bucket of a table without partitions, and Spark's own number of any other."""
+    if tasks is None:
+        usual = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+        return usual if definition.partition_by else min(usual, definition.buckets)
+    if tasks < 1:
+        raise OptionError(f"tasks={tasks}", fix="Use 1 or more.")
+    return tasks
+
+
+def _bytes_of(df: DataFrame) -> int | None:
+    try:
+        return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    except PySparkException:
+        return None

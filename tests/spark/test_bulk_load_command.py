@@ -1,0 +1,153 @@
+"""`headgate bulk-load` with real Spark: what it shows before, meanwhile and at the end, and what it says of errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headgate_cli.exits import ExitCode
+from headgate_cli.main import run
+from headgate_tables import hudi
+from support.bulk_rows import ROWS, expected, new_table, row, write
+from support.readers import assert_all_agree, read_by_us
+from support.same_rows import assert_same_rows
+
+
+@pytest.fixture
+def headgate(spark: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command with --json; returns the exit code, the lines on stdout by event, and the error."""
+
+    def call(*arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]], dict[str, Any]]:
+        capfd.readouterr()
+        code = run([*arguments, "--json"])
+        captured = capfd.readouterr()
+        events: dict[str, list[dict[str, Any]]] = {}
+        for line in map(json.loads, captured.out.splitlines()):
+            events.setdefault(line["event"], []).append(line)
+        errors = [json.loads(line)["error"] for line in captured.err.splitlines() if line.startswith('{"error"')]
+        return code, events, errors[0] if errors else {}
+
+    return call
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    return write(tmp_path / "rows.parquet", ROWS)
+
+
+def test_a_load_is_planned_shown_as_its_tasks_end_and_then_counted(
+    headgate: Any, spark: Any, tmp_path: Path, source: str
+) -> None:
+    url = new_table(tmp_path / "t")
+    arguments = ["bulk-load", source, "--table", url, "--tasks", "3"]
+    code, events, _ = headgate(*arguments, "--plan-only")
+    size = Path(source).stat().st_size
+    planned = {"event": "planned", "files": 1, "bytes": size, "tasks": 3, "replaced": 0}
+    assert (code, events) == (ExitCode.OK, {"planned": [planned]})
+    assert hudi.open_table(url).commits() == []
+    code, events, _ = headgate(*arguments)
+    assert code == ExitCode.OK
+    assert events["planned"] == [planned]
+    (loaded,) = events["loaded"]
+    rows = expected(ROWS).num_rows
+    assert (loaded["upserted"], loaded["superseded"], loaded["files"]) == (rows, len(ROWS) - rows, 6)
+    assert [each["tasks"] for each in events["progress"]] == [1, 2, 3]
+    last = events["progress"][-1]
+    assert {name: last[name] for name in ("files", "rows", "bytes", "of_tasks")} == {
+        "files": 6,
+        "rows": rows,
+        "bytes": loaded["bytes"],
+        "of_tasks": 3,
+    }
+    assert_all_agree(spark, tmp_path / "t", expected(ROWS))
+
+
+def test_a_mode_says_what_it_replaces_and_replaces_it(headgate: Any, tmp_path: Path, source: str) -> None:
+    url = new_table(tmp_path / "t")
+    assert headgate("bulk-load", source, "--table", url)[0] == ExitCode.OK
+    new = [{**row(number), "part": "p 1", "ts": 0} for number in range(900, 930)]
+    again = ["bulk-load", write(tmp_path / "new.parquet", new), "--table", url, "--tasks", "1"]
+    for plan_only in (["--plan-only"], []):
+        code, _, error = headgate(*again, *plan_only)
+        assert (code, error["kind"]) == (ExitCode.FIX_CALL, "TransactionError")
+    code, events, _ = headgate(*again, "--mode", "insert_overwrite")
+    assert (code, events["planned"][0]["replaced"], events["loaded"][0]["replaced"]) == (ExitCode.OK, None, 2)
+    kept = [each for each in ROWS if each["part"] != "p 1"]
+    assert_same_rows(read_by_us(tmp_path / "t"), expected(kept, new), "our reader")
+    code, events, _ = headgate(*again, "--mode", "insert_overwrite_table")
+    assert (code, events["planned"][0]["replaced"], events["loaded"][0]["replaced"]) == (ExitCode.OK, 6, 6)
+    assert_same_rows(read_by_us(tmp_path / "t"), expected(new), "our reader")
+
+
+COLUMNS = "id,part,ts,v\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        (f"{COLUMNS}a,p,1,2\nb,p,not a number,2\n", "SparkFailed", "not a number"),
+        ("id,ts,part,v\na,1,p,2\n", "SparkFailed", "header"),
+        (None, "SparkRefused", "nowhere"),
+    ],
+    ids=["a value", "other columns", "no file"],
+)
+def test_what_spark_cannot_read_is_one_error_and_loads_nothing(
+    headgate: Any, tmp_path: Path, text: str | None, kind: str, said: str
+) -> None:
+    source = tmp_path / ("rows.csv" if text else "nowhere.csv")
+    if text:
+        source.write_text(text)
+    url = _small_table(tmp_path / "t")
+    code, _, error = headgate("bulk-load", str(source), "--table", url)
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL if text is None else ExitCode.OPERATOR, kind)
+    assert said in error["message"]
+    assert "\n" not in error["message"]
+    assert hudi.open_table(url).commits() == []
+
+
+def test_an_error_of_a_task_is_the_table_librarys_own(headgate: Any, tmp_path: Path) -> None:
+    url = new_table(tmp_path / "t")
+    bad = write(tmp_path / "bad.parquet", [*ROWS, {**ROWS[0], "id": None}])
+    code, _, error = headgate("bulk-load", bad, "--table", url)
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "NullKeyError")
+    assert "'id' is null or empty in 1" in error["message"]
+
+
+def test_a_table_of_a_cluster_is_taken_over_only_on_request(headgate: Any, tmp_path: Path, source: str) -> None:
+    url = new_table(tmp_path / "t")
+    with hudi.open_table(url, owner=hudi.OwnerProcess("cluster", "host", 1, "host:7070")) as cluster:
+        cluster.own()
+    code, _, error = headgate("bulk-load", source, "--table", url)
+    assert (code, error["kind"]) == (ExitCode.OPERATOR, "TableOwnedError")
+    assert "host:7070" in error["message"]
+    assert "--take-over" in error["fix"]
+    assert headgate("bulk-load", source, "--table", url, "--take-over")[0] == ExitCode.OK
+    assert_same_rows(read_by_us(tmp_path / "t"), expected(ROWS), "our reader")
+
+
+def test_the_command_starts_a_spark_of_its_own_and_reads_a_csv_with_the_tables_types(tmp_path: Path) -> None:
+    url = _small_table(tmp_path / "t")
+    (tmp_path / "rows.csv").write_text(f"{COLUMNS}007,p,1,2\n007,p,2,\nb,q,1,5\n")
+    java = f"spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={tmp_path}"
+    spark = ["--master", "local[1]", "--conf", java, "--conf", "spark.ui.enabled=false"]
+    arguments = ["bulk-load", "rows.csv", "--table", "./t", "--tasks", "2", *spark]
+    done = subprocess.run(
+        [sys.executable, "-m", "headgate_cli", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert "2 rows in 2 files" in done.stdout
+    assert "1 beaten by newer rows" in done.stdout
+    found = hudi.open_table(url).scan(["id", "part", "ts", "v"]).to_table().sort_by("id").to_pylist()
+    assert found == [{"id": "007", "part": "p", "ts": 2, "v": None}, {"id": "b", "part": "q", "ts": 1, "v": 5}]
+
+
+def _small_table(folder: Path) -> str:
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.int32())])
+    hudi.create_table(str(folder), schema, record_key=["id"], partition_by=["part"], ordering="ts", buckets=1).close()
+    return str(folder)
