@@ -15,7 +15,8 @@ from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
-from headgate_tables.writing import bulk_files, change_sink, place
+from headgate_tables.writing import change_sink, place
+from support import overwriting
 from support.oracle import Oracle, Row
 from support.readers import query_by_hudi_rs, read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows
@@ -58,24 +59,7 @@ def table(url: str) -> Iterator[hudi.Table]:
 
 
 def overwrite(table: hudi.Table, rows: list[Row], mode: LoadMode = "insert_overwrite") -> CommitResult:
-    with table.transaction() as transaction:
-        transaction.announce_bulk_load(mode)
-        definition = table.definition
-        assert definition is not None
-        files = bulk_files(
-            open_folder(table.url, None, System.real().ids),
-            definition,
-            instant=transaction.instant,
-            epoch=table.epoch,
-            process="f" * 32,
-            task=0,
-            settings=table.settings.to_texts(),
-            overwriting=True,
-        )
-        statuses = files.write(arrow(rows))[0] if rows else []
-        assert not transaction.find_false(statuses)
-        transaction.add(statuses)
-        return transaction.commit()
+    return overwriting.overwrite(table, arrow(rows), mode)
 
 
 def assert_is(url: str, rows: pa.Table, table: hudi.Table | None = None) -> None:
