@@ -1,5 +1,6 @@
 """Parquet and Arrow IPC: files that know their types."""
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate_cli.load.reading.source import PIECE_ROWS, FileBatch, Source
+from headgate_cli.load.reading.source import PIECE_ROWS, FileBatch, Source, numbered
 
 
 def open_parquet(path: Path) -> Source:
@@ -21,9 +22,9 @@ def open_parquet(path: Path) -> Source:
             before += counts[first]
             first += 1
         groups = list(range(first, len(counts)))
-        for batch in file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups) if groups else ():
-            yield FileBatch(batch, before, before + batch.num_rows)
-            before += batch.num_rows
+        rows = file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups) if groups else ()
+        for batch, ahead, _ in numbered(rows, int, before):
+            yield FileBatch(batch, ahead, ahead + batch.num_rows)
 
     return Source(path, file.schema_arrow, file.metadata.num_rows, "rows", batches)
 
@@ -40,18 +41,11 @@ def open_arrow(path: Path) -> Source:
 
 
 def _file_batches(path: Path, _skip: int) -> Iterator[FileBatch]:
-    before = 0
     with pa.OSFile(str(path), "rb") as file:
         reader = pa.ipc.open_file(file)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield FileBatch(batch, before, number + 1)
-            before += batch.num_rows
+        yield from numbered(map(reader.get_batch, range(reader.num_record_batches)), itertools.count(1).__next__)
 
 
 def _stream_batches(path: Path, _skip: int) -> Iterator[FileBatch]:
-    before = 0
     with pa.OSFile(str(path), "rb") as file:
-        for batch in pa.ipc.open_stream(file):
-            yield FileBatch(batch, before, file.tell())
-            before += batch.num_rows
+        yield from numbered(pa.ipc.open_stream(file), file.tell)

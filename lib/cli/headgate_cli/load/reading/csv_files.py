@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.inference import ColumnInference
 from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, refused
+from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
 from headgate_cli.load.reading.streams import TextStream
 from headgate_cli.load.reading.typed import typed
 from headgate_tables.arrow import pc
@@ -36,21 +36,18 @@ class CsvFile:
 
     def batches(self) -> Iterator[FileBatch]:
         """All rows as text, null for one of ``nulls`` without quotes. Raises CommandError for a line with other columns."""
-        before = 0
-        last: pa.RecordBatch | None = None
+        last: FileBatch | None = None
         with self._stream() as stream:
             stream.quote = self._options.quote.encode()
             try:
-                for batch in self._reader(stream, self.delimiter, self.names):
-                    yield FileBatch(batch, before, stream.done())
-                    before += batch.num_rows
-                    last = batch if batch.num_rows else last
+                for batch in numbered(self._reader(stream, self.delimiter, self.names), stream.done):
+                    yield batch
+                    last = batch if batch.rows.num_rows else last
             except pa.ArrowException as error:
                 raise self._unreadable(error) from error
-            if last is not None and stream.quotes % 2 and _spans_lines(last):
-                raise refused(
-                    f"{self._path.name}: a quotation mark is never closed; row {before} has the rest of the file", _HINT
-                )
+            if last is not None and stream.quotes % 2 and _spans_lines(last.rows):
+                row = last.before + last.rows.num_rows
+                raise refused(f"{self._path.name}: a quotation mark is never closed; row {row} has the rest of the file", _HINT)
 
     def infer(self, known: Mapping[str, pa.DataType]) -> pa.Schema:
         """The columns and their types, from all rows or from ``sample_rows``. A column without a value is of type null.

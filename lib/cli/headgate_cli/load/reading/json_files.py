@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source
+from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, numbered
 from headgate_cli.load.reading.streams import TextStream
 
 
@@ -45,10 +45,7 @@ def _text(path: Path, encoding: str, reader: Callable[[Any], pa.RecordBatchReade
         schema = reader(pa.PythonFile(cast("Any", stream), "r")).schema
 
     def batches(_skip: int) -> Iterator[FileBatch]:
-        before = 0
         with TextStream(path, encoding) as stream:
-            for batch in reader(pa.PythonFile(cast("Any", stream), "r")):
-                yield FileBatch(batch, before, stream.done())
-                before += batch.num_rows
+            yield from numbered(reader(pa.PythonFile(cast("Any", stream), "r")), stream.done)
 
     return Source(path, schema, path.stat().st_size, "bytes", batches)

@@ -1,6 +1,6 @@
 """A file as a stream of numbered pieces that fit into messages. Memory holds a few batches, never the file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +50,13 @@ class Source:
                     yield Piece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
         except pa.ArrowException as error:
             raise unreadable(self.path, error) from error
+
+
+def numbered(batches: Iterable[pa.RecordBatch], done: Callable[[], int], before: int = 0) -> Iterator[FileBatch]:
+    """``batches`` with the rows before each. ``done``: how far the file is read; ``before``: rows before the first batch."""
+    for batch in batches:
+        yield FileBatch(batch, before, done())
+        before += batch.num_rows
 
 
 def unreadable(path: Path, error: Exception, fix: str = "") -> CommandError:
