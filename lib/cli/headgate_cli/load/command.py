@@ -62,7 +62,7 @@ def load(
     reading: ReadOptions,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Loads FILES (Parquet, CSV, JSON lines, Arrow) into a table, exactly once. A folder stands for the files in it, - for stdin.
+    """Loads FILES (Parquet, CSV, JSON, Arrow) into a table, exactly once. A folder stands for the files in it, - for stdin.
 
     CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
 

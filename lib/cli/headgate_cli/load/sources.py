@@ -9,7 +9,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.arrow_files import open_arrow, open_parquet
 from headgate_cli.load.reading.compression import without_suffix
 from headgate_cli.load.reading.csv_files import open_csv
-from headgate_cli.load.reading.json_files import open_json_lines
+from headgate_cli.load.reading.json_files import open_json
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Source, unreadable
 from headgate_cli.load.reading.widening import widened
@@ -59,7 +59,7 @@ def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOpt
             return widened(open_parquet(path), options)
         if kind == "csv":
             return open_csv(path, types, options)
-        return open_json_lines(path, types, options.encoding) if kind == "jsonl" else widened(open_arrow(path), options)
+        return open_json(path, types, options) if kind == "jsonl" else widened(open_arrow(path), options)
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     except OSError as error:

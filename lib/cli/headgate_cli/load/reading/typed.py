@@ -23,11 +23,12 @@ def typed(
                 try:
                     columns[at] = convert(rows.column(at), kinds[name], options)
                 except MisfitError as misfit:
-                    raise _misfit(path, name, kinds[name], before, misfit) from misfit
+                    raise misfit_error(path, name, kinds[name], before, misfit) from misfit
         yield FileBatch(pa.RecordBatch.from_arrays(columns, names=rows.schema.names), before, done)
 
 
-def _misfit(path: Path, name: str, kind: pa.DataType, before: int, misfit: MisfitError) -> CommandError:
+def misfit_error(path: Path, name: str, kind: pa.DataType, before: int, misfit: MisfitError) -> CommandError:
+    """The error of a value in a column of ``kind``. ``before``: rows before the batch."""
     return refused(
         f"{path.name}: row {before + misfit.index + 1}, column {name!r}: {misfit.value[:80]!r} is no {_name(kind)}{_why(misfit)}",
         f"{_options_for(kind)} Or correct the value. Rows sent before stay, and are not sent again.",
