@@ -11,6 +11,7 @@ from headgate_tables.face.owner import Table
 from headgate_tables.hudi.definition import Definition as HudiDefinition
 from headgate_tables.hudi.definition import read_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema as columns_of_avro
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
 from headgate_tables.hudi.versions import DEFAULT_TABLE_VERSION
 from headgate_tables.storage.open import check_below, open_store
@@ -20,6 +21,7 @@ from headgate_tables.system import Ids
 __all__ = [
     "DEFAULT_TABLE_VERSION",
     "as_hudi",
+    "columns_of_avro",
     "compaction_task",
     "create_table",
     "define",

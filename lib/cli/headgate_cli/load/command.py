@@ -62,9 +62,9 @@ def load(
     reading: ReadOptions,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Loads FILES (Parquet, CSV, JSON, Arrow) into a table, exactly once. A folder stands for the files in it, - for stdin.
+    """Loads FILES (Parquet, CSV, JSON, Avro, ORC, Arrow) into a table, exactly once.
 
-    CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
+    A folder stands for the files in it, - for stdin. CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
     recognized by its name, its content and the options that change rows. Files are read as streams, so they may be larger than

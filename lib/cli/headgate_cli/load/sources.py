@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.arrow_files import open_arrow, open_parquet
+from headgate_cli.load.reading.arrow_files import open_arrow, open_orc, open_parquet
 from headgate_cli.load.reading.compression import without_suffix
 from headgate_cli.load.reading.csv_files import open_csv
 from headgate_cli.load.reading.json_files import open_json
@@ -14,7 +14,7 @@ from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Source, unreadable
 from headgate_cli.load.reading.widening import widened
 
-FORMATS = ("parquet", "csv", "jsonl", "arrow")
+FORMATS = ("parquet", "csv", "jsonl", "arrow", "avro", "orc")
 _BY_SUFFIX = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -27,6 +27,8 @@ _BY_SUFFIX = {
     ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".avro": "avro",
+    ".orc": "orc",
 }
 _AS_IT_IS = ReadOptions()
 
@@ -55,14 +57,23 @@ def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOpt
     Raises CommandError when the file cannot be read.
     """
     try:
-        if kind == "parquet":
-            return widened(open_parquet(path), options)
         if kind == "csv":
             return open_csv(path, types, options)
-        return open_json(path, types, options) if kind == "jsonl" else widened(open_arrow(path), options)
+        if kind == "jsonl":
+            return open_json(path, types, options)
+        return widened(_typed_file(path, kind), options)
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     except OSError as error:
         raise CommandError(
             f"{path}: {error.strerror or error}", fix="Check the path and its permissions.", code=ExitCode.FIX_CALL
         ) from error
+
+
+def _typed_file(path: Path, kind: str) -> Source:
+    """A file of a format that knows its types."""
+    if kind == "avro":
+        from headgate_cli.load.reading.avro_files import open_avro  # costs other commands nothing
+
+        return open_avro(path)
+    return {"parquet": open_parquet, "orc": open_orc, "arrow": open_arrow}[kind](path)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -13,6 +12,7 @@ from headgate_cli.load.reading.inference import TIMES, ColumnInference
 from headgate_cli.load.reading.json_text import JsonBlock, json_blocks
 from headgate_cli.load.reading.json_types import MixedError, altered, inferred, merged, parsed
 from headgate_cli.load.reading.kernels import pc
+from headgate_cli.load.reading.nested import nested
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import FileBatch, Source, refused
 from headgate_cli.load.reading.text_values import Array, MisfitError, convert
@@ -88,7 +88,7 @@ class JsonFile:
         for at, name in enumerate(rows.schema.names):
             if name in kinds:
                 try:
-                    columns[at] = _finished(columns[at], kinds[name], self._options)
+                    columns[at] = nested(columns[at], kinds[name], lambda column, kind: _finished(column, kind, self._options))
                 except MisfitError as misfit:
                     raise misfit_error(self._path, name, kinds[name], before, misfit) from misfit
         return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
@@ -146,17 +146,7 @@ def _written(kind: pa.DataType) -> pa.DataType:
 
 
 def _finished(column: Array, kind: pa.DataType, options: ReadOptions) -> Array:
-    """``column`` as ``kind``, also inside objects and lists. Raises MisfitError."""
-    if isinstance(kind, pa.StructType):
-        inner = [_finished(pc.struct_field(column, [at]), field.type, options) for at, field in enumerate(kind)]
-        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=column.is_null())
-    if isinstance(kind, pa.ListType):
-        try:
-            inner = _finished(column.values, kind.value_type, options)
-        except MisfitError as misfit:
-            row = int(np.searchsorted(column.offsets.to_numpy(), misfit.index, "right")) - 1
-            raise MisfitError(row, misfit.value, misfit.why) from misfit
-        return pa.ListArray.from_arrays(column.offsets, inner, type=kind, mask=column.is_null())
+    """``column``, of no objects and lists, as ``kind``. Raises MisfitError."""
     if pat.is_string(column.type):
         return convert(_without_words(column, options), kind, options)
     values = column.cast(kind, safe=not pat.is_floating(kind))
