@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import headgate as headgate_sdk
 from demo.dev_cluster import DevCluster
 from demo.ports import free_port
 from headgate.profiles import find_profile
@@ -117,12 +118,52 @@ def test_a_file_that_was_edited_is_loaded_again_and_one_that_is_the_same_is_not(
     assert headgate(*command)[1][-1]["rows"] == 0
 
 
+def test_a_file_that_was_loaded_is_loaded_once_more_when_asked(headgate: Any, orders: Path) -> None:
+    """In between, another file changes a row of it; the load brings it back."""
+    command = ("load", str(orders), "--table", "again", "--create", "--key", "id")
+    headgate(*command)
+    fix = orders.with_name("fix.csv")
+    fix.write_text("id,day,price\n7,2026-01-02,99.0\n")
+    headgate("load", str(fix), "--table", "again")
+    assert [row["price"] for row in headgate("table", "scan", "again", "--filter", "id=7")[1]] == [99.0]
+    code, said, _ = headgate(*command, "--again")
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 1000, 0)
+    assert [row["price"] for row in headgate("table", "scan", "again", "--filter", "id=7")[1]] == [7.5]
+    assert headgate(*command, "--again", "--channel", "x")[0] == ExitCode.USAGE
+
+
+def test_nothing_to_load_is_no_success_in_green(headgate: Any, orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["load", str(orders), "--table", "quiet", "--create", "--key", "id"]
+    headgate(*command)
+    assert run(command) == ExitCode.OK
+    assert "nothing to load: its 1,000 rows were loaded before. To load it once more: --again" in capsys.readouterr().out
+
+
+def test_a_file_that_changes_while_it_is_loaded_is_an_error(headgate: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = headgate_sdk.Channel.flush
+
+    def append_and_flush(channel: headgate_sdk.Channel, *arguments: Any) -> None:
+        with orders.open("a") as file:
+            file.write("1000,2026-01-01,1.5\n")
+        flush(channel, *arguments)
+
+    command = ("load", str(orders), "--table", "moving", "--create", "--key", "id")
+    with monkeypatch.context() as patched:
+        patched.setattr(headgate_sdk.Channel, "flush", append_and_flush)
+        code, _, errors = headgate(*command)
+    assert (code, "was changed while it was loaded" in errors[0]["error"]["message"]) == (ExitCode.FIX_CALL, True)
+    assert headgate(*command)[1][-1]["rows"] == 1001
+
+
 def test_a_load_that_fails_before_its_first_row_leaves_no_table(headgate: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_bytes("id,name\n1,K\xf6ln\n".encode("latin-1"))
-    code, _, errors = headgate("load", str(path), "--table", "never", "--create", "--key", "id")
-    assert (code, "--encoding" in errors[0]["error"]["fix"]) == (ExitCode.FIX_CALL, True)
-    assert headgate("table", "describe", "never")[0] == ExitCode.FIX_CALL
+    numbers = tmp_path / "numbers.json"
+    numbers.write_text('{"id": 1, "x": 1.5}\n{"id": 2, "x": 9007199254740993}\n')
+    for each, option in ((path, "--encoding"), (numbers, "--cast")):
+        code, _, errors = headgate("load", str(each), "--table", "never", "--create", "--key", "id")
+        assert (code, option in errors[0]["error"]["fix"]) == (ExitCode.FIX_CALL, True)
+        assert headgate("table", "describe", "never")[0] == ExitCode.FIX_CALL
 
 
 def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, orders: Path) -> None:

@@ -8,17 +8,18 @@ import click
 
 import headgate
 from headgate_cli.cluster import Access
-from headgate_cli.load.identity import channel_name
+from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress
 from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import Piece
+from headgate_cli.load.reading.source import Piece, refused
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.sources import FORMATS, format_of, open_source
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.command import create_table
+from headgate_tables.system import SystemIds
 
 
 class LoadOptions(TypedDict):
@@ -29,6 +30,7 @@ class LoadOptions(TypedDict):
     operation_column: str
     delete: bool
     channel: str
+    again: bool
     create: bool
     key: str
     ordering: str
@@ -43,6 +45,7 @@ class LoadOptions(TypedDict):
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
 @click.option("--delete", is_flag=True, help="Delete the rows by their keys instead of upserting them.")
 @click.option("--channel", default="", help="Channel of a single file. [from its name, its content and these options]")
+@click.option("--again", is_flag=True, help="Load files that were loaded before once more, from their first row.")
 @click.option("--create", is_flag=True, help="Create the table, with the columns of the first file, if it does not exist.")
 @click.option("--key", default="", help="With --create: columns of the record key, column,…")
 @click.option("--ordering", default="", help="With --create: column whose larger value wins. [the later write wins]")
@@ -67,8 +70,8 @@ def load(
     A folder stands for the files in it, - for stdin. CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
-    recognized by its name, its content and the options that change rows. Files are read as streams, so they may be larger than
-    memory.
+    recognized by its name, its content and the options that change rows; --again loads it once more. Files are read as
+    streams, so they may be larger than memory.
 
     The delimiter of a CSV and the types of a new table are found from the whole file. What could be read in two ways (times
     without a zone, 3/4/2026, 1,234, the word NA among numbers) is refused, and the error names the option that decides.
@@ -104,6 +107,8 @@ def _check(files: Sequence[Path], options: LoadOptions) -> None:
         raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and len(files) > 1:
         raise click.UsageError("--channel goes with a single file")
+    if options["channel"] and options["again"]:
+        raise click.UsageError("--channel and --again exclude each other: a new channel loads a file again, too")
     if options["create"] and not options["key"]:
         raise click.UsageError("--create needs --key")
 
@@ -114,6 +119,8 @@ def _create(
     if name in {table.name for table in cluster.tables()}:
         return
     schema = schema_of_files(files, options["kind"], reading)
+    for path in files:  # a load whose first rows cannot be read leaves no table
+        next(open_source(path, options["kind"] or format_of(path), schema, reading).pieces(0), None)
     if options["operation_column"] in schema.names:
         schema = schema.remove(schema.get_field_index(options["operation_column"]))
     made = create_table(
@@ -132,8 +139,10 @@ def _create(
 def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOptions, options: LoadOptions) -> None:
     operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
     kind = options["kind"] or format_of(path)
+    before = state(path)
     source = open_source(path, kind, table.info.schema, reading)
-    name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}")
+    again = SystemIds().token() if options["again"] else ""
+    name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}", again)
     sent = 0
     with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
         skip = channel.committed_offset
@@ -142,9 +151,15 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
             sent += piece.rows.num_rows
             progress.at(piece.done, piece.last_row)
         channel.flush("queryable")
+    if state(path) != before:
+        raise refused(f"{path.name} was changed while it was loaded", "Run the command again: it loads the file as it is now.")
     output.print_json({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
+    if skip and not sent:
+        known = f"the channel {name} is at row {skip:,}" if options["channel"] else f"its {skip:,} rows were loaded before"
+        output.print_text(f"{path.name}: nothing to load: {known}. To load it once more: --again.", fg="yellow")
+        return
     done = f" ({skip:,} rows were loaded before)" if skip else ""
-    output.print_text(f"{path.name}: {sent:,} rows {'loaded' if sent or not skip else 'to load'}{done}.", fg="green")
+    output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
 
 
 def _send(channel: headgate.Channel, piece: Piece, operation: str, operation_column: str) -> None:
