@@ -166,6 +166,28 @@ def test_a_load_that_fails_before_its_first_row_leaves_no_table(headgate: Any, t
         assert headgate("table", "describe", "never")[0] == ExitCode.FIX_CALL
 
 
+def test_rows_that_were_rejected_are_loaded_after_mending(headgate: Any, orders: Path) -> None:
+    lines = orders.read_text().splitlines(keepends=True)
+    lines[3], lines[500] = "2,2026-01-03,much\n", "499,2026-01-02\n"
+    types = ("--cast", "price=double")
+    orders.write_text("".join(lines))
+    rejected = orders.with_name("rejected.csv")
+    command = ("load", str(orders), "--table", "mended", "--create", "--key", "id", *types, "--on-error", f"reject:{rejected}")
+    code, _, errors = headgate(*command, "--max-errors", "1")
+    assert (code, "--max-errors" in errors[0]["error"]["fix"]) == (ExitCode.FIX_CALL, True)
+    assert headgate("table", "describe", "mended")[0] == ExitCode.FIX_CALL
+    code, said, _ = headgate(*command)
+    assert (code, said[-1]["rows"]) == (ExitCode.OK, 998)
+    assert [each["event"] for each in said].count("left_out") == 2
+    assert headgate(*command, "--again")[0] == ExitCode.USAGE, "the file of rejected rows may be half mended"
+    rejected.write_text(rejected.read_text().replace("much", "2.5").replace("499,2026-01-02", "499,2026-01-02,499.5"))
+    assert headgate("load", str(rejected), "--table", "mended", *types)[1][-1]["rows"] == 2
+    assert headgate("table", "scan", "mended", "--count")[1] == [{"rows": 1000}]
+    parquet = orders.with_name("rows.parquet")
+    pq.write_table(pa.table({"id": [1]}), parquet)
+    assert headgate("load", str(parquet), "--table", "mended", "--on-error", "skip")[0] == ExitCode.USAGE
+
+
 def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, orders: Path) -> None:
     headgate("load", str(orders), "--table", "priced", "--create", "--key", "id")
     code, (found,), _ = headgate("status")

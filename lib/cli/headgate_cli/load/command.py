@@ -11,7 +11,8 @@ from headgate_cli.cluster import Access
 from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import schema_of_files, show_plan
-from headgate_cli.load.progress import LoadProgress
+from headgate_cli.load.progress import LoadProgress, show_left_out
+from headgate_cli.load.reading.bad_rows import BadRows
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Piece, refused
 from headgate_cli.load.reading_options import reading_options
@@ -90,7 +91,7 @@ def load(
     With --json: {"event": "progress"} lines, and for each file {"event": "loaded"} with the rows sent and skipped.
     """  # noqa: D301 - click wants the backspace
     with input_files(files) as paths:
-        _check(paths, options)
+        _check(paths, options, reading)
         with access.connect() as cluster:
             if options["dry_run"]:
                 show_plan(output, cluster, paths, table_name, options["kind"], reading, create=options["create"])
@@ -102,7 +103,11 @@ def load(
                 _load(output, table, path, reading, options)
 
 
-def _check(files: Sequence[Path], options: LoadOptions) -> None:
+def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
+    if reading.reject_file and len(files) > 1:
+        raise click.UsageError("--on-error reject:FILE goes with a single file")
+    if reading.skip_bad and any((options["kind"] or format_of(path)) != "csv" for path in files):
+        raise click.UsageError("--on-error skip and reject:FILE are for CSV; files of other formats stop at a bad row")
     if options["delete"] and options["operation_column"]:
         raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and len(files) > 1:
@@ -140,19 +145,25 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
     operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
     kind = options["kind"] or format_of(path)
     before = state(path)
-    source = open_source(path, kind, table.info.schema, reading)
+    bad = BadRows(reading)
+    source = open_source(path, kind, table.info.schema, reading, bad)
     again = SystemIds().token() if options["again"] else ""
     name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}", again)
     sent = 0
-    with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
-        skip = channel.committed_offset
-        for piece in source.pieces(skip):
-            _send(channel, piece, operation, options["operation_column"])
-            sent += piece.rows.num_rows
-            progress.at(piece.done, piece.last_row)
-        channel.flush("queryable")
+    try:
+        with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
+            skip = channel.committed_offset
+            for piece in source.pieces(skip):
+                _send(channel, piece, operation, options["operation_column"])
+                sent += piece.rows.num_rows
+                progress.at(piece.done, piece.last_row)
+            channel.flush("queryable")
+    finally:
+        if reading.reject_file:
+            bad.write(Path(reading.reject_file), source.header)
     if state(path) != before:
         raise refused(f"{path.name} was changed while it was loaded", "Run the command again: it loads the file as it is now.")
+    show_left_out(output, path, bad, reading)
     output.print_json({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
     if skip and not sent:
         known = f"the channel {name} is at row {skip:,}" if options["channel"] else f"its {skip:,} rows were loaded before"

@@ -1,12 +1,17 @@
 """The progress of a load: a bar on a terminal, JSON lines for programs, nothing in a pipe."""
 
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from headgate_cli.load.reading.bad_rows import BadRows
+from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.output import Output
+
+_SHOWN = 5
 
 
 class LoadProgress:
@@ -32,3 +37,14 @@ class LoadProgress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bar.stop()
+
+
+def show_left_out(output: Output, path: Path, bad: BadRows, reading: ReadOptions) -> None:
+    """Says which rows of a file were left out and why: the first few to people, all to programs."""
+    for error in bad.errors:
+        output.print_json({"event": "left_out", "file": str(path), "message": error.message})
+    for error in bad.errors[:_SHOWN]:
+        output.print_text(error.message, fg="yellow")
+    if bad.errors:
+        where = f"; they are in {reading.reject_file}" if reading.reject_file else ""
+        output.print_text(f"{path.name}: {len(bad.errors):,} bad rows were left out{where}.", fg="yellow")

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pyarrow as pa
@@ -36,6 +37,8 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
         timezone: str,
         casts: tuple[str, ...],
         sample_rows: int,
+        on_error: str,
+        max_errors: int,
         **named: object,
     ) -> object:
         check_encoding(encoding)
@@ -58,6 +61,9 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
             timezone=timezone,
             casts=tuple(map(_cast, casts)),
             sample_rows=sample_rows,
+            skip_bad=on_error != "stop",
+            max_errors=max_errors,
+            reject_file=_reject_file(on_error, quote),
         )
         return command(*arguments, reading=reading, **named)
 
@@ -71,6 +77,17 @@ def _check_marks(delimiter: str, quote: str, escape: str, decimal: str, thousand
         raise click.UsageError("--delimiter, --quote, --escape and --thousands have one character")
     if thousands and (thousands == decimal or thousands.isalnum()):
         raise click.UsageError("--thousands is a mark other than --decimal")
+
+
+def _reject_file(on_error: str, quote: str) -> str:
+    how, _, file = on_error.partition(":")
+    if on_error not in ("stop", "skip") and not (how == "reject" and file):
+        raise click.UsageError(f"--on-error {on_error}: stop, skip or reject:FILE")
+    if file and quote != '"':
+        raise click.UsageError("--on-error reject:FILE writes quotation marks: it goes with --quote '\"' alone")
+    if file and Path(file).exists():
+        raise click.UsageError(f"--on-error {on_error}: the file exists; load it after mending, or remove it")
+    return file
 
 
 def _cast(text: str) -> tuple[str, pa.DataType]:
@@ -98,5 +115,11 @@ _OPTIONS = (
     click.option("--timestamp-format", default="", help="Of times, such as '%m/%d/%Y %I:%M %p'. [ISO, or dots]"),
     click.option("--timezone", default="", help="Zone of times that name none, such as UTC or Europe/Berlin. [refused]"),
     click.option("--cast", "casts", multiple=True, metavar="COLUMN=TYPE", help="Type of a column; may be repeated."),
+    click.option(
+        "--on-error", default="stop", show_default=True, metavar="HOW", help="Bad rows of a CSV: stop, skip, reject:FILE."
+    ),
+    click.option(
+        "--max-errors", default=1000, show_default=True, type=click.IntRange(0), help="Bad rows a file before it stops."
+    ),
     click.option("--sample-rows", default=0, type=click.IntRange(0), help="Rows that types are inferred from. [all]"),
 )

@@ -7,6 +7,7 @@ import pyarrow as pa
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.arrow_files import open_arrow, open_orc, open_parquet
+from headgate_cli.load.reading.bad_rows import BadRows
 from headgate_cli.load.reading.compression import without_suffix
 from headgate_cli.load.reading.csv_files import open_csv
 from headgate_cli.load.reading.json_files import open_json
@@ -51,14 +52,16 @@ def is_known(path: Path) -> bool:
     return without_suffix(path).suffix.lower() in _BY_SUFFIX
 
 
-def open_source(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions = _AS_IT_IS) -> Source:
+def open_source(
+    path: Path, kind: str, types: pa.Schema | None, options: ReadOptions = _AS_IT_IS, bad: BadRows | None = None
+) -> Source:
     """A file's rows. ``types``: column types for text formats (CSV, JSON); types of other columns are inferred.
 
-    Raises CommandError when the file cannot be read.
+    ``bad`` takes the rows of a CSV that cannot be read. Raises CommandError when the file cannot be read.
     """
     try:
         if kind == "csv":
-            return open_csv(path, types, options)
+            return open_csv(path, types, options, bad)
         if kind == "jsonl":
             return open_json(path, types, options)
         return widened(_typed_file(path, kind), options)

@@ -1,13 +1,15 @@
 """CSV and TSV: pyarrow parses, every column as text, so that no type is guessed from a part of the file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from headgate_cli.failures import CommandError
+from headgate_cli.load.reading.bad_rows import BadRows, csv_line
 from headgate_cli.load.reading.inference import ColumnInference
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
@@ -17,6 +19,8 @@ from headgate_tables.arrow import pc
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _HINT = "Give --delimiter, --quote, --escape, --columns or --skip-lines, or correct the file."
+_MANY = 1 << 40
+_BEGINNING = 1 << 20
 Opener = Callable[[], TextStream]
 
 
@@ -31,20 +35,22 @@ class CsvFile:
         self._stream = stream
         self._options = options
         self.delimiter = options.delimiter or self._found_delimiter()
-        self.names = self._names(self.delimiter)
+        self.names = self._names(self.delimiter, lenient=options.skip_bad)
         self._check_names()
 
-    def batches(self) -> Iterator[FileBatch]:
-        """All rows as text, null for one of ``nulls`` without quotes. Raises CommandError for a line with other columns."""
+    def batches(self, bad: BadRows) -> Iterator[FileBatch]:
+        """All rows as text, null for one of ``nulls`` without quotes. ``bad`` takes lines with other columns."""
+        ragged = _Ragged(self._path, bad)
         last: FileBatch | None = None
         with self._stream() as stream:
             stream.quote = self._options.quote.encode()
             try:
-                for batch in numbered(self._reader(stream, self.delimiter, self.names), stream.done):
+                reader = self._reader(stream, self.delimiter, self.names, ragged=ragged if self._options.skip_bad else None)
+                for batch in numbered(reader, stream.done):
                     yield batch
                     last = batch if batch.rows.num_rows else last
             except pa.ArrowException as error:
-                raise self._unreadable(error) from error
+                raise ragged.error or self._unreadable(error) from error
             if last is not None and stream.quotes % 2 and _spans_lines(last.rows):
                 row = last.before + last.rows.num_rows
                 raise refused(f"{self._path.name}: a quotation mark is never closed; row {row} has the rest of the file", _HINT)
@@ -59,7 +65,7 @@ class CsvFile:
         given = dict(known)
         columns = {name: ColumnInference(self._options) for name in self.names if name not in given}
         limit = self._options.sample_rows
-        for rows, before, _ in self.batches():
+        for rows, before, _ in self.batches(BadRows(self._options)):
             for name, column in columns.items():
                 column.add(rows.column(name).slice(0, limit - before) if limit else rows.column(name))
             if limit and before + rows.num_rows >= limit:
@@ -68,7 +74,14 @@ class CsvFile:
         self._check_header(kinds)
         return pa.schema(list(zip(self.names, kinds, strict=True)))
 
-    def _reader(self, stream: TextStream, delimiter: str, names: Sequence[str], block: int = BLOCK_BYTES) -> pa.RecordBatchReader:
+    def _reader(
+        self,
+        stream: TextStream,
+        delimiter: str,
+        names: Sequence[str],
+        block: int = BLOCK_BYTES,
+        ragged: "_Ragged | None" = None,
+    ) -> pa.RecordBatchReader:
         options = self._options
         return pa_csv.open_csv(
             cast("Any", pa.PythonFile(cast("Any", stream), "r")),
@@ -83,6 +96,7 @@ class CsvFile:
                 quote_char=options.quote or False,
                 escape_char=options.escape or False,
                 newlines_in_values=True,
+                invalid_row_handler=ragged,
             ),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
@@ -92,25 +106,28 @@ class CsvFile:
             ),
         )
 
-    def _names(self, delimiter: str, block: int = 1 << 20) -> list[str]:
+    def _names(self, delimiter: str, *, lenient: bool) -> list[str]:
+        ragged = _Ragged(self._path, BadRows(replace(self._options, max_errors=_MANY))) if lenient else None
         with self._stream() as stream:
             try:
-                return self._reader(stream, delimiter, (), block).schema.names
+                return self._reader(stream, delimiter, (), _BEGINNING, ragged).schema.names
             except pa.ArrowException as error:
                 raise self._unreadable(error) from error
 
-    def _found_delimiter(self) -> str:
-        """The delimiter that gives the most columns, and in each line as many."""
+    def _found_delimiter(self, *, lenient: bool = False) -> str:
+        """The delimiter that gives the most columns, and in each line as many. ``lenient``: where bad lines are left out."""
         counts: dict[str, int] = {}
         misfits: list[CommandError] = []
         for each in _DELIMITERS:
             try:
-                counts[each] = len(self._names(each))
+                counts[each] = len(self._names(each, lenient=lenient))
             except CommandError as error:
                 if "Expected 1 columns" not in error.message:
                     misfits.append(error)
         best = max(counts, key=lambda each: counts[each], default=",")
         if misfits and counts.get(best, 1) == 1:
+            if self._options.skip_bad and not lenient:
+                return self._found_delimiter(lenient=True)
             raise misfits[0]
         if counts.get(best) is not None and list(counts.values()).count(counts[best]) > 1 and counts[best] > 1:
             names = " or ".join(name for each, name in _DELIMITERS.items() if counts.get(each) == counts[best])
@@ -144,8 +161,31 @@ class CsvFile:
         return refused(f"{self._path.name}: {str(error).partition(chr(10))[0][:300]}", _HINT)
 
 
-def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions) -> Source:
-    """A CSV's rows. ``types``: of columns that need no inference, as a table has them. Raises CommandError."""
+class _Ragged:
+    """Takes the lines that pyarrow finds to have too few or too many columns. ``error``: what ended the load."""
+
+    def __init__(self, path: Path, bad: BadRows) -> None:
+        self._path = path
+        self._bad = bad
+        self.error: CommandError | None = None
+
+    def __call__(self, row: pa_csv.InvalidRow) -> Literal["skip", "error"]:
+        what = (
+            f"{self._path.name}: line {row.number} has {row.actual_columns} columns, and the others have {row.expected_columns}"
+        )
+        try:
+            self._bad.take(refused(what, _HINT), row.text or "")
+        except CommandError as error:
+            self.error = error
+            return "error"
+        return "skip"
+
+
+def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None = None) -> Source:
+    """A CSV's rows. ``types``: of columns that need no inference, as a table has them. ``bad`` takes rows that cannot be read.
+
+    Raises CommandError.
+    """
 
     def stream() -> TextStream:
         return TextStream(path, options.encoding)
@@ -154,7 +194,17 @@ def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions) -> Sourc
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
     schema = file.infer(known)
     kinds = {field.name: field.type for field in schema if not pa.types.is_null(field.type)}
-    return Source(path, schema, path.stat().st_size, "bytes", lambda _skip: typed(path, file.batches(), kinds, options))
+
+    def batches(_skip: int) -> Iterator[FileBatch]:
+        taken = bad or BadRows(options)
+
+        def leave_out(error: CommandError, row: pa.RecordBatch) -> None:
+            taken.take(error, csv_line(row, file.delimiter) if options.skip_bad else "")
+
+        return typed(path, file.batches(taken), kinds, options, leave_out)
+
+    header = csv_line(pa.RecordBatch.from_pylist([dict(zip(file.names, file.names, strict=True))]), file.delimiter)
+    return Source(path, schema, path.stat().st_size, "bytes", batches, header)
 
 
 def _is_typed(kind: pa.DataType) -> bool:

@@ -13,7 +13,8 @@ class ReadOptions:
     without a header; ``header`` says that the first line has names even where it looks like values. ``nulls``: texts without
     quotes that mean null. ``decimal``, ``thousands``: marks in numbers. ``true_words``, ``false_words``: beside true and false.
     ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
-    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all.
+    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``skip_bad``: whether rows of a CSV that
+    cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
     """
 
     delimiter: str = ""
@@ -33,11 +34,15 @@ class ReadOptions:
     timezone: str = ""
     casts: tuple[tuple[str, pa.DataType], ...] = ()
     sample_rows: int = 0
+    skip_bad: bool = False
+    max_errors: int = 1000
+    reject_file: str = ""
 
     def identity(self) -> str:
         """A text that differs where rows may differ. The sample chooses types of a new table, never rows."""
-        fields = [name for name in self.__slots__ if name != "sample_rows" and getattr(self, name) != getattr(_PLAIN, name)]
+        fields = [name for name in self.__slots__ if name not in _SAME_ROWS and getattr(self, name) != getattr(_PLAIN, name)]
         return repr([(name, str(getattr(self, name))) for name in fields])
 
 
+_SAME_ROWS = ("sample_rows", "max_errors", "reject_file")
 _PLAIN = ReadOptions()

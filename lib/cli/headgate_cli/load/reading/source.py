@@ -12,6 +12,7 @@ from headgate_cli.failures import CommandError
 
 BLOCK_BYTES = 4 << 20
 PIECE_ROWS = 1 << 16
+_LOADED_WHOLE = "Rows sent before stay; the corrected file is loaded whole, as upserts."
 _PIECE_BYTES = 4 << 20  # a message may have 8 MiB; Arrow's count of bytes is close, not exact
 
 
@@ -33,13 +34,17 @@ class FileBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to load. ``total`` counts ``unit``: rows, batches or bytes. ``batches(skip)`` may omit ``skip`` rows."""
+    """A file to load. ``total`` counts ``unit``: rows, batches or bytes. ``batches(skip)`` may omit ``skip`` rows.
+
+    ``header``: the first line of a file of rows that were left out.
+    """
 
     path: Path
     schema: pa.Schema
     total: int
     unit: str
     batches: Callable[[int], Iterator[FileBatch]]
+    header: str = ""
 
     def pieces(self, skip: int) -> Iterator[Piece]:
         """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
@@ -64,7 +69,7 @@ def unreadable(path: Path, error: Exception, fix: str = "") -> CommandError:
     reason = str(error).partition("\n")[0]
     return CommandError(
         f"{path.name}: {reason}",
-        fix=fix or "Correct the file, or describe it with --format or --null. Rows sent before stay, and are not sent again.",
+        fix=fix or f"Correct the file, or describe it with --format or --null. {_LOADED_WHOLE}",
         code=ExitCode.FIX_CALL,
     )
 

@@ -1,7 +1,8 @@
 """Columns of text as the types of a table, with errors that name row, column and value."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -9,29 +10,58 @@ import pyarrow.types as pat
 from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import FileBatch, refused
-from headgate_cli.load.reading.text_values import MisfitError, convert, is_number
+from headgate_cli.load.reading.text_values import Array, MisfitError, convert, is_number
+
+_nulls = cast("Callable[[int, pa.DataType], Array]", pa.nulls)
 
 
 def typed(
-    path: Path, batches: Iterable[FileBatch], kinds: Mapping[str, pa.DataType], options: ReadOptions
+    path: Path,
+    batches: Iterable[FileBatch],
+    kinds: Mapping[str, pa.DataType],
+    options: ReadOptions,
+    leave_out: Callable[[CommandError, pa.RecordBatch], None],
 ) -> Iterator[FileBatch]:
-    """``batches`` with the columns of ``kinds`` converted from text. Raises CommandError for a text without an equal value."""
+    """``batches`` with the columns of ``kinds`` converted from text, without the rows that ``leave_out`` takes.
+
+    ``leave_out`` gets the error of the first text of a row that has no equal value, and the row; it may raise the error.
+    """
     for rows, before, done in batches:
         columns = list(rows.columns)
+        wrong: dict[int, CommandError] = {}
         for at, name in enumerate(rows.schema.names):
             if name in kinds:
-                try:
-                    columns[at] = convert(rows.column(at), kinds[name], options)
-                except MisfitError as misfit:
-                    raise misfit_error(path, name, kinds[name], before, misfit) from misfit
-        yield FileBatch(pa.RecordBatch.from_arrays(columns, names=rows.schema.names), before, done)
+                columns[at], misfits = _converted(rows.column(at), kinds[name], options)
+                for misfit in misfits:
+                    wrong.setdefault(misfit.index, misfit_error(path, name, kinds[name], before, misfit))
+        for index in sorted(wrong):
+            leave_out(wrong[index], rows.slice(index, 1))
+        whole = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+        kept = whole.take(pa.array([at for at in range(len(whole)) if at not in wrong])) if wrong else whole
+        yield FileBatch(kept, before, done)
+
+
+def _converted(column: Array, kind: pa.DataType, options: ReadOptions) -> tuple[Array, list[MisfitError]]:
+    """The values, null for texts that have none, and those: no more than the load needs to know."""
+    parts: list[Array] = []
+    misfits: list[MisfitError] = []
+    start = 0
+    while len(misfits) <= (options.max_errors if options.skip_bad else 0):
+        rest = column.slice(start)
+        try:
+            return pa.concat_arrays([*parts, convert(rest, kind, options)]), misfits
+        except MisfitError as misfit:
+            misfits.append(MisfitError(start + misfit.index, misfit.value, misfit.why))
+            parts += [convert(rest.slice(0, misfit.index), kind, options), _nulls(1, kind)]
+            start += misfit.index + 1
+    return pa.concat_arrays([*parts, _nulls(len(column) - start, kind)]), misfits
 
 
 def misfit_error(path: Path, name: str, kind: pa.DataType, before: int, misfit: MisfitError) -> CommandError:
     """The error of a value in a column of ``kind``. ``before``: rows before the batch."""
     return refused(
         f"{path.name}: row {before + misfit.index + 1}, column {name!r}: {misfit.value[:80]!r} is no {_name(kind)}{_why(misfit)}",
-        f"{_options_for(kind)} Or correct the value. Rows sent before stay, and are not sent again.",
+        f"{_options_for(kind)} Or correct the value: rows sent before stay, and the corrected file is loaded whole, as upserts.",
     )
 
 

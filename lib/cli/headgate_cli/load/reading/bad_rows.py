@@ -1,0 +1,47 @@
+"""What becomes of rows that cannot be read: the first one ends the load, or they are left out, counted and kept for a file."""
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from headgate_cli.failures import CommandError
+from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.source import refused
+
+
+class BadRows:
+    """The bad rows of one pass over one file. Memory holds at most ``max_errors`` of them."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._texts: list[str] = []
+        self.errors: list[CommandError] = []
+        """Why each row was left out."""
+
+    def take(self, error: CommandError, text: str) -> None:
+        """Leaves a row out. ``text``: its line. Raises ``error`` where the first one ends the load, or one for too many."""
+        if not self._options.skip_bad:
+            raise error
+        if len(self.errors) >= self._options.max_errors:
+            raise refused(
+                f"{error.message}; {len(self.errors)} bad rows were left out before it, and --max-errors allows no more",
+                f"{error.fix} Or allow more: --max-errors {10 * max(1, self._options.max_errors)}.",
+            )
+        self.errors.append(error)
+        self._texts.append(text)
+
+    def write(self, path: Path, header: str) -> None:
+        """Writes the rows that were left out, none without any, as a file that is loaded after mending."""
+        if self._texts:
+            text = "".join(each if each.endswith("\n") else each + "\n" for each in (header, *self._texts))
+            path.write_bytes(text.encode(self._options.encoding or "utf-8"))
+
+
+def csv_line(rows: pa.RecordBatch, delimiter: str) -> str:
+    """Rows of texts as lines that are read as they were: null is nothing, an empty text has quotes."""
+    sink = io.BytesIO()
+    form = pa_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
+    pa_csv.write_csv(rows, sink, form)
+    return sink.getvalue().decode()
