@@ -166,6 +166,19 @@ def test_a_load_that_fails_before_its_first_row_leaves_no_table(headgate: Any, t
         assert headgate("table", "describe", "never")[0] == ExitCode.FIX_CALL
 
 
+def test_columns_whose_names_no_table_has_are_loaded_under_others(headgate: Any, tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_text("Order ID,Change\n1,upsert\n2,upsert\n")
+    command = ("load", str(path), "--table", "named", "--create", "--key", "order_id", "--operation-column", "op")
+    code, _, errors = headgate(*command)
+    assert (code, "--rename 'Order ID=order_id'" in errors[0]["error"]["fix"]) == (ExitCode.FIX_CALL, True)
+    code, said, errors = headgate(*command, "--rename", "Order ID=order_id", "--rename", "Change=op")
+    assert (code, errors, said[-1]["rows"]) == (ExitCode.OK, [], 2)
+    rows = headgate("table", "scan", "named")[1]
+    assert sorted(row["order_id"] for row in rows) == [1, 2]
+    assert headgate(*command, "--rename", "x")[0] == ExitCode.USAGE
+
+
 def test_rows_that_were_rejected_are_loaded_after_mending(headgate: Any, orders: Path) -> None:
     lines = orders.read_text().splitlines(keepends=True)
     lines[3], lines[500] = "2,2026-01-03,much\n", "499,2026-01-02\n"

@@ -141,8 +141,9 @@ def test_a_change_far_behind_the_beginning_or_another_way_to_read_is_another_cha
     path.write_text("id\n" + "1\n" * 100_000 + "3\n")
     edited = channel_name(path, "upsert", PLAIN)
     ways = [ReadOptions(timezone="UTC"), ReadOptions(nulls=("", "NA")), ReadOptions(casts=(("id", pa.string()),))]
+    ways += [ReadOptions(renames=(("id", "key"),))]
     ways += [ReadOptions(skip_bad=True)]  # rows behind one that is left out have other numbers
-    assert len({before, edited, *(channel_name(path, "upsert", way) for way in ways)}) == 6
+    assert len({before, edited, *(channel_name(path, "upsert", way) for way in ways)}) == 7
     where = ReadOptions(skip_bad=True, max_errors=5, reject_file="x.csv")
     assert channel_name(path, "upsert", where) == channel_name(path, "upsert", ways[-1])
     assert channel_name(path, "upsert", ReadOptions(sample_rows=5)) == edited  # it chooses types of a new table alone

@@ -8,6 +8,7 @@ import pyarrow.types as pat
 
 import headgate
 from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.renaming import check_names
 from headgate_cli.load.reading.source import refused
 from headgate_cli.load.sources import format_of, open_source
 from headgate_cli.output import Output
@@ -16,7 +17,8 @@ _ROWS = 10
 
 
 def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOptions) -> pa.Schema:
-    """The columns of a table that takes all ``files``. Raises CommandError for files that differ by more than whole numbers.
+    """The columns of a table that takes all ``files``. Raises CommandError for files that differ by more than whole numbers,
+    and for names that no table has.
 
     A column without a value in one file has the type of the others; without a value anywhere it becomes text.
     """
@@ -32,6 +34,7 @@ def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOption
         for field in schema:
             found[field.name] = _wider(found.get(field.name, pa.null()), field, path)
             nullable[field.name] = nullable.get(field.name, False) or field.nullable
+    check_names(list(found), files[0].name)
     return pa.schema([pa.field(name, _made(kind), nullable[name]) for name, kind in found.items()])
 
 

@@ -36,6 +36,7 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
         timestamp_format: str,
         timezone: str,
         casts: tuple[str, ...],
+        renames: tuple[str, ...],
         sample_rows: int,
         on_error: str,
         max_errors: int,
@@ -61,6 +62,7 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
             timezone=timezone,
             casts=tuple(map(_cast, casts)),
             sample_rows=sample_rows,
+            renames=tuple(map(_rename, renames)),
             skip_bad=on_error != "stop",
             max_errors=max_errors,
             reject_file=_reject_file(on_error, quote),
@@ -98,6 +100,13 @@ def _cast(text: str) -> tuple[str, pa.DataType]:
         raise click.UsageError(f"--cast {text}: {error}") from error
 
 
+def _rename(text: str) -> tuple[str, str]:
+    name, mark, new = text.rpartition("=")
+    if not (name and mark and new.strip()):
+        raise click.UsageError(f"--rename {text}: COLUMN=NAME, such as 'Order ID=order_id'")
+    return name, new.strip()
+
+
 _OPTIONS = (
     click.option("--delimiter", default="", help="Of a CSV: one character, or tab. [found]"),
     click.option("--quote", default='"', show_default=True, help="Quotation mark of a CSV."),
@@ -121,5 +130,6 @@ _OPTIONS = (
     click.option(
         "--max-errors", default=1000, show_default=True, type=click.IntRange(0), help="Bad rows a file before it stops."
     ),
+    click.option("--rename", "renames", multiple=True, metavar="COLUMN=NAME", help="Another name in the table; may be repeated."),
     click.option("--sample-rows", default=0, type=click.IntRange(0), help="Rows that types are inferred from. [all]"),
 )

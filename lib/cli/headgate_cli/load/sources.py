@@ -12,6 +12,7 @@ from headgate_cli.load.reading.compression import without_suffix
 from headgate_cli.load.reading.csv_files import open_csv
 from headgate_cli.load.reading.json_files import open_json
 from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.load.reading.renaming import file_names, renamed
 from headgate_cli.load.reading.source import Source, unreadable
 from headgate_cli.load.reading.widening import widened
 
@@ -59,12 +60,15 @@ def open_source(
 
     ``bad`` takes the rows of a CSV that cannot be read. Raises CommandError when the file cannot be read.
     """
+    given = file_names(types, options.renames)
     try:
         if kind == "csv":
-            return open_csv(path, types, options, bad)
-        if kind == "jsonl":
-            return open_json(path, types, options)
-        return widened(_typed_file(path, kind), options)
+            source = open_csv(path, given, options, bad)
+        elif kind == "jsonl":
+            source = open_json(path, given, options)
+        else:
+            source = widened(_typed_file(path, kind), options)
+        return renamed(source, options.renames) if options.renames else source
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     except OSError as error:

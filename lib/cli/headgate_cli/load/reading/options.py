@@ -13,7 +13,8 @@ class ReadOptions:
     without a header; ``header`` says that the first line has names even where it looks like values. ``nulls``: texts without
     quotes that mean null. ``decimal``, ``thousands``: marks in numbers. ``true_words``, ``false_words``: beside true and false.
     ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
-    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``skip_bad``: whether rows of a CSV that
+    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``renames``: pairs
+    of a column's name in the file and in the table; all else here has the file's names. ``skip_bad``: whether rows of a CSV that
     cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
     """
 
@@ -34,6 +35,7 @@ class ReadOptions:
     timezone: str = ""
     casts: tuple[tuple[str, pa.DataType], ...] = ()
     sample_rows: int = 0
+    renames: tuple[tuple[str, str], ...] = ()
     skip_bad: bool = False
     max_errors: int = 1000
     reject_file: str = ""

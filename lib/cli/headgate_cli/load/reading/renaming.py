@@ -1,0 +1,48 @@
+"""Columns of a file under the names that a table has."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from headgate_cli.load.reading.source import FileBatch, Source, refused
+
+_LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Renames = Sequence[tuple[str, str]]
+"""Pairs of a column's name in the file and in the table."""
+
+
+def file_names(types: pa.Schema | None, renames: Renames) -> pa.Schema | None:
+    """A table's columns under the names that the file has."""
+    back = {new: old for old, new in renames}
+    return None if types is None else pa.schema([field.with_name(back.get(field.name, field.name)) for field in types])
+
+
+def renamed(source: Source, renames: Renames) -> Source:
+    """``source`` with a table's names. Raises CommandError for one that the file lacks or that two columns would have."""
+    names = dict(renames)
+    if missing := [name for name in names if name not in source.schema.names]:
+        there = ", ".join(source.schema.names)[:300]
+        raise refused(f"{source.path.name} has no column {missing[0]!r}", f"Correct --rename; the columns are {there}.")
+    schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in source.schema])
+    if twice := [name for name in schema.names if schema.names.count(name) > 1]:
+        raise refused(f"{source.path.name} would have two columns {twice[0]!r}", "Give each column another name with --rename.")
+
+    def batches(skip: int) -> Iterator[FileBatch]:
+        for rows, before, done in source.batches(skip):
+            yield FileBatch(rows.rename_columns(schema.names), before, done)
+
+    return replace(source, schema=schema, batches=batches)
+
+
+def check_names(names: Sequence[str], file: str) -> None:
+    """Raises CommandError for names that no table has, with options that give them others."""
+    if odd := [name for name in names if not _LEGAL.fullmatch(name)]:
+        options = " ".join(f"--rename '{name}={_legal(name)}'" for name in odd)
+        raise refused(f"{file}: a table has no column {odd[0]!r}: a name has letters, digits and _ alone", f"Give {options}.")
+
+
+def _legal(name: str) -> str:
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower() or "column"
+    return f"_{found}" if found[0].isdigit() else found
