@@ -2,18 +2,21 @@
 
 import datetime
 import decimal
+import enum
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from headgate.definition import TableInfo, schema_of
+from headgate.definition import TableInfo
 from headgate.errors import FixCall, InvalidArgumentError, RowError, SchemaError
 from headgate.rows import RowFormat, detect_operation_type
+from headgate.schemas import schema_of
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
@@ -202,7 +205,7 @@ def test_what_holds_no_rows_is_refused(data: Any) -> None:
         (pa.int64(), decimal.Decimal("1.5"), decimal.Decimal(2)),
         (pa.date32(), NOON, NOON.replace(hour=0)),
         (pa.timestamp("ms", "UTC"), NOON.replace(microsecond=1), NOON.replace(microsecond=1000)),
-        (pa.timestamp("us", "UTC"), 1.5, 2),
+        (pa.timestamp("us", "UTC"), 1.5, NOON),
     ],
 )
 def test_nothing_is_left_out_of_a_value_without_a_word(kind: pa.DataType, value: Any, exact: Any) -> None:
@@ -299,6 +302,60 @@ def test_a_schema_can_be_said_in_three_ways() -> None:
     assert schema_of(Order) == wanted
     pairs = [("id", str), ("day", "string"), ("at", pa.timestamp("us", tz="UTC")), ("price", float), ("count", "int64")]
     assert schema_of(pairs) == pa.schema([pa.field(field.name, field.type) for field in wanted])
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(NamedTuple):
+    sku: str
+    count: int | None
+
+
+@dataclass
+class Basket:
+    id: uuid.UUID
+    color: Color
+    tags: list[str]
+    items: list[Item | None] | None
+    first: Item
+    props: dict[str, int | None]
+    amount: Annotated[decimal.Decimal, pa.decimal128(10, 2)]
+
+
+def test_a_class_of_rows_is_a_schema_with_nested_columns() -> None:
+    item = pa.struct([pa.field("sku", pa.string(), nullable=False), pa.field("count", pa.int64())])
+    wanted: list[tuple[str, pa.DataType, bool]] = [
+        ("id", pa.string(), False),
+        ("color", pa.string(), False),
+        ("tags", pa.list_(pa.field("element", pa.string(), nullable=False)), False),
+        ("items", pa.list_(pa.field("element", item)), True),
+        ("first", item, False),
+        ("props", pa.map_(pa.string(), pa.field("value", pa.int64())), False),  # type: ignore[call-overload]
+        ("amount", pa.decimal128(10, 2), False),
+    ]
+    assert schema_of(Basket) == pa.schema([pa.field(name, kind, nullable=nullable) for name, kind, nullable in wanted])
+    basket = Basket(uuid.UUID(int=1), Color.RED, ["a"], [Item("b", 1), None], Item("c", None), {"d": 1}, decimal.Decimal("1.25"))
+    info = TableInfo("t", schema_of(Basket), ("id",), (), None, 8, hive_style=False, url="", uuid="")
+    (row,) = converted([basket], RowFormat(info, wire.OPERATION_UPSERT))
+    assert (row["id"], row["color"], row["items"]) == (str(uuid.UUID(int=1)), "red", [{"sku": "b", "count": 1}, None])
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (decimal.Decimal, "Say how many digits: pa.decimal128"),
+        (list[complex], r"'a\[\]' has no Arrow type"),
+        (list[int | str], r"'a\[\]' has several types"),
+        (list, "a list or dict of one"),
+        (datetime.timedelta, "has no Arrow type"),
+    ],
+)
+def test_a_type_that_a_column_cannot_have_is_refused_with_what_can_be_done(kind: object, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{says}"):
+        schema_of([("a", kind)])
 
 
 @pytest.mark.parametrize("schema", [int, [("a", "no type")], [("a", complex)], [("a", int | str)]])

@@ -12,7 +12,8 @@
 """
 
 from headgate import aio
-from headgate.blocking import Channel, Headgate, Receipt, Table, connect
+from headgate.blocking import Headgate, Table, connect
+from headgate.blocking_channel import Channel, Receipt
 from headgate.definition import Listing, TableInfo
 from headgate.entries import Acks, Level
 from headgate.errors import (

@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import Self
 
 from headgate.coordinators import Coordinators, parse_addresses
-from headgate.definition import Columns, Listing, SchemaLike, TableInfo, checked_channel_name, names_of, schema_of
+from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.entries import Acks, EncodedRows, Level
 from headgate.errors import InvalidArgumentError
 from headgate.profiles import find_profile
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
+from headgate.schemas import SchemaLike, schema_of
 from headgate.shared_channel import SharedChannel
 from headgate.status import Status
 from headgate.system import System

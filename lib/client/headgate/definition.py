@@ -1,10 +1,6 @@
-"""A table's definition as clients see it, and the ways to give a schema."""
+"""A table's definition as clients see it."""
 
-import dataclasses
-import datetime
-import types
-import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,19 +10,6 @@ from headgate_proto.api.v1 import tables_pb2 as wire
 
 Columns = str | Sequence[str] | None
 """Names of no column, one or several."""
-
-SchemaLike = pa.Schema | Iterable[tuple[str, object]] | type
-"""A pyarrow schema; pairs of name and type; or a dataclass. Types are pyarrow's, their names, or Python's."""
-
-_PYTHON_TYPES: dict[object, pa.DataType] = {
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-    bytes: pa.binary(),
-    datetime.datetime: pa.timestamp("us", tz="UTC"),
-    datetime.date: pa.date32(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,41 +72,3 @@ def checked_channel_name(name: str) -> str:
         fix = "Use 1 to 255 bytes of UTF-8 without control characters."
         raise InvalidArgumentError(f"{name!r:.80} cannot name a channel", fix=fix)
     return name
-
-
-def schema_of(schema: SchemaLike) -> pa.Schema:
-    """The Arrow schema. Raises InvalidArgumentError, which names the column."""
-    if isinstance(schema, pa.Schema):
-        return schema
-    if isinstance(schema, type):
-        if not dataclasses.is_dataclass(schema):
-            raise InvalidArgumentError(f"{schema.__name__} is not a dataclass", fix="Pass a pyarrow schema or a dataclass.")
-        hints = typing.get_type_hints(schema)
-        return pa.schema([_hinted(field.name, hints[field.name]) for field in dataclasses.fields(schema)])
-    return pa.schema([pa.field(name, _type_of(name, kind)) for name, kind in schema])
-
-
-def _hinted(name: str, hint: object) -> "pa.Field[pa.DataType]":
-    """A column's field; nullable only if the annotation says ``| None``."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    given = [option for option in options if option is not types.NoneType]
-    if len(given) != 1:
-        raise InvalidArgumentError(f"column {name!r} has several types", fix="Choose one, with `| None` for nulls.")
-    return pa.field(name, _type_of(name, given[0]), nullable=len(given) != len(options))
-
-
-def _type_of(name: str, kind: object) -> pa.DataType:
-    if isinstance(kind, pa.DataType):
-        return kind
-    if isinstance(kind, str):
-        try:
-            named: pa.DataType = pa.type_for_alias(kind)  # type: ignore[call-overload]
-        except ValueError as error:
-            raise InvalidArgumentError(
-                f"column {name!r}: Arrow has no type {kind!r}", fix="Use a name such as 'int64'."
-            ) from error
-        return named
-    if kind in _PYTHON_TYPES:
-        return _PYTHON_TYPES[kind]
-    known = ", ".join(known.__name__ for known in _PYTHON_TYPES if isinstance(known, type))
-    raise InvalidArgumentError(f"column {name!r} has no Arrow type for {kind!r}", fix=f"Use a pyarrow type, or one of {known}.")

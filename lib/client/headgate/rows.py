@@ -3,18 +3,18 @@
 Python rows become one Arrow array; Arrow data keeps its buffers where types agree. Errors name row and column.
 """
 
-import dataclasses
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from headgate.columns import Column
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
 from headgate.limits import BATCH_ROWS, most_deletes
-from headgate.values import can_cast, loses_digits, lossy_python_types, plain, value_error
+from headgate.records import listed, mappings
+from headgate.values import can_cast, cast_column, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class RowFormat:
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)
         self._needed = self._names if operation != wire.OPERATION_MIXED else frozenset(identity | {operation_column})
-        self._lossy_fields = [(field, kinds) for field in fields if (kinds := lossy_python_types(field.type))]
+        may_lack = operation == wire.OPERATION_MIXED
+        self._columns = [Column.of(field, may_lack=may_lack) for field in fields]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
     def convert(self, data: object) -> Iterator[pa.RecordBatch]:
@@ -79,27 +80,30 @@ class RowFormat:
     # --- Python rows ---
 
     def _from_python(self, data: object) -> Iterator[pa.RecordBatch]:
-        rows = data if isinstance(data, list) else _listed(data)
+        rows = data if isinstance(data, list) else listed(data)
         if len(rows) <= _CHUNK_ROWS:
-            yield from [self._from_mappings(_mappings(rows, 0), 0)] if rows else []
+            yield from [self._from_mappings(mappings(rows, 0), 0)] if rows else []
         else:
             starts = range(0, len(rows), _CHUNK_ROWS)
-            yield from [self._from_mappings(_mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
+            yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
 
     def _from_mappings(self, rows: Sequence[Mapping[str, object]], first: int) -> pa.RecordBatch:
-        self._check_names(rows, first)
+        if self.operation != wire.OPERATION_UPSERT or {len(self._names)} != set(map(len, rows)):
+            self._check_names(rows, first)
+        try:
+            rows = self._fitted(rows, first)
+        except KeyError:  # as many names as columns, but others
+            self._check_names(rows, first)
+            raise
         try:
             structs = cast("pa.StructArray", pa.array(rows, type=self._struct))
             batch: pa.RecordBatch = pa.RecordBatch.from_struct_array(structs)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise self._misfit(rows, first, error) from error
-        self._check_rounding(rows, first)
+            raise self._misfit(rows, first, error) from None
         return self._checked(batch, first)
 
     def _check_names(self, rows: Sequence[Mapping[str, object]], first: int) -> None:
         """Raises RowError for a missing column or, except in deletes, an unknown one. Set operations on key views run in C."""
-        if self.operation == wire.OPERATION_UPSERT and all(row.keys() == self._names for row in rows):
-            return
         for at, row in enumerate(rows, first):
             missing = self._needed - row.keys()
             if missing:
@@ -115,22 +119,23 @@ class RowFormat:
                     column=column,
                 )
 
-    def _check_rounding(self, rows: Sequence[Mapping[str, object]], first: int) -> None:
-        """Raises RowError where Arrow would silently make 1 of 1.5 or a date of a time. Checks only columns with such a type."""
-        for field, kinds in self._lossy_fields:
-            if any(issubclass(kind, kinds) for kind in {type(row.get(field.name)) for row in rows}):
-                for at, row in enumerate(rows, first):
-                    if loses_digits(row.get(field.name), field.type):
-                        raise value_error(at, field, f"{row[field.name]!r:.80} does not fit {field.type}")
+    def _fitted(self, rows: Sequence[Mapping[str, object]], first: int) -> Sequence[Mapping[str, object]]:
+        """The rows with values that Arrow leaves as they are: the same rows, if all are so. Raises RowError, KeyError."""
+        changed = {column.field.name: column.fitted(rows, first) for column in self._columns if not column.takes(rows)}
+        if not changed:
+            return rows
+        found = zip(*changed.values(), strict=True)
+        return [{**row, **dict(zip(changed, values, strict=True))} for row, values in zip(rows, found, strict=True)]
 
     def _misfit(self, rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
-        for field in self.schema:
-            for at, row in enumerate(rows, first):
+        for column in self._columns:
+            field = column.field
+            for at, value in enumerate(column.fitted(rows, first), first):
                 try:
-                    pa.array([row.get(field.name)], type=field.type)
+                    pa.array([value], type=field.type)
                 except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    return value_error(at, field, f"{row.get(field.name)!r:.80} does not fit {field.type} ({error})")
+                    return value_error(at, field, f"{value!r:.80} does not fit {field.type} ({error})")
         return SchemaError(f"the rows do not fit the table: {cause}", fix=f"The columns are {self.schema}.")
 
     # --- Arrow rows ---
@@ -174,11 +179,11 @@ class RowFormat:
                 fix="Cast the column before sending it.",
             )
         try:
-            fitted: Array = column.cast(field.type)
+            fitted: Array = cast_column(column, field.type)
         except pa.ArrowException as error:
             for row in range(len(column)):
                 try:
-                    column.slice(row, 1).cast(field.type)
+                    cast_column(column.slice(row, 1), field.type)
                 except pa.ArrowException as why:
                     raise value_error(first + row, field, f"{column[row]} does not fit {field.type} ({why})") from why
             raise SchemaError(f"column {field.name!r}: {error}", fix=f"Cast it to {field.type} before sending.") from error
@@ -241,7 +246,7 @@ def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataTyp
     if isinstance(schema, pa.Schema):
         at = schema.get_field_index(column)
         return data, pa.int8() if at >= 0 and pat.is_integer(schema.field(at).type) else pa.string()
-    rows = [data] if isinstance(data, Mapping) or not isinstance(data, Iterable) else list(data)
+    rows = listed(data)
     first = rows[0] if rows else None
     value = first.get(column) if isinstance(first, Mapping) else getattr(first, column, None)
     return rows, pa.int8() if isinstance(value, int) else pa.string()
@@ -254,40 +259,3 @@ def _stream(data: Any) -> pa.RecordBatchReader:
         raise InvalidArgumentError(
             f"{type(data).__name__} is not a stream of rows: {error}", fix="Pass a table, not a single column."
         ) from error
-
-
-def _listed(data: object) -> list[object]:
-    if isinstance(data, Mapping) or (dataclasses.is_dataclass(data) and not isinstance(data, type)):
-        return [data]
-    if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
-        raise InvalidArgumentError(
-            f"{type(data).__name__} holds no rows",
-            fix="Pass a list of dicts or dataclasses, a pyarrow Table or RecordBatchReader, or a pandas or polars DataFrame.",
-        )
-    return list(data)
-
-
-def _mappings(rows: Sequence[object], first: int) -> Sequence[Mapping[str, object]]:
-    """The rows as mappings; dataclasses are converted."""
-    if _are_dicts(rows):
-        return rows
-    if _are_mappings(rows):
-        return [row if isinstance(row, dict) else dict(row) for row in rows]
-    kind = type(rows[0])
-    if not dataclasses.is_dataclass(kind) or any(type(row) is not kind for row in rows):
-        at = next(at for at, row in enumerate(rows) if not isinstance(row, Mapping))
-        raise RowError(
-            f"row {first + at} is a {type(rows[at]).__name__}", fix="Pass dicts, or dataclasses of one class.",
-            row=first + at, column="",
-        )  # fmt: skip
-    names = [field.name for field in dataclasses.fields(kind)]
-    values = operator.attrgetter(*names, names[0])  # with two names at least it returns a tuple
-    return [dict(zip(names, values(row), strict=False)) for row in rows]
-
-
-def _are_dicts(rows: Sequence[object]) -> TypeGuard[Sequence[dict[str, object]]]:
-    return all(type(row) is dict for row in rows)
-
-
-def _are_mappings(rows: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, object]]]:
-    return all(isinstance(row, Mapping) for row in rows)

@@ -1,7 +1,5 @@
 """Which values fit which column without loss."""
 
-import datetime
-import decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +10,10 @@ from headgate.errors import RowError
 if TYPE_CHECKING:
     Array: TypeAlias = pa.Array[Any]
     Field: TypeAlias = pa.Field[Any]
+
+_STORED_TIMES = {32: pa.int32(), 64: pa.int64()}
+"""A table stores times of day as int32 milliseconds or int64 microseconds."""
+_LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
 
 
 def plain(column: "Array") -> "Array":
@@ -28,32 +30,49 @@ def plain(column: "Array") -> "Array":
     return decoded
 
 
-def lossy_python_types(kind: pa.DataType) -> tuple[type, ...]:
-    """Python types that Arrow converts to ``kind``, possibly cutting digits off."""
-    if pat.is_date(kind) or (pat.is_timestamp(kind) and kind.unit == "ms"):
-        return (float, decimal.Decimal, datetime.datetime)
-    return (float, decimal.Decimal) if pat.is_integer(kind) or pat.is_timestamp(kind) else ()
-
-
-def loses_digits(value: object, kind: pa.DataType) -> bool:
-    """Whether Arrow would cut digits off this value."""
-    if isinstance(value, datetime.datetime):
-        return value.time() != datetime.time() if pat.is_date(kind) else bool(value.microsecond % 1000)
-    return isinstance(value, (float, decimal.Decimal)) and value % 1 != 0
-
-
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether both types hold the same kind of value. The cast itself then refuses any value that would change."""
-    if pat.is_null(source) or (pat.is_nested(source) and pat.is_nested(target)):
+    if isinstance(source, pa.BaseExtensionType):
+        return False
+    if isinstance(source, pa.DictionaryType):
+        return can_cast(source.value_type, target)
+    if pat.is_null(source):
         return True
-    if pat.is_integer(target) and pat.is_time(source):
-        return True
+    if pat.is_nested(source) or pat.is_nested(target):
+        return _can_cast_nested(source, target)
+    if pat.is_time(source):
+        return target == _STORED_TIMES.get(source.bit_width)
     if pat.is_floating(source) and pat.is_floating(target):
         return source.bit_width <= target.bit_width  # Arrow rounds silently
     if pat.is_date(source):
         return pat.is_date(target) or pat.is_timestamp(target)
-    kinds = (_is_number, _is_text, _is_binary, pat.is_timestamp, pat.is_decimal)
+    kinds = (_is_number, _is_text, _is_binary, pat.is_boolean, pat.is_timestamp, pat.is_decimal)
     return any(of_kind(source) and of_kind(target) for of_kind in kinds)
+
+
+def cast_column(column: "Array", target: pa.DataType) -> "Array":
+    """The column as ``target``. Raises pyarrow.ArrowException where a value would change."""
+    if pat.is_time(column.type):  # stored as milliseconds or microseconds; Arrow would give the bare numbers of any unit
+        column = column.cast(pa.time32("ms") if column.type.bit_width == 32 else pa.time64("us"))
+    if pat.is_date64(column.type):
+        column = column.cast(pa.timestamp("ms")).cast(pa.date32())
+    fitted: Array = column.cast(target)
+    return fitted
+
+
+def _can_cast_nested(source: pa.DataType, target: pa.DataType) -> bool:
+    if isinstance(source, pa.StructType) and isinstance(target, pa.StructType):
+        # Arrow would drop a field that the target lacks, and make one null that the source lacks.
+        types = {field.name: field.type for field in source}
+        return (
+            len(types) == source.num_fields == target.num_fields
+            and all(field.name in types and can_cast(types[field.name], field.type) for field in target)
+        )  # fmt: skip
+    if isinstance(source, pa.MapType) and isinstance(target, pa.MapType):
+        return can_cast(source.key_type, target.key_type) and can_cast(source.item_type, target.item_type)
+    if isinstance(source, _LISTS) and isinstance(target, _LISTS):
+        return can_cast(source.value_type, target.value_type)
+    return False
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -69,8 +88,8 @@ def _is_binary(kind: pa.DataType) -> bool:
     return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind)
 
 
-def value_error(row: int, field: "Field", what: str) -> RowError:
+def value_error(row: int, field: "Field", what: str, fix: str = "") -> RowError:
     """The error that names row and column."""
     return RowError(
-        f"row {row}, column {field.name!r}: {what}", fix=f"Give a value of type {field.type}.", row=row, column=field.name
+        f"row {row}, column {field.name!r}: {what}", fix=fix or f"Give a value of type {field.type}.", row=row, column=field.name
     )
